@@ -1,0 +1,217 @@
+"""Who is calling: Boatyard issues its own tokens and checks them. Called by both doors, on every call."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey
+
+from boatyard.resources.metadata import is_label
+from boatyard.model.caller import SHARED, SYSTEM, Caller, Role
+from boatyard.model.errors import Refused, Unauthenticated, Violation
+
+ISSUER = "boatyard"
+AUDIENCE = "boatyard"
+ALGORITHM = "ES256"
+TYPE = "at+jwt"
+LONGEST_TOKEN = 8192
+LONGEST_USER = 256
+LEEWAY = 5  # seconds of clock difference that are forgiven
+REMEMBERED = 10_000
+
+ANONYMOUS = Caller(user="anonymous", tenant=SHARED, role=Role.OPERATOR)
+
+# Only what we put there ourselves: a key named by the token (jku, jwk, x5u, x5c) is never looked at.
+_HEADER = frozenset({"alg", "kid", "typ"})
+
+
+class Issuer:
+    """Makes tokens with the one key in the data directory; its public half checks them."""
+
+    def __init__(self, key: ECKey) -> None:
+        self._key = key
+        self.kid = key.thumbprint()
+
+    @classmethod
+    def load_or_create(cls, path: Path) -> Issuer:
+        """The key in `path`, made on first use with mode 0600.
+
+        May be called by several processes at once: all of them end up with the same key.
+        """
+        if not path.exists():
+            _write_once(path, ECKey.generate_key("P-256").as_pem(private=True))
+        if path.stat().st_mode & 0o077:
+            raise Refused(
+                f"the token key {path} is open to others than its owner; run: chmod 600 {path}"
+            )
+        return cls(ECKey.import_key(path.read_bytes()))
+
+    def create_token(
+        self, *, tenant: str, user: str, role: Role, ttl: timedelta, now: datetime
+    ) -> str:
+        """A token for `user` of `tenant`; operators belong to the provider and need no tenant."""
+        if role is Role.OPERATOR:
+            tenant = tenant or SHARED
+        _check_person(tenant, user, role, ttl)
+        issued = int(now.timestamp())
+        claims = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": user,
+            "tenant": tenant,
+            "role": role.value,
+            "iat": issued,
+            "nbf": issued,
+            "exp": issued + int(ttl.total_seconds()),
+        }
+        header = {"alg": ALGORITHM, "kid": self.kid, "typ": TYPE}
+        return jwt.encode(header, claims, self._key, algorithms=[ALGORITHM])
+
+    def public_key(self) -> ECKey:
+        return ECKey.import_key(self._key.as_dict(private=False))
+
+
+class TokenChecker:
+    """Turns a bearer token into a caller. Checked tokens are remembered until they expire."""
+
+    def __init__(self, key: ECKey, now: Callable[[], datetime]) -> None:
+        self._key = key
+        self._kid = key.thumbprint()
+        self._now = now
+        self._registry = jws.JWSRegistry(algorithms=[ALGORITHM])
+        self._known: OrderedDict[bytes, _Checked] = OrderedDict()
+
+    def check(self, token: str) -> Caller:
+        """The caller whom the token names; raises Unauthenticated, saying why, for every other."""
+        if len(token) > LONGEST_TOKEN:
+            raise Unauthenticated(f"the token is longer than {LONGEST_TOKEN} characters")
+        digest = hashlib.sha256(token.encode(errors="replace")).digest()
+        now = self._now().timestamp()
+        checked = self._known.get(digest)
+        if checked is None:
+            checked = self._verify(token, now)
+            self._known[digest] = checked
+            if len(self._known) > REMEMBERED:
+                self._known.popitem(last=False)
+        elif now > checked.expires + LEEWAY:
+            del self._known[digest]
+            raise Unauthenticated("the token has expired; ask for a new one")
+        else:
+            self._known.move_to_end(digest)
+        return checked.caller
+
+    def _verify(self, token: str, now: float) -> _Checked:
+        try:
+            signed = jws.extract_compact(token.encode("ascii"), registry=self._registry)
+            header = signed.headers()
+            if not _HEADER.issuperset(header):
+                raise Unauthenticated("the token's header carries fields that are not accepted")
+            if header.get("alg") != ALGORITHM:
+                raise Unauthenticated(f"the token is not signed with {ALGORITHM}")
+            if header.get("kid") != self._kid:
+                raise Unauthenticated("the token is signed with a key that is not ours")
+            if header.get("typ") != TYPE:
+                raise Unauthenticated(f"the token is not of type {TYPE}")
+            claims = jwt.decode(token, self._key, algorithms=[ALGORITHM]).claims
+        except (JoseError, ValueError) as error:
+            raise Unauthenticated("the token is not valid") from error
+        return _checked(claims, now)
+
+
+class Callers:
+    """Answers who is behind an Authorization header; `anonymous` lets those without one in."""
+
+    def __init__(self, checker: TokenChecker, *, anonymous: bool = False) -> None:
+        self._checker = checker
+        self.anonymous = anonymous
+
+    def who(self, authorization: str | None) -> Caller:
+        if not authorization:
+            if self.anonymous:
+                return ANONYMOUS
+            raise Unauthenticated("a token is needed: send 'Authorization: Bearer TOKEN'")
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token.strip():
+            raise Unauthenticated("the Authorization header must be 'Bearer TOKEN'")
+        return self._checker.check(token.strip())
+
+
+@dataclass(frozen=True)
+class _Checked:
+    caller: Caller
+    expires: float
+
+
+def _checked(claims: dict[str, Any], now: float) -> _Checked:
+    if claims.get("iss") != ISSUER:
+        raise Unauthenticated("the token's issuer is not trusted")
+    if claims.get("aud") != AUDIENCE:
+        raise Unauthenticated("the token is meant for another audience")
+    expires = _moment(claims, "exp")
+    if now > expires + LEEWAY:
+        raise Unauthenticated("the token has expired; ask for a new one")
+    if _moment(claims, "nbf") > now + LEEWAY:
+        raise Unauthenticated("the token is not valid yet")
+    user, tenant, role = (claims.get(claim) for claim in ("sub", "tenant", "role"))
+    if not isinstance(user, str) or not isinstance(tenant, str) or role not in list(Role):
+        raise Unauthenticated("the token does not say who it is for")
+    caller = Caller(user=user, tenant=tenant, role=Role(role))
+    try:
+        _check_person(tenant, user, caller.role, timedelta(seconds=1))
+    except Refused as error:
+        raise Unauthenticated("the token does not say who it is for") from error
+    return _Checked(caller, expires)
+
+
+def _moment(claims: dict[str, Any], name: str) -> float:
+    value = claims.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > 1e12:
+        raise Unauthenticated(f"the token has no valid {name}")
+    return float(value)
+
+
+def _check_person(tenant: str, user: str, role: Role, ttl: timedelta) -> None:
+    violations = []
+    if not user or len(user) > LONGEST_USER or not user.isprintable():
+        violations.append(
+            Violation("user", f"must be 1 to {LONGEST_USER} printable characters")
+        )
+    if not is_label(tenant):
+        violations.append(
+            Violation("tenant", f"{tenant[:80]!r} is not a tenant's name", "give --tenant NAME")
+        )
+    if role is not Role.OPERATOR and tenant in (SHARED, SYSTEM):
+        violations.append(
+            Violation("tenant", f"only operators belong to {tenant!r}", "name a tenant")
+        )
+    if ttl <= timedelta(0) or ttl > timedelta(days=3660):
+        violations.append(Violation("ttl", "must be between a second and ten years"))
+    if violations:
+        raise Refused("", *violations)
+
+
+def _write_once(path: Path, content: bytes) -> None:
+    """Whoever links first wins; the others read the winner's file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+    finally:
+        draft.unlink()

@@ -1,0 +1,77 @@
+"""Documents that orders are made from, remembered for a moment. Called by the generic create and update.
+
+What is remembered may be a moment old: a commit still requires that what it refers to exists, and
+whoever changes the catalogue in this process forgets it here. Absence is never remembered.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from boatyard.api.kinds import CATALOGUE
+
+SECONDS = 1.0
+MOST = 4096
+FEW = 1000  # no kind of the catalogue has more documents than a rule may ask for at once
+
+
+class Page(Protocol):
+    @property
+    def items(self) -> Sequence[Any]: ...
+
+
+class Store(Protocol):
+    """What the catalogue needs of the ledger."""
+
+    async def get(self, cls: type[Any], id: str) -> Any | None: ...
+    async def find(self, cls: type[Any], *, name: str, tenants: Sequence[str] | None) -> list[Any]: ...
+    async def list(self, cls: type[Any], *, limit: int, with_total: bool) -> Page: ...
+
+
+class Catalogue:
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, dict[object, tuple[float, Any]]] = {
+            cls.__name__: {} for cls in CATALOGUE
+        }
+
+    async def by_id(self, cls: type[Any], id: str) -> Any | None:
+        kept, found = self._look(cls, id)
+        if found is None:
+            found = await self._store.get(cls, id)
+            _keep(kept, id, found)
+        return found
+
+    async def by_name(self, cls: type[Any], name: str, tenants: Sequence[str]) -> Sequence[Any]:
+        key = (name, tuple(tenants))
+        kept, found = self._look(cls, key)
+        if not found:
+            found = await self._store.find(cls, name=name, tenants=tenants)
+            _keep(kept, key, found)
+        return found
+
+    async def all(self, cls: type[Any]) -> Sequence[Any]:
+        kept, found = self._look(cls, None)
+        if not found:
+            found = (await self._store.list(cls, limit=FEW, with_total=False)).items
+            _keep(kept, None, found)
+        return found
+
+    def forget(self, kind: str) -> None:
+        if kind in self._kept:
+            self._kept[kind].clear()
+
+    def _look(self, cls: type[Any], key: object) -> tuple[dict[object, tuple[float, Any]], Any]:
+        kept = self._kept[cls.__name__]
+        until, found = kept.get(key, (0.0, None))
+        return kept, found if time.monotonic() < until else None
+
+
+def _keep(kept: dict[object, tuple[float, Any]], key: object, found: Any) -> None:
+    if not found:
+        return
+    if len(kept) >= MOST:
+        kept.clear()
+    kept[key] = (time.monotonic() + SECONDS, found)

@@ -1,0 +1,270 @@
+"""One create, get, list, delete and signal for every kind. Called by both doors; update is in updates.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from boatyard.api import admission, fields, policy, writing
+from boatyard.api.catalogue import Catalogue
+from boatyard.api.ids import LONGEST_ID, is_choosable, new_id
+from boatyard.api.kinds import MADE, NAME, Kind, View
+from boatyard.api.policy import Verb
+from boatyard.api.references import Resolved, resolve
+from boatyard.ledger.changes import Archive, Change, Due, Insert, Replace, Signal, Unreserve
+from boatyard.ledger.filters import Predicate, compile_filter, compile_order
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import Page, Taken
+from boatyard.model import wire
+from boatyard.model.caller import SHARED, Caller
+from boatyard.model.errors import Conflict, Exhausted, Exists, NotFound, Refused, Violation
+from boatyard.model.generated.osac import Project
+from boatyard.resources.metadata import name_from_id, shown
+from boatyard.resources.world import World
+
+DEFAULT_LIMIT = 100
+LARGEST_LIMIT = 1000
+
+# What tenants are shown of the catalogue when they do not ask about it.
+_PUBLIC_DEFAULTS = {
+    "ClusterVersion": (
+        ("spec.state", "this.spec.state in [1, 2]"),
+        ("spec.enabled", "this.spec.enabled == true"),
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """Who asks, and how."""
+
+    caller: Caller
+    dry_run: bool = False
+    mask_from_body: bool = False  # REST: the mask was not given but read off the body
+
+
+class Crud:
+    """The generic verbs over one ledger."""
+
+    def __init__(self, ledger: Ledger, catalogue: Catalogue) -> None:
+        self.ledger = ledger
+        self.catalogue = catalogue
+
+    async def get(self, view: View, id: str, call: Call) -> Any:
+        policy.check(call.caller, Verb.GET, view.kind.name, private=view.private)
+        return await self.find(view.kind, id, call.caller, sealed=True)
+
+    async def find(self, kind: Kind, id: str, caller: Caller, *, sealed: bool) -> Any:
+        """The document; one that the caller may not see is answered like one that is not there."""
+        check_id(id)
+        doc = await self.ledger.get(kind.struct, id, sealed=sealed)
+        if doc is None or not sees(caller, doc):
+            raise missing(kind, id)
+        return doc
+
+    async def list(self, view: View, request: Any, call: Call) -> Page[Any]:
+        """A page of what the caller sees. `request` is any List request of the contract."""
+        kind = view.kind
+        policy.check(call.caller, Verb.LIST, kind.name, private=view.private)
+        limit = request.limit if request.HasField("limit") else DEFAULT_LIMIT
+        if limit < 0:
+            raise Refused("", Violation("limit", f"{limit} is negative", "give 0 or more"))
+        return await self.ledger.list(
+            kind.struct,
+            where=_predicate(view, request.filter),
+            tenants=call.caller.visible_tenants,
+            order=compile_order(request.order, view.descriptor) if request.order else (),
+            offset=max(request.offset, 0),
+            limit=min(limit, LARGEST_LIMIT),
+            sealed=True,
+        )
+
+    async def create(self, view: View, message: Any, call: Call) -> Any:
+        """The new document as stored, secrets hidden; a dry run answers it without id, stores nothing."""
+        kind, caller = view.kind, call.caller
+        policy.check(caller, Verb.CREATE, kind.name, private=view.private)
+        now = self.ledger.clock.now()
+        prepared = _prepare(view, message, caller, now)
+        for last in writing.tries():
+            doc, project, world = await self._admit(view, prepared, caller)
+            if call.dry_run:
+                return fields.redact(replace(doc, id=""), kind.sensitive)
+            changes: list[Change] = [Insert(doc, writing.note("Created", caller, "Created"))]
+            changes += writing.requirements(kind, doc, project)
+            changes += writing.beside(kind, None, doc, world)
+            if kind.reconciled:
+                changes.append(Due(kind.name, doc.id, now, tenant=doc.metadata.tenant))
+            try:
+                await self.commit(kind, changes, now)
+            except Taken as error:
+                raise writing.taken(kind, doc, error) from error
+            except Conflict:
+                if last:
+                    raise
+                continue
+            return fields.redact(doc, kind.sensitive)
+        raise AssertionError("the last try returns or raises")
+
+    async def _admit(self, view: View, doc: Any, caller: Caller) -> tuple[Any, str, World]:
+        """The document as its rules complete it, the id of its project, and what they saw."""
+        kind, rules = view.kind, view.kind.rules
+        assert rules is not None
+        violations = list(admission.metadata_violations(kind, doc, new=True))
+        violations += admission.text_violations(doc)
+        violations += admission.hidden_violations(kind, doc)
+        resolved = await resolve(doc, kind, self.catalogue)
+        violations += resolved.violations
+        project = await self._project(doc.metadata, violations)
+        world = await self.world(view, resolved, caller, now=doc.metadata.creation_timestamp)
+        admitted = writing.ask(violations, lambda: rules.admit_create(resolved.doc, world))
+        return admitted, project, world
+
+    async def _project(self, metadata: Any, violations: list[Violation]) -> str:
+        """The id of the project the document is in, if it is in one."""
+        if not metadata.project:
+            return ""
+        found = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
+        if not found:
+            violations.append(
+                Violation(
+                    "metadata.project",
+                    f"there is no project {shown(metadata.project)} in the tenant",
+                    "create it first",
+                )
+            )
+            return ""
+        id: str = found[0].id
+        return id
+
+    async def world(self, view: View, resolved: Resolved, caller: Caller, *, now: datetime) -> World:
+        """What the kind's rules may know: what is referred to, and what else they want to see."""
+        tenants = (resolved.doc.metadata.tenant, SHARED)
+        for want in writing.maybe(view.kind.rules, "wants", resolved.doc) or ():
+            for doc in await self.catalogue.all(want.kind):
+                if doc.metadata.tenant in tenants:
+                    resolved.found[want.kind.__name__, doc.id] = doc
+        return World(now=now, caller=caller, found=resolved.found, private=view.private)
+
+    async def commit(self, kind: Kind, changes: Sequence[Change], now: datetime) -> None:
+        try:
+            await self.ledger.commit(changes, now=now)
+        except Exhausted as error:
+            raise Exists(f"taken by another {kind.words}: {error}") from error
+        finally:
+            self.catalogue.forget(kind.name)
+
+    async def delete(self, view: View, id: str, call: Call) -> None:
+        """Asks for the end of a document: at once, or when its finalizers are done. May be repeated."""
+        kind, caller = view.kind, call.caller
+        policy.check(caller, Verb.DELETE, kind.name, private=view.private)
+        for last in writing.tries():
+            old = await self.find(kind, id, caller, sealed=False)
+            policy.check_owner(caller, Verb.DELETE, old.metadata.tenant)
+            if old.metadata.deletion_timestamp is not None:
+                return
+            now = self.ledger.clock.now()
+            try:
+                await self.commit(kind, _deletion(view, old, caller, now), now)
+            except Conflict:
+                if last:
+                    raise
+                continue
+            return
+
+    async def signal(self, view: View, id: str, call: Call) -> None:
+        """Says that something about the document is worth a look."""
+        kind = view.kind
+        policy.check(call.caller, Verb.SIGNAL, kind.name, private=view.private)
+        doc = await self.find(kind, id, call.caller, sealed=True)
+        now = self.ledger.clock.now()
+        note = writing.note("Signaled", call.caller, "Signaled")
+        changes: list[Change] = [Signal(kind.name, id, doc.metadata.tenant, note)]
+        if kind.reconciled:
+            changes.append(Due(kind.name, id, now, tenant=doc.metadata.tenant))
+        await self.ledger.commit(changes, now=now)
+
+
+def sees(caller: Caller, doc: Any) -> bool:
+    return caller.is_operator or doc.metadata.tenant in (caller.tenant, SHARED)
+
+
+def missing(kind: Kind, id: str) -> NotFound:
+    return NotFound(f"there is no {kind.words} with id {shown(id)}")
+
+
+def check_id(id: str) -> None:
+    if not id:
+        raise Refused("", Violation("id", "is required"))
+    if len(id) > LONGEST_ID or "\0" in id:
+        raise Refused("", Violation("id", f"{shown(id)} is not a valid id"))
+
+
+def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:
+    """The document with its id and what the service writes into the metadata of every kind."""
+    kind = view.kind
+    doc = admission.read(view, message)
+    if doc.id and not caller.is_operator:
+        raise Refused("", Violation("id", "is chosen by the service", "leave it out"))
+    if doc.id and not is_choosable(doc.id):
+        raise Refused("", Violation("id", f"{shown(doc.id)} is not a valid id"))
+    name = doc.metadata.name
+    if kind.names_from_ids and doc.id and not message.HasField("metadata"):
+        name = name_from_id(doc.id)
+    given = doc.metadata
+    metadata = replace(
+        given,
+        name=name,
+        tenant=writing.tenant_of_new(kind, given.tenant, caller),
+        creator=caller.user,
+        creation_timestamp=now,
+        deletion_timestamp=None,
+        version=0,
+        generation=1,
+        finalizers=writing.finalizers(kind, given.finalizers if view.private else ()),
+    )
+    id = doc.id if kind.ids != MADE else ""
+    doc = replace(doc, metadata=metadata, id=id or (new_id(now) if kind.ids != NAME else ""))
+    if not view.private and hasattr(doc, "status"):
+        doc = replace(doc, status=type(doc.status)())
+    return writing.maybe(kind.rules, "complete", doc) or doc
+
+
+def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Change]:
+    kind = view.kind
+    world = World(now=now, caller=caller, private=view.private)
+    writing.maybe(kind.rules, "admit_delete", old, world)
+    doc = replace(old, metadata=replace(old.metadata, deletion_timestamp=now))
+    changes = writing.unused(kind, old)
+    if doc.metadata.finalizers:
+        doc = writing.maybe(kind.rules, "deleting", doc, world) or doc
+        changes.append(
+            Replace(doc, writing.note("DeletionRequested", caller, "Deletion requested"))
+        )
+    else:
+        changes.append(Archive(doc, writing.note("Deleted", caller, "Deleted")))
+        changes.append(Unreserve(writing.owner(kind, doc.id)))
+    if kind.reconciled:
+        changes.append(Due(kind.name, doc.id, now, tenant=doc.metadata.tenant))
+    return changes
+
+
+def _predicate(view: View, text: str) -> Predicate | None:
+    """The caller's filter, and beside it what its package leaves out unless it is asked about."""
+    asked = _compiled(text, view.message) if text else None
+    if view.private:
+        return asked
+    for field, default in _PUBLIC_DEFAULTS.get(view.kind.name, ()):
+        if asked is None or field not in asked.fields:
+            other = _compiled(default, view.message)
+            asked = other if asked is None else asked & other
+    return asked
+
+
+@lru_cache(maxsize=512)
+def _compiled(text: str, message: str) -> Predicate:
+    return compile_filter(text, wire.message(message).DESCRIPTOR)

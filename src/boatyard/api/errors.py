@@ -1,0 +1,111 @@
+"""Failures as codes of gRPC and HTTP. Called by both doors; the only place where a bug is swallowed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import grpc
+from google.protobuf import any_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from boatyard.model import errors
+from boatyard.model.errors import Violation
+
+logger = logging.getLogger(__name__)
+
+LONGEST_MESSAGE = 4000  # gRPC sends it in a header; most clients accept 8 KiB of them
+MOST_VIOLATIONS = 50
+
+# The first class that fits counts, so the narrower ones come first.
+_CODES: Sequence[tuple[type[BaseException], grpc.StatusCode]] = (
+    (errors.Precondition, grpc.StatusCode.FAILED_PRECONDITION),
+    (errors.Exhausted, grpc.StatusCode.RESOURCE_EXHAUSTED),
+    (errors.Refused, grpc.StatusCode.INVALID_ARGUMENT),
+    (errors.Unavailable, grpc.StatusCode.UNAVAILABLE),
+    (errors.NotFound, grpc.StatusCode.NOT_FOUND),
+    (errors.Exists, grpc.StatusCode.ALREADY_EXISTS),
+    (errors.Conflict, grpc.StatusCode.ABORTED),
+    (errors.Denied, grpc.StatusCode.PERMISSION_DENIED),
+    (errors.Unauthenticated, grpc.StatusCode.UNAUTHENTICATED),
+)
+
+HTTP: Mapping[grpc.StatusCode, int] = {
+    grpc.StatusCode.OK: 200,
+    grpc.StatusCode.INVALID_ARGUMENT: 400,
+    grpc.StatusCode.FAILED_PRECONDITION: 400,
+    grpc.StatusCode.OUT_OF_RANGE: 400,
+    grpc.StatusCode.UNAUTHENTICATED: 401,
+    grpc.StatusCode.PERMISSION_DENIED: 403,
+    grpc.StatusCode.NOT_FOUND: 404,
+    grpc.StatusCode.ALREADY_EXISTS: 409,
+    grpc.StatusCode.ABORTED: 409,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
+    grpc.StatusCode.CANCELLED: 499,
+    grpc.StatusCode.INTERNAL: 500,
+    grpc.StatusCode.UNKNOWN: 500,
+    grpc.StatusCode.DATA_LOSS: 500,
+    grpc.StatusCode.UNIMPLEMENTED: 501,
+    grpc.StatusCode.UNAVAILABLE: 503,
+    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
+}
+
+
+class Unimplemented(errors.BoatyardError):
+    """The contract has it, this server does not."""
+
+
+class CutOff(errors.BoatyardError):
+    """A reader did not keep up; it may resume after the last event it has read."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One failure, ready for either door."""
+
+    code: grpc.StatusCode
+    message: str
+    violations: tuple[Violation, ...] = ()
+
+    @property
+    def http(self) -> int:
+        return HTTP[self.code]
+
+    def status(self) -> status_pb2.Status:
+        status = status_pb2.Status(code=_number(self.code), message=self.message)
+        if self.violations:
+            details = error_details_pb2.BadRequest()
+            for violation in self.violations:
+                described = Violation("", violation.message, violation.remedy)
+                details.field_violations.add(field=violation.path, description=str(described))
+            packed = any_pb2.Any()
+            packed.Pack(details)
+            status.details.append(packed)
+        return status
+
+
+def failure(error: BaseException, *, call: str) -> Failure:
+    """What to answer. An unforeseen error is logged once, with an id that the caller is told."""
+    if isinstance(error, Unimplemented):
+        return Failure(grpc.StatusCode.UNIMPLEMENTED, str(error))
+    if isinstance(error, CutOff):
+        return Failure(grpc.StatusCode.ABORTED, str(error))
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            violations = tuple(getattr(error, "violations", ()))[:MOST_VIOLATIONS]
+            return Failure(code, _short(str(error)), violations)
+    id = os.urandom(6).hex()
+    logger.error("internal error", exc_info=error, extra={"call": call, "error_id": id})
+    return Failure(grpc.StatusCode.INTERNAL, f"internal error {id}")
+
+
+def _number(code: grpc.StatusCode) -> int:
+    number: int = code_pb2.Code.Value(code.name)
+    return number
+
+
+def _short(message: str) -> str:
+    printable = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message)
+    return printable if len(printable) <= LONGEST_MESSAGE else printable[: LONGEST_MESSAGE - 1] + "…"

@@ -1,0 +1,94 @@
+"""Reading and changing fields of documents by path. Called by masks, references and redaction.
+
+A path is dotted; `*` stands for every key of a map or every element of a list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import msgspec
+
+HIDDEN = "***"
+
+
+@cache
+def split(path: str) -> tuple[str, ...]:
+    return tuple(path.split("."))
+
+
+def read(value: Any, path: str) -> Any:
+    """What is at a path without `*`; None where the way ends early."""
+    for name in split(path):
+        if value is None:
+            return None
+        value = getattr(value, name)
+    return value
+
+
+def walk(value: Any, path: Sequence[str], at: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value at the path, with its own path: `*` becomes the key or the index."""
+    if value is None:
+        return
+    if not path:
+        yield at, value
+        return
+    head, rest = path[0], path[1:]
+    if head != "*":
+        yield from walk(getattr(value, head), rest, f"{at}.{head}" if at else head)
+    elif isinstance(value, Mapping):
+        for key, entry in value.items():
+            yield from walk(entry, rest, f"{at}.{key}")
+    else:
+        for index, entry in enumerate(value):
+            yield from walk(entry, rest, f"{at}[{index}]")
+
+
+def rewrite(
+    value: Any, path: Sequence[str], change: Callable[[str, Any], Any], at: str = ""
+) -> Any:
+    """The same with every value at the path changed; untouched parts are shared, not copied."""
+    if value is None:
+        return None
+    if not path:
+        return change(at, value)
+    head, rest = path[0], path[1:]
+    if head != "*":
+        old = getattr(value, head)
+        new = rewrite(old, rest, change, f"{at}.{head}" if at else head)
+        return value if new is old else msgspec.structs.replace(value, **{head: new})
+    if isinstance(value, Mapping):
+        entries = {key: rewrite(old, rest, change, f"{at}.{key}") for key, old in value.items()}
+        return value if all(entries[key] is old for key, old in value.items()) else entries
+    elements = tuple(rewrite(old, rest, change, f"{at}[{i}]") for i, old in enumerate(value))
+    return value if all(a is b for a, b in zip(elements, value, strict=True)) else elements
+
+
+def put(value: Any, path: str, new: Any) -> Any:
+    """The same with one field replaced; the way to it must exist."""
+    names = split(path)
+    parents = [value]
+    for name in names[:-1]:
+        parents.append(getattr(parents[-1], name))
+    for parent, name in zip(reversed(parents), reversed(names), strict=True):
+        new = msgspec.structs.replace(parent, **{name: new})
+    return new
+
+
+def redact(doc: Any, paths: Sequence[str]) -> Any:
+    """The same with `***` wherever something sensitive is kept."""
+    for path in paths:
+        doc = rewrite(doc, split(path), _hide)
+    return doc
+
+
+def is_hidden(value: Any) -> bool:
+    return value in (HIDDEN, HIDDEN.encode())
+
+
+def _hide(_path: str, value: Any) -> Any:
+    if not value:
+        return value
+    return HIDDEN.encode() if isinstance(value, bytes) else HIDDEN

@@ -1,0 +1,225 @@
+"""Field masks, and what an update changes. Called by the generic update for every kind.
+
+An update replaces what its caller can see and was meant to change, and keeps everything else:
+what the caller's package does not show, what only the service writes, and secrets written back
+as `***`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+from boatyard.model.errors import Refused, Violation
+from boatyard.resources.metadata import shown
+
+MOST_PATHS = 200
+LONGEST_PATH = 512
+
+# A name leads to what is chosen below it; an empty tree means all of it.
+Tree: TypeAlias = dict[str, "Tree"]
+
+_SEGMENT = re.compile(r"`([^`]+)`|([^.`\[\]]+)")
+
+
+def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
+    """The mask as a tree; every path that leads nowhere is named in one Refused."""
+    tree: Tree = {}
+    violations = []
+    if len(paths) > MOST_PATHS:
+        raise Refused("", Violation("update_mask", f"has more than {MOST_PATHS} paths"))
+    for path in paths:
+        try:
+            _add(tree, _segments(path, descriptor))
+        except _BadPath as error:
+            violations.append(Violation("update_mask", f"{shown(path)}: {error}", error.remedy))
+    if violations:
+        raise Refused("", *violations)
+    return tree
+
+
+def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
+    """`old` with what the tree chooses taken from `new`, seen through the descriptor."""
+    if not tree:
+        return _overlay(old, new, descriptor)
+    changed: dict[str, Any] = {}
+    for name, below in tree.items():
+        field = descriptor.fields_by_name[name]
+        before, after = getattr(old, name), getattr(new, name)
+        if not below:
+            changed[name] = _value(before, after, field)
+        elif _is_map(field):
+            changed[name] = _merge_map(before, after, below, field)
+        else:
+            before = type(after)() if before is None and after is not None else before
+            if before is None:
+                continue  # absent in both: there is nothing to clear
+            after = type(before)() if after is None else after
+            changed[name] = merge(before, after, below, field.message_type)
+    return msgspec.structs.replace(old, **changed)
+
+
+def names(tree: Tree, path: str) -> bool:
+    """Whether the mask chooses exactly this path or something below it."""
+    for name in path.split("."):
+        if not tree or name not in tree:
+            return False
+        tree = tree[name]
+    return True
+
+
+def without(tree: Tree, path: str) -> Tree:
+    """The mask less this path; a branch of which nothing is left is gone."""
+    head, _, rest = path.partition(".")
+    if head not in tree:
+        return tree
+    kept = {name: below for name, below in tree.items() if name != head}
+    if rest and tree[head]:
+        below = without(tree[head], rest)
+        if below:
+            kept[head] = below
+    elif rest:
+        kept[head] = {}
+    return kept
+
+
+def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
+    """The mask a REST PATCH means: the leaves of its body; lists, maps and `{}` are leaves."""
+    paths: list[str] = []
+    for key, value in body.items():
+        field = descriptor.fields_by_name.get(key) or descriptor.fields_by_camelcase_name.get(key)
+        if field is None:
+            paths.append(key)
+            continue
+        inside = field.message_type if not field.is_repeated else None
+        if inside is None or not isinstance(value, dict) or not value or _is_free(inside):
+            paths.append(field.name)
+            continue
+        paths += [f"{field.name}.{path}" for path in paths_in_body(value, inside)]
+    return paths
+
+
+class _BadPath(ValueError):
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(message)
+        self.remedy = remedy
+
+
+def _segments(path: str, descriptor: Descriptor) -> list[str]:
+    """The names along a path. The keys of a map of plain values may contain dots."""
+    if not path or len(path) > LONGEST_PATH:
+        raise _BadPath(f"a path has 1 to {LONGEST_PATH} characters")
+    found: list[str] = []
+    inside: Descriptor | None = descriptor
+    rest = path
+    while rest:
+        name, rest = _next(rest)
+        if inside is None:
+            raise _BadPath(f"{found[-1]!r} has nothing below it")
+        field = inside.fields_by_name.get(name)
+        if field is None:
+            raise _BadPath(f"{inside.name} has no field {shown(name)}")
+        found.append(name)
+        inside = field.message_type
+        if _is_map(field):
+            value = field.message_type.fields_by_name["value"]
+            inside = value.message_type
+            if rest and inside is None:
+                found.append(_whole(rest))
+                rest = ""
+            elif rest:
+                key, rest = _next(rest)
+                found.append(key)
+        elif field.is_repeated and rest:
+            raise _BadPath(f"{name!r} is a list", f"name {'.'.join(found)} to replace all of it")
+        if inside is not None and _is_free(inside):
+            inside = None
+    return found
+
+
+def _next(rest: str) -> tuple[str, str]:
+    match = _SEGMENT.match(rest)
+    if match is None:
+        raise _BadPath("is not a path", "names joined by dots; a key with dots goes in backquotes")
+    name = match.group(1) or match.group(2)
+    rest = rest[match.end() :]
+    if rest and (rest[0] != "." or len(rest) == 1):
+        if rest[0] == "[":
+            raise _BadPath("a list cannot be changed by index", "name the list to replace all of it")
+        raise _BadPath("is not a path", "names joined by dots; a key with dots goes in backquotes")
+    return name, rest[1:]
+
+
+def _whole(rest: str) -> str:
+    return rest[1:-1] if len(rest) > 2 and rest[0] == rest[-1] == "`" else rest
+
+
+def _add(tree: Tree, path: Iterable[str]) -> None:
+    """A shorter path covers the longer ones below it, whichever came first."""
+    segments = list(path)
+    for index, name in enumerate(segments):
+        last = index == len(segments) - 1
+        if name in tree and (last or not tree[name]):
+            tree[name] = {}
+            return
+        tree = tree.setdefault(name, {})
+
+
+def _merge_map(
+    old: Mapping[str, Any], new: Mapping[str, Any], tree: Tree, field: FieldDescriptor
+) -> Mapping[str, Any]:
+    inside = field.message_type.fields_by_name["value"].message_type
+    entries = dict(old)
+    for key, below in tree.items():
+        if below:
+            if key not in old and key not in new:
+                continue  # nothing to change, nothing to clear
+            kind = type(new[key] if key in new else old[key])
+            entries[key] = merge(old.get(key, kind()), new.get(key, kind()), below, inside)
+        elif key in new:
+            entries[key] = _entry(old.get(key), new[key], inside)
+        else:
+            entries.pop(key, None)
+    return entries
+
+
+def _overlay(old: Any, new: Any, descriptor: Descriptor) -> Any:
+    """`old` with every field that the descriptor shows taken from `new`."""
+    changed = {
+        field.name: _value(getattr(old, field.name), getattr(new, field.name), field)
+        for field in descriptor.fields
+        if hasattr(old, field.name)  # payloads of kinds that are not served have no field
+    }
+    return msgspec.structs.replace(old, **changed)
+
+
+def _value(old: Any, new: Any, field: FieldDescriptor) -> Any:
+    if new is None or field.message_type is None:
+        return new
+    if _is_map(field):
+        inside = field.message_type.fields_by_name["value"].message_type
+        return {key: _entry(old.get(key), entry, inside) for key, entry in new.items()}
+    if field.is_repeated:
+        return new
+    return _entry(old, new, field.message_type)
+
+
+def _entry(old: Any, new: Any, inside: Descriptor | None) -> Any:
+    if old is None or inside is None or not isinstance(new, msgspec.Struct):
+        return new
+    merged = _overlay(old, new, inside)
+    return new if merged == new else merged
+
+
+def _is_map(field: FieldDescriptor) -> bool:
+    inside = field.message_type
+    return inside is not None and inside.GetOptions().map_entry
+
+
+def _is_free(descriptor: Descriptor) -> bool:
+    """Messages that are one value in a document: times, Any, JSON."""
+    return descriptor.full_name.startswith("google.protobuf.")

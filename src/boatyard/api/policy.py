@@ -1,0 +1,107 @@
+"""Who may do what: one table of verb × kind × role. Asked by the API before anything is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from boatyard.model.caller import SHARED, Caller, Role
+from boatyard.model.errors import Denied
+
+
+class Verb(StrEnum):
+    GET = "get"
+    LIST = "list"
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+    WATCH = "watch"
+    SIGNAL = "signal"
+    EXPLAIN = "explain"
+    RETRY = "retry"
+    CREDENTIALS = "credentials"
+    HISTORY = "history"
+
+
+# What a call is called on the wire, and what it is in the table.
+VERB_OF_CALL: Mapping[str, Verb] = {
+    "Get": Verb.GET,
+    "List": Verb.LIST,
+    "Create": Verb.CREATE,
+    "Update": Verb.UPDATE,
+    "Delete": Verb.DELETE,
+    "Signal": Verb.SIGNAL,
+    "Watch": Verb.WATCH,
+    "GetKubeconfig": Verb.CREDENTIALS,
+    "GetKubeconfigViaHttp": Verb.CREDENTIALS,
+    "GetPassword": Verb.CREDENTIALS,
+    "GetPasswordViaHttp": Verb.CREDENTIALS,
+    "Explain": Verb.EXPLAIN,
+    "Follow": Verb.EXPLAIN,
+    "Retry": Verb.RETRY,
+    "GetReceipt": Verb.HISTORY,
+    "History": Verb.HISTORY,
+}
+
+_OPERATOR = frozenset({Role.OPERATOR})
+_ADMIN = _OPERATOR | {Role.ADMIN}
+_MEMBER = _ADMIN | {Role.MEMBER}
+_VIEWER = _MEMBER | {Role.VIEWER}
+_NOBODY: frozenset[Role] = frozenset()
+
+Row = Mapping[Verb, frozenset[Role]]
+
+
+def _row(
+    read: frozenset[Role], write: frozenset[Role], **others: frozenset[Role]
+) -> Row:
+    verbs = {Verb.GET: read, Verb.LIST: read, Verb.WATCH: read}
+    verbs |= {Verb.CREATE: write, Verb.UPDATE: write, Verb.DELETE: write}
+    return verbs | {Verb(name): roles for name, roles in others.items()}
+
+
+# A verb that is not in a kind's row is nobody's. The private package is the operators' alone.
+TABLE: Mapping[str, Row] = {
+    "Cluster": _row(
+        _VIEWER,
+        _MEMBER,
+        signal=_OPERATOR,
+        explain=_VIEWER,
+        retry=_MEMBER,
+        credentials=_MEMBER,
+        history=_VIEWER,
+    ),
+    "Project": _row(_VIEWER, _ADMIN, signal=_OPERATOR),
+    "Tenant": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
+    "HostType": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
+    "ClusterVersion": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
+    "ClusterTemplate": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
+    "Hub": _row(_OPERATOR, _OPERATOR, signal=_OPERATOR),
+    "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
+    "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
+    "Event": {Verb.WATCH: _VIEWER},
+}
+
+
+def allowed(caller: Caller, verb: Verb, kind: str, *, private: bool) -> bool:
+    if private:
+        return caller.is_operator and verb in TABLE[kind]
+    return caller.role in TABLE[kind].get(verb, _NOBODY)
+
+
+def check(caller: Caller, verb: Verb, kind: str, *, private: bool) -> None:
+    """Raises Denied, in the same words for every object of the kind, when the caller may not."""
+    if allowed(caller, verb, kind, private=private):
+        return
+    if private and not caller.is_operator:
+        raise Denied("this package is for operators; use the public one")
+    raise Denied(f"the role {caller.role.value} may not {verb.value} {kind}")
+
+
+def check_owner(caller: Caller, verb: Verb, tenant: str) -> None:
+    """Tenants see what is shared, and change or unlock only what is their own."""
+    if caller.is_operator or tenant == caller.tenant:
+        return
+    if tenant == SHARED:
+        raise Denied(f"it is shared: only operators may {verb.value} it")
+    raise AssertionError("what is not visible must have been answered as not found")

@@ -1,0 +1,116 @@
+"""References by id or name, made whole. Called by the generic create and update.
+
+The tenant of the referring document comes before `shared`; nobody else's documents can be
+referred to, also not by operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from boatyard.api import fields
+from boatyard.api.catalogue import Catalogue
+from boatyard.api.kinds import CATALOGUE, Kind
+from boatyard.model.caller import SHARED
+from boatyard.model.errors import Violation
+from boatyard.resources.metadata import shown
+
+CLASSES = {cls.__name__: cls for cls in CATALOGUE}
+
+
+@dataclass
+class Resolved:
+    """A document with its references filled in, and what they lead to."""
+
+    doc: Any
+    found: dict[tuple[str, str], Any] = field(default_factory=dict)
+    violations: list[Violation] = field(default_factory=list)
+
+
+async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
+    """Fills id and name of every reference; each one that leads nowhere is a violation."""
+    resolved = Resolved(doc)
+    for path, target in kind.references.items():
+        if path.startswith("status."):
+            continue
+        steps = fields.split(path)
+        filled: dict[str, Any] = {}
+        for at, reference in fields.walk(doc, steps):
+            if reference.id or reference.name:
+                filled[at] = await _lookup(at, reference, target, resolved, catalogue)
+            elif target not in CLASSES and reference != type(reference)():
+                filled[at] = reference
+        if filled:
+            resolved.doc = fields.rewrite(
+                resolved.doc, steps, lambda at, old, filled=filled: filled.get(at, old)
+            )
+    return resolved
+
+
+async def _lookup(
+    at: str, reference: Any, target: str, resolved: Resolved, catalogue: Catalogue
+) -> Any:
+    cls = CLASSES.get(target)
+    if cls is None:
+        resolved.violations.append(
+            Violation(at, "this server does not offer it yet", "leave it out")
+        )
+        return reference
+    metadata = resolved.doc.metadata
+    tenants = _tenants(metadata.tenant, shared=getattr(reference, "shared", False))
+    if reference.id:
+        found = await catalogue.by_id(cls, reference.id)
+        candidates = [found] if found is not None else []
+    else:
+        candidates = list(await catalogue.by_name(cls, reference.name, tenants))
+    chosen = _choose(candidates, tenants, metadata.project, getattr(reference, "project", ""))
+    if chosen is None:
+        key = reference.id or reference.name
+        resolved.violations.append(
+            Violation(at, f"{target} {shown(key)} not found", "give the id or name of one you see")
+        )
+        return reference
+    if reference.id and reference.name not in ("", chosen.metadata.name):
+        resolved.violations.append(
+            Violation(
+                at,
+                f"id {shown(reference.id)} and name {shown(reference.name)}"
+                " do not refer to the same resource",
+                "give one of them",
+            )
+        )
+        return reference
+    resolved.found[target, chosen.id] = chosen
+    return msgspec.structs.replace(reference, id=chosen.id, name=chosen.metadata.name)
+
+
+def _tenants(own: str, *, shared: bool) -> tuple[str, ...]:
+    return (SHARED,) if shared or own == SHARED else (own, SHARED)
+
+
+def _choose(
+    candidates: Sequence[Any], tenants: Sequence[str], own_project: str, asked_project: str
+) -> Any | None:
+    """Own before shared; among several projects the asked one, else the document's own, else none."""
+
+    def rank(found: Any) -> tuple[int, bool, bool, str]:
+        metadata = found.metadata
+        return (
+            tenants.index(metadata.tenant),
+            metadata.project != own_project,
+            metadata.project != "",
+            found.id,
+        )
+
+    allowed = [
+        found
+        for found in candidates
+        if found.metadata.tenant in tenants
+        and found.metadata.deletion_timestamp is None
+        and (not asked_project or found.metadata.project == asked_project)
+    ]
+    return min(allowed, key=rank, default=None)

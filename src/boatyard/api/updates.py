@@ -1,0 +1,145 @@
+"""One update for every kind. Called by both doors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from boatyard.api import admission, fields, masks, policy, writing
+from boatyard.api.crud import Call, Crud, check_id
+from boatyard.api.kinds import Kind, View
+from boatyard.api.policy import Verb
+from boatyard.api.references import resolve
+from boatyard.ledger.changes import Archive, Change, Due, Replace, Unreserve
+from boatyard.model.errors import Conflict, Refused, Violation
+from boatyard.resources.metadata import shown
+
+
+async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
+    """The document as it is afterwards, secrets hidden. What changes nothing is not stored.
+
+    Without a lock the change is applied to whatever is stored by then; with one, the version in the
+    request must be the stored one.
+    """
+    kind = view.kind
+    policy.check(call.caller, Verb.UPDATE, kind.name, private=view.private)
+    asked = admission.read(view, request.object)
+    check_id(asked.id)
+    tree = _tree(view, request, call)
+    for last in writing.tries():
+        old = await crud.find(kind, asked.id, call.caller, sealed=False)
+        policy.check_owner(call.caller, Verb.UPDATE, old.metadata.tenant)
+        if request.lock and asked.metadata.version != old.metadata.version:
+            raise Conflict(
+                f"object with identifier {shown(old.id)} has been modified: requested version is"
+                f" {asked.metadata.version} but current version is {old.metadata.version}"
+            )
+        new = old if tree is None else _merged(view, old, asked, tree)
+        if new == old:
+            return fields.redact(old, kind.sensitive)
+        try:
+            stored = await _store(crud, view, old, new, call)
+        except Conflict:
+            if last or request.lock:
+                raise
+            continue
+        return fields.redact(stored, kind.sensitive)
+    raise AssertionError("the last try returns or raises")
+
+
+async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
+    kind, rules, caller = view.kind, view.kind.rules, call.caller
+    assert rules is not None
+    now = crud.ledger.clock.now()
+    violations = list(_immutable_violations(kind, old, new))
+    violations += admission.metadata_violations(kind, new, new=False)
+    violations += admission.text_violations(new)
+    violations += admission.hidden_violations(kind, new)
+    resolved = await resolve(new, kind, crud.catalogue)
+    violations += resolved.violations
+    world = await crud.world(view, resolved, caller, now=now)
+    new = writing.ask(violations, lambda: rules.admit_update(old, resolved.doc, world))
+    if new == old:
+        return old
+    changed = _changed(old, new)
+    if any(name not in ("metadata", "status") for name in changed):
+        metadata = replace(new.metadata, generation=old.metadata.generation + 1)
+        new = replace(new, metadata=metadata)
+    words = f"{', '.join(changed)} changed"
+    changes: list[Change] = [Replace(new, writing.note("Changed", caller, words.capitalize()))]
+    changes += writing.requirements(kind, new, "", but=old)
+    changes += writing.beside(kind, old, new, world)
+    if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
+        changes += _end(kind, new, call)
+    elif kind.reconciled:
+        changes.append(Due(kind.name, new.id, now, tenant=new.metadata.tenant))
+    await crud.commit(kind, changes, now)
+    return _next(new)
+
+
+def _next(doc: Any) -> Any:
+    """The document as the ledger numbers it when it is stored."""
+    return replace(doc, metadata=replace(doc.metadata, version=doc.metadata.version + 1))
+
+
+def _end(kind: Kind, new: Any, call: Call) -> list[Change]:
+    """The last finalizer is gone: once that is on record, the document leaves."""
+    gone = _next(new)
+    note = writing.note("Deleted", call.caller, "Last finalizer removed")
+    changes = writing.unused(kind, gone)
+    return [*changes, Archive(gone, note), Unreserve(writing.owner(kind, gone.id))]
+
+
+def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
+    """What the request means to change; {} is all that its package shows, None is nothing."""
+    if not request.HasField("update_mask") or not request.update_mask.paths:
+        return {}
+    tree = masks.parse(tuple(request.update_mask.paths), view.descriptor)
+    violations = []
+    for path in view.server_owned:
+        if not masks.names(tree, path):
+            continue
+        # A body that was read and written back names everything; a mask was written by hand.
+        if not call.mask_from_body:
+            violations.append(
+                Violation(
+                    "update_mask", f"{shown(path)} is written by the service", "take it out of the mask"
+                )
+            )
+        tree = masks.without(tree, path)
+    if violations:
+        raise Refused("", *violations)
+    return tree or None
+
+
+def _merged(view: View, old: Any, asked: Any, tree: masks.Tree) -> Any:
+    """What is stored with what was asked for, less what this caller cannot write."""
+    new = masks.merge(old, asked, tree, view.descriptor)
+    for path in view.server_owned:
+        if fields.read(new, path) != fields.read(old, path):
+            new = fields.put(new, path, fields.read(old, path))
+    for path in view.kind.immutable:
+        # Left out is not changed: whoever sends a part of the object does not mean to empty these.
+        if not fields.read(new, path) and not masks.names(tree, path):
+            new = fields.put(new, path, fields.read(old, path))
+    for path in view.kind.sensitive:
+        if fields.is_hidden(fields.read(new, path)) and fields.read(old, path):
+            new = fields.put(new, path, fields.read(old, path))
+    if view.private:
+        finalizers = tuple(sorted(set(new.metadata.finalizers)))
+        new = replace(new, metadata=replace(new.metadata, finalizers=finalizers))
+    return new
+
+
+def _immutable_violations(kind: Kind, old: Any, new: Any) -> Iterator[Violation]:
+    for path in kind.immutable:
+        if fields.read(new, path) != fields.read(old, path):
+            yield Violation(path, "is immutable", "leave it as it is")
+
+
+def _changed(old: Any, new: Any) -> list[str]:
+    return [
+        name for name in old.__struct_fields__ if getattr(old, name) != getattr(new, name)
+    ]

@@ -1,0 +1,151 @@
+"""What is committed beside a document: references held, unique keys, words of what happened. Called by crud."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from boatyard.api import fields
+from boatyard.api.kinds import KINDS, Kind
+from boatyard.api.references import CLASSES
+from boatyard.ledger.changes import (
+    Change,
+    Note,
+    Replace,
+    Require,
+    Reserve,
+    Unreferenced,
+    Unreserve,
+)
+from boatyard.ledger.records import Taken
+from boatyard.model.caller import SHARED, Caller
+from boatyard.model.errors import Denied, Exists, Refused, Violation
+from boatyard.resources.metadata import shown
+from boatyard.resources.world import World
+
+TRIES = 8  # how often a change is begun anew when others were quicker
+
+
+def tries() -> Iterator[bool]:
+    """True for the last one."""
+    for attempt in range(TRIES):
+        yield attempt == TRIES - 1
+
+
+def note(reason: str, caller: Caller, what: str) -> Note:
+    who = "an operator" if caller.is_operator else caller.user
+    return Note(reason, f"{what} by {who}")
+
+
+def tenant_of_new(kind: Kind, asked: str, caller: Caller) -> str:
+    """Whose the new document is. The answer to a stranger's name is the same whether it exists."""
+    if caller.is_operator:
+        return asked or (kind.tenant if caller.tenant == SHARED else caller.tenant)
+    if asked not in ("", caller.tenant):
+        raise Denied(f"the tenant {shown(asked)} cannot be assigned")
+    return caller.tenant
+
+
+def finalizers(kind: Kind, given: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({*kind.finalizers, *given}))
+
+
+def requirements(kind: Kind, doc: Any, project_id: str, *, but: Any = None) -> list[Change]:
+    """What must exist while the document is stored: its references, its tenant, its project.
+
+    What the document `but`, as stored before, referred to already is left out.
+    """
+    needed = _referred(kind, doc)
+    if but is not None:
+        needed -= _referred(kind, but)
+    elif kind.name != "Tenant":
+        needed.add(("Tenant", doc.metadata.tenant))
+        if project_id:
+            needed.add(("Project", project_id))
+    return [Require(*key) for key in sorted(needed)]
+
+
+def unused(kind: Kind, doc: Any) -> list[Change]:
+    """That nothing refers to the document, and nothing begins to."""
+    if kind.name != "Project":
+        return [Unreferenced(kind.name, doc.id, kind.referrers)] if kind.referrers else []
+    # Documents name their project, so two checks: one waits for those that are about to, one looks.
+    # The ledger checks in the order of the names given here.
+    path = f'$.metadata ? (@.tenant == "{doc.metadata.tenant}").project'
+    owners = [(name, path) for name in KINDS if name not in ("Tenant", "Hub")]
+    return [
+        Unreferenced("Project", doc.id, ()),
+        Unreferenced("Project named", doc.metadata.name, owners),
+    ]
+
+
+def beside(kind: Kind, old: Any | None, new: Any, world: World) -> list[Change]:
+    """Other documents that change with this one, and keys that only one document may hold."""
+    also = getattr(kind.rules, "also", None)
+    others = also(new, world) if also is not None else ()
+    changes: list[Change] = [
+        Replace(other, Note("Changed", f"Gave way to {new.metadata.name}")) for other in others
+    ]
+    holds = getattr(kind.rules, "holds", None)
+    if holds is None:
+        return changes
+    before = set(holds(old)) if old is not None else set()
+    given_up = {key: other for other in others for key in holds_before(world, kind, other, holds)}
+    for key in sorted(set(holds(new)) - before):
+        # Whoever gives the key up does so in this transaction, guarded by its version.
+        room = 2 if key in given_up else 1
+        changes.append(Reserve(key, owner(kind, new.id), 1, room))
+    changes += [Unreserve(owner(kind, new.id), key) for key in sorted(before - set(holds(new)))]
+    changes += [
+        Unreserve(owner(kind, other.id), key) for key, other in sorted(given_up.items())
+    ]
+    return changes
+
+
+def holds_before(
+    world: World, kind: Kind, other: Any, holds: Callable[[Any], tuple[str, ...]]
+) -> set[str]:
+    """The keys that another document gives up by its change."""
+    return set(holds(world.found[kind.name, other.id])) - set(holds(other))
+
+
+def owner(kind: Kind, id: str) -> str:
+    return f"{kind.name}/{id}"
+
+
+def taken(kind: Kind, doc: Any, error: Taken) -> Exists:
+    value = doc.id if error.field == "id" else doc.metadata.name
+    return Exists(f"{kind.words} with {error.field} {shown(value)} already exists")
+
+
+def ask(violations: list[Violation], rule: Callable[[], Any]) -> Any:
+    """The rule's answer; its complaints and the earlier ones are told together."""
+    try:
+        admitted = rule()
+    except Refused as error:
+        if type(error) is not Refused or not error.violations:
+            raise
+        seen = {violation.path for violation in violations}
+        more = [violation for violation in error.violations if violation.path not in seen]
+        raise Refused("", *violations, *more) from error
+    if violations:
+        raise Refused("", *violations)
+    return admitted
+
+
+def maybe(rules: Any, name: str, *arguments: Any) -> Any:
+    """The answer of a rule that not every kind has."""
+    rule = getattr(rules, name, None)
+    return rule(*arguments) if rule is not None else None
+
+
+def _referred(kind: Kind, doc: Any) -> set[tuple[str, str]]:
+    return {
+        (target, reference.id)
+        for path, target in kind.references.items()
+        if target in CLASSES and not path.startswith("status.")
+        for _, reference in fields.walk(doc, fields.split(path))
+        if reference.id
+    }
+
+

@@ -1,0 +1,1 @@
+"""Where everything is put together: settings, drivers by name, processes, the command table."""

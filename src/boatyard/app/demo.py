@@ -1,0 +1,198 @@
+"""`boatyard demo`: one cluster from order to receipt, typed as a user would, leaving nothing behind.
+
+Every act is a process of its own, so that what is shown is what one gets.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.client.config import current_path, read_current
+
+READY_SECONDS = 90.0
+STOP_SECONDS = 20.0
+NAME = "web-1"
+
+
+@dataclass(frozen=True)
+class Act:
+    """One thing a user would do: why, and the words typed."""
+
+    why: str
+    words: tuple[str, ...]
+
+
+ACTS: tuple[Act, ...] = (
+    Act("A data centre of two hubs, and what can be ordered:", ("get", "hubs")),
+    Act("", ("get", "clustertemplates")),
+    Act(
+        "Order a cluster and watch it being built:",
+        ("create", "cluster", NAME, "--tenant", "acme", "--template", "small"),
+    ),
+    Act("Where is it, and why there?", ("explain", "cluster", NAME)),
+    Act("A kubeconfig, into a file that only you can read:", ("kubeconfig", NAME, "-o", "{kubeconfig}")),
+    Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
+    Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
+    Act("", ("get", "clusters", "-o", "wide")),
+    Act("What has happened so far:", ("events", "cluster", NAME)),
+    Act("Take everything back, with a receipt:", ("delete", "cluster", NAME)),
+    Act("Nothing is left:", ("get", "leftovers")),
+)
+
+NEXT = """\
+That was all of it, and it is gone again: no process, no file. What to try next:
+
+  boatyard up                                           the same, to stay; then in another terminal:
+  boatyard create cluster web-1 --tenant acme --template small
+  boatyard get clusters -w                              changes as they happen
+  boatyard explain cluster web-1                        why it is where it is
+  docs/guide/first-cluster.md                           the same walk, slowly
+"""
+
+
+class DemoFailed(Exception):
+    """An act did not end as it should; the demo cleans up and says so."""
+
+
+def run(args: Namespace) -> int:
+    """Runs every act; 0 only when all of them and the cleaning up went well."""
+    home = Path(tempfile.mkdtemp(prefix="boatyard-demo-"))
+    # SIGTERM cleans up like Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = _run(home, keep=bool(getattr(args, "keep", False)))
+    except DemoFailed as error:
+        print(f"boatyard demo: {error}", file=sys.stderr)
+        code = 1
+    except KeyboardInterrupt:
+        print("\nInterrupted; everything is stopped and removed.", file=sys.stderr)
+        code = 130
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    return code
+
+
+def _run(home: Path, *, keep: bool) -> int:
+    environ = _environment(home)
+    began = time.monotonic()
+    with _Yard(home, environ) as yard:
+        yard.wait_ready()
+        for act in ACTS:
+            _perform(act, home, environ)
+        if keep:
+            print("Still running; Ctrl-C ends it.")
+            signal.pause()
+    if yard.left_behind():
+        raise DemoFailed(f"processes of the demo are still there: {yard.left_behind()}")
+    print(f"Done in {time.monotonic() - began:.0f} seconds.\n")
+    print(NEXT, end="")
+    return 0
+
+
+def _environment(home: Path) -> Mapping[str, str]:
+    """The user's own environment, but with a login, a pointer and data that live in the demo."""
+    for name in ("run", "config"):
+        (home / name).mkdir(mode=0o700)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("BOATYARD_")}
+    return kept | {
+        "XDG_RUNTIME_DIR": str(home / "run"),
+        "XDG_CONFIG_HOME": str(home / "config"),
+    }
+
+
+def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
+    words = [word.format(kubeconfig=home / f"{NAME}.kubeconfig") for word in act.words]
+    shown = [word.format(kubeconfig=f"{NAME}.kubeconfig") for word in act.words]
+    if act.why:
+        print(f"\n# {act.why}")
+    print(f"$ boatyard {shlex.join(shown)}", flush=True)
+    done = subprocess.run([*_boatyard(), *words], env=dict(environ), check=False)
+    if done.returncode == 130:
+        raise KeyboardInterrupt
+    if done.returncode:
+        raise DemoFailed(f"`boatyard {shlex.join(shown)}` ended with {done.returncode}")
+
+
+def _boatyard() -> Sequence[str]:
+    return (sys.executable, "-m", "boatyard.app.main")
+
+
+class _Yard:
+    """`boatyard up` as a child in a session of its own, so that Ctrl-C reaches us and not it."""
+
+    def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._log = home / "up.log"
+        self._data = home / "data"
+
+    def __enter__(self) -> _Yard:
+        print("Starting Boatyard with a simulated data centre of two hubs …", flush=True)
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(*_boatyard(), "up", "--data", str(self._data)),
+                    *("--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0"),
+                ],
+                env=dict(self._environ),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        return self
+
+    def wait_ready(self) -> None:
+        """Returns when `up` has left its pointer, which it does when it answers."""
+        patience = time.monotonic() + READY_SECONDS
+        while not current_path(self._environ).exists() or read_current(self._environ) is None:
+            if self._process.poll() is not None:
+                raise DemoFailed(f"`boatyard up` ended with {self._process.returncode}:\n{self._tail()}")
+            if time.monotonic() > patience:
+                raise DemoFailed(f"`boatyard up` was not ready in time:\n{self._tail()}")
+            time.sleep(0.05)
+
+    def __exit__(self, *_: object) -> None:
+        """Stops it the polite way, and whatever of its session is still there the other way."""
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        for pid in self.left_behind():
+            os.kill(pid, signal.SIGKILL)
+
+    def left_behind(self) -> list[int]:
+        """Processes that still work in the demo's directory or belong to its session."""
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and self._is_ours(entry):
+                found.append(int(entry.name))
+        return found
+
+    def _is_ours(self, entry: Path) -> bool:
+        try:
+            status = (entry / "stat").read_text().rpartition(")")[2].split()
+            words = (entry / "cmdline").read_bytes().decode(errors="replace")
+        except OSError:
+            return False  # gone while we looked
+        state, session = status[0], int(status[3])
+        mine = session == self._process.pid or str(self._data) in words
+        return mine and state != "Z" and int(entry.name) != os.getpid()
+
+    def _tail(self) -> str:
+        return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
+
+
+__all__ = ["ACTS", "run"]

@@ -1,0 +1,131 @@
+"""The flags of the commands that run Boatyard itself. None is a flag not given: settings decide."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from boatyard.cli.commands import Flags, add_verb
+
+if TYPE_CHECKING:
+    from boatyard.cli.commands import Subparsers
+
+
+def add_app_verbs(subparsers: Subparsers) -> None:
+    """Adds the verbs that start or tend processes."""
+    for name, line, example, flags in _VERBS:
+        run = f"boatyard.app.{name}:run"
+        add_verb(subparsers, name, run=run, line=line, example=example, flags=flags)
+
+
+def _data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data", metavar="DIR", help="where keys and the embedded database are kept"
+    )
+    parser.add_argument("--database-url", metavar="URL", help="use this PostgreSQL, start none")
+
+
+def _doors(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--grpc", metavar="HOST:PORT", help="(default: 127.0.0.1:8000; port 0: any)"
+    )
+    parser.add_argument(
+        "--rest", metavar="HOST:PORT", help="(default: 127.0.0.1:8080; port 0: any)"
+    )
+    parser.add_argument("--tls", action="store_true", default=None, help="TLS, self-signed")
+    parser.add_argument("--tls-cert", metavar="FILE", help="TLS with this certificate")
+    parser.add_argument("--tls-key", metavar="FILE", help="and its key")
+    parser.add_argument(
+        "--anonymous",
+        action="store_true",
+        default=None,
+        help="whoever comes without a token is an operator; loopback only",
+    )
+
+
+def _up(parser: argparse.ArgumentParser) -> None:
+    _data(parser)
+    _doors(parser)
+    parser.add_argument(
+        "--bare",
+        action="store_true",
+        default=None,
+        help="no catalogue, hubs or tenants to begin with",
+    )
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    _data(parser)
+    _doors(parser)
+
+
+def _twin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", metavar="DIR", help="where its world is kept")
+    parser.add_argument("--socket", metavar="FILE", help="unix socket to listen on")
+
+
+def _token(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("create",), metavar="create", help="what to do")
+    parser.add_argument("--tenant", default="", help="whom the user belongs to; none for operators")
+    parser.add_argument("--user", required=True, help="who will use it")
+    parser.add_argument(
+        "--role",
+        choices=("operator", "admin", "member", "viewer"),
+        default="member",
+        help="(default: %(default)s)",
+    )
+    parser.add_argument("--ttl", default="30d", metavar="TIME", help="(default: %(default)s)")
+    parser.add_argument("--data", metavar="DIR", help="data directory of the server that issues it")
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--keep", action="store_true", help="leave it running at the end, till Ctrl-C"
+    )
+
+
+_VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
+    (
+        "demo",
+        "show one cluster from order to receipt in a simulated data centre",
+        "boatyard demo",
+        _demo,
+    ),
+    (
+        "up",
+        "run everything on this machine, with a simulated data centre",
+        "boatyard up --data ./yard",
+        _up,
+    ),
+    (
+        "serve",
+        "run the API alone, beside others on one database",
+        "boatyard serve --database-url postgresql://yard@db/boatyard --grpc 0.0.0.0:8000",
+        _serve,
+    ),
+    (
+        "work",
+        "run a worker alone, beside others on one database",
+        "boatyard work --database-url postgresql://yard@db/boatyard",
+        _data,
+    ),
+    ("twin", "run the simulated data centre alone", "boatyard twin --data ./twin", _twin),
+    (
+        "migrate",
+        "bring the database to this version",
+        "boatyard migrate --database-url postgresql://yard@db/boatyard",
+        _data,
+    ),
+    (
+        "prove",
+        "kill a worker at every write and every effect, and compare what is left",
+        "boatyard prove",
+        None,
+    ),
+    (
+        "token",
+        "make a token for somebody",
+        "boatyard token create --tenant acme --user ann --role member",
+        _token,
+    ),
+)

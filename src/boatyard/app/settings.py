@@ -1,0 +1,96 @@
+"""Every setting of the processes: from flags, then environment (BOATYARD_…), then a TOML file, then here."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from boatyard.model.errors import Refused
+
+PREFIX = "BOATYARD_"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One field per setting; the comment is what its page says."""
+
+    data: str = ""  # directory for keys, tokens, the embedded database and the twin
+    database_url: str = ""  # a PostgreSQL of yours; empty: one is started in the data directory
+    grpc: str = "127.0.0.1:8000"  # address of the gRPC door; port 0 takes any
+    rest: str = "127.0.0.1:8080"  # address of the REST door; port 0 takes any
+    tls: bool = False  # serve TLS with a certificate made by us
+    tls_cert: str = ""  # serve TLS with this certificate (PEM)
+    tls_key: str = ""  # and its key (PEM)
+    anonymous: bool = False  # callers without a token are operators; loopback addresses only
+    bare: bool = False  # an empty data directory gets no catalogue, hubs or tenants
+    allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
+    twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
+    twin_delays: str = (
+        "demo"  # how long things take in a twin that `up` starts: demo, instant, real
+    )
+    twin_layout: str = (
+        ""  # JSON file with the data centre a new twin starts with; empty: two small hubs
+    )
+    workers_at_once: int = 32  # objects one worker process looks at side by side
+    lease_seconds: float = (
+        30.0  # after this long without a sign of life a worker's work passes to another
+    )
+    poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
+    pool_size: int = 10  # connections to PostgreSQL per process
+    delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
+    log_level: str = "info"  # debug, info, warning, error
+
+    @property
+    def data_dir(self) -> Path:
+        return Path(self.data or default_data_dir()).expanduser().absolute()
+
+
+def default_data_dir(environ: Mapping[str, str] = os.environ) -> str:
+    base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return str(Path(base) / "boatyard")
+
+
+def load(args: Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings in force. Refused, with the name of the setting and of its source, when one is wrong."""
+    found: dict[str, Any] = {}
+    config = environ.get(PREFIX + "CONFIG", "")
+    if config:
+        found |= _from_file(Path(config))
+    for name in Settings.__struct_fields__:
+        text = environ.get(PREFIX + name.upper())
+        if text is not None:
+            found[name] = _typed(name, text, source=PREFIX + name.upper())
+    for name in Settings.__struct_fields__:
+        given = getattr(args, name, None)
+        if given is not None:
+            found[name] = given
+    try:
+        return msgspec.convert(found, Settings)
+    except msgspec.ValidationError as error:
+        raise Refused(f"the settings are wrong: {error}") from error
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        content = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Refused(f"cannot read the settings file {path}: {error}") from error
+    unknown = sorted(set(content) - set(Settings.__struct_fields__))
+    if unknown:
+        raise Refused(f"{path}: there is no setting {unknown[0]!r}")
+    return content
+
+
+def _typed(name: str, text: str, source: str) -> Any:
+    wanted = {field.name: field.type for field in msgspec.structs.fields(Settings)}[name]
+    if wanted == tuple[str, ...]:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    try:
+        return msgspec.convert(text, wanted, strict=False)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{source}={text!r} is wrong: {error}") from error

@@ -1,0 +1,5 @@
+"""Questions asked of a finished cluster. Each driver is a folder with one question per file."""
+
+DRIVERS = {
+    "sim": "boatyard.checks.drivers.sim:SimChecks",
+}

@@ -1,0 +1,15 @@
+"""Does the cluster's API answer at its address?"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.sim.asking import AskTwin, ClusterFacts
+from boatyard.checks.port import Subject
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
+    if await ask_twin("reach", address=subject.api_address) != "api":
+        return Waiting("The address of the API leads nowhere.", reason="ApiNotReachable")
+    if not seen["exists"] or not seen["available"]:
+        return Waiting("The API does not answer.", reason="ApiNotAvailable")
+    return Done()

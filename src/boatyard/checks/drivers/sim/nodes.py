@@ -1,0 +1,17 @@
+"""Are all the nodes there, and ready?"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.sim.asking import AskTwin, ClusterFacts
+from boatyard.checks.port import Subject
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
+    nodes = {node["slot"]: node for node in seen.get("nodes", ())}
+    for slot in subject.slots:
+        if slot not in nodes:
+            return Waiting(f"Node {slot} is not there.", reason="NodeMissing")
+        if not nodes[slot]["ready"]:
+            return Waiting(f"Node {slot} is not ready.", reason="NodeNotReady")
+    return Done()

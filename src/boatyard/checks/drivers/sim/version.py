@@ -1,0 +1,15 @@
+"""Does the cluster run the version that was asked for?"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.sim.asking import AskTwin, ClusterFacts
+from boatyard.checks.port import Subject
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
+    if not seen["exists"] or seen["version"] != subject.version:
+        return Waiting(
+            f"The cluster does not run version {subject.version}.", reason="VersionWrong"
+        )
+    return Done()

@@ -1,0 +1,16 @@
+"""Does a small workload run on the cluster, and can it be reached from outside?"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.sim.asking import AskTwin, ClusterFacts
+from boatyard.checks.port import Subject
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
+    ready = any(node["ready"] for node in seen.get("nodes", ()))
+    if subject.slots and not ready:
+        return Waiting("No node could run the test workload.", reason="WorkloadNotRunning")
+    if await ask_twin("reach", address=subject.ingress_address) != "ingress":
+        return Waiting("The test workload cannot be reached.", reason="WorkloadNotReachable")
+    return Done()

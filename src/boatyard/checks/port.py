@@ -1,0 +1,39 @@
+"""Questions asked of a finished cluster. Called by the validate step, once per question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from boatyard.model.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a check may look at: how to reach the cluster, and what it should be."""
+
+    cluster_key: str
+    api_name: str
+    api_address: str
+    ingress_name: str
+    ingress_address: str
+    slots: tuple[str, ...]  # nodes that should be ready
+    version: str
+
+
+class Checks(Protocol):
+    def names(self) -> Sequence[str]:
+        """The questions, in the order they are shown. Always the same for one driver."""
+
+    async def check_ready(self) -> None:
+        """Says whether questions can be asked at all: Unavailable or Refused when not."""
+
+    async def ask(self, name: str, subject: Subject) -> Outcome:
+        """Done when the answer is yes, Waiting(why) while it is no.
+
+        Changes nothing that stays, so it may be asked any number of times. Unavailable when it could not be asked.
+        """
+
+    async def close(self) -> None:
+        """Lets go of connections. May be called twice."""

@@ -1,0 +1,227 @@
+"""The verbs that change a cluster: create, scale, delete, retry; and wait."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TextIO
+
+from boatyard.cli.calling import call
+from boatyard.cli.following import DELETED, READY, follow_until
+from boatyard.cli.ordering import make_cluster, parse_sizes
+from boatyard.cli.output import print_object
+from boatyard.cli.screen import print_lines
+from boatyard.cli.tree import receipt_lines
+from boatyard.cli.words import clean, parse_duration
+from boatyard.client.client import Client, Found, quoted
+from boatyard.client.kinds import CLUSTER, TEMPLATE, VERSION
+from boatyard.model.caller import SHARED
+from boatyard.model.errors import NotFound, Refused
+from boatyard.model.generated.boatyard import Explanation, Receipt
+from boatyard.model.generated.osac import ClusterTemplate
+
+
+def create(args: argparse.Namespace) -> int:
+    return call(args, _create)
+
+
+async def _create(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    template, by_id = await _find_template(client, args.template)
+    version = await _find_version(client, args.version) if args.version else ""
+    wanted = make_cluster(args, template=template, by_id=by_id, version=version)
+    made = await client.create_cluster(wanted)
+    # With -o the answer belongs to stdout alone.
+    stream = sys.stderr if args.output else sys.stdout
+    print(f"Ordered cluster {clean(args.name)} ({made.id}).", file=stream)
+    if args.no_wait:
+        _hint(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
+    else:
+        await follow_until(
+            client,
+            made.id,
+            name=args.name,
+            goal=READY,
+            doing="creating",
+            timeout=timeout,
+            stream=stream,
+        )
+        _hint(f"boatyard kubeconfig {clean(args.name)}", stream)
+        made = await client.get(CLUSTER, made.id)
+    if args.output:
+        print_object(made, CLUSTER, args.output)
+
+
+def scale(args: argparse.Namespace) -> int:
+    return call(args, _scale)
+
+
+async def _scale(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    sizes = _new_sizes(args)
+    found = await client.find_one(CLUSTER, args.name)
+    have = found.document.spec.node_sets
+    unknown = [name for name in sizes if name not in have]
+    if unknown:
+        known = ", ".join(have) or "none"
+        raise NotFound(f"cluster {args.name!r} has no node set {unknown[0]!r}; it has: {known}")
+    _, before = await client.explain(found.id)
+    await client.scale_cluster(found.id, sizes)
+    for name, size in sizes.items():
+        print(f"Scaling cluster {clean(args.name)}: {clean(name)} {have[name].size} → {size}")
+    if args.no_wait:
+        _hint(f"boatyard wait cluster {clean(args.name)} --for ready")
+        return
+    same = all(have[name].size == size for name, size in sizes.items())
+    await follow_until(
+        client,
+        found.id,
+        name=args.name,
+        goal=READY,
+        doing="scaling",
+        timeout=timeout,
+        stream=sys.stdout,
+        before=None if same else before,
+    )
+
+
+def _new_sizes(args: argparse.Namespace) -> dict[str, int]:
+    texts = list(args.sizes)
+    if args.node_set:
+        if "=" in args.node_set and args.size is None:
+            texts.append(args.node_set)
+        elif args.size is None:
+            raise Refused("--node-set needs --size N")
+        else:
+            texts.append(f"{args.node_set}={args.size}")
+    elif args.size is not None:
+        raise Refused("--size needs --node-set SET")
+    if not texts:
+        raise Refused("say which node set and how large, such as compute=5")
+    return parse_sizes(texts, flag="size")
+
+
+def delete(args: argparse.Namespace) -> int:
+    return call(args, _delete)
+
+
+async def _delete(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    await client.delete_cluster(found.id)
+    print(f"Deleting cluster {clean(args.name)} ({found.id}).")
+    if args.no_wait:
+        _hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
+        return
+    await _until_gone(client, found.id, name=args.name, timeout=timeout)
+
+
+async def _until_gone(client: Client, id: str, *, name: str, timeout: float) -> None:
+    last = await follow_until(
+        client,
+        id,
+        name=name,
+        goal=DELETED,
+        doing="deleting",
+        timeout=timeout,
+        stream=sys.stdout,
+    )
+    receipt = last.receipt
+    if receipt == Receipt():
+        receipt = await client.receipt(id)
+    print_lines(receipt_lines(last.name or name, receipt))
+
+
+def wait(args: argparse.Namespace) -> int:
+    return call(args, _wait)
+
+
+async def _wait(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    try:
+        found = await client.find_one(CLUSTER, args.name)
+    except NotFound:
+        if args.goal != DELETED:
+            raise
+        # Gone already: the receipt is the proof; without one there never was such a cluster.
+        print_lines(receipt_lines(args.name, await client.receipt(args.name)))
+        return
+    if args.goal == DELETED:
+        await _until_gone(client, found.id, name=args.name, timeout=timeout)
+        return
+    await follow_until(
+        client,
+        found.id,
+        name=args.name,
+        goal=READY,
+        doing=_doing(found),
+        timeout=timeout,
+        stream=sys.stdout,
+    )
+
+
+def retry(args: argparse.Namespace) -> int:
+    return call(args, _retry)
+
+
+async def _retry(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    _, before = await client.explain(found.id)
+    await client.retry(found.id)
+    print(f"Trying again: cluster {clean(args.name)} ({found.id}).")
+    deleting = found.document.metadata.deletion_timestamp is not None
+    goal = DELETED if deleting else READY
+    if args.no_wait:
+        _hint(f"boatyard wait cluster {clean(args.name)} --for {goal}")
+        return
+    if deleting:
+        await _until_gone(client, found.id, name=args.name, timeout=timeout)
+        return
+    await follow_until(
+        client,
+        found.id,
+        name=args.name,
+        goal=READY,
+        doing=_doing(found),
+        timeout=timeout,
+        stream=sys.stdout,
+        before=_if_failed(before),
+    )
+
+
+def _if_failed(before: Explanation) -> Explanation | None:
+    """A ready cluster may stay as it is after a retry; a failed one must say something new."""
+    return None if before.state == "READY" else before
+
+
+def _doing(found: Found) -> str:
+    return "creating" if found.document.metadata.generation <= 1 else "progressing"
+
+
+def _hint(command: str, stream: TextIO | None = None) -> None:
+    print(f"Next: {command}", file=stream or sys.stdout)
+
+
+async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, bool]:
+    """The template with that id or name, and whether it was the id; own before shared."""
+    named = f"this.id == {quoted(key)} || this.metadata.name == {quoted(key)}"
+    rows = (await client.list(TEMPLATE, where=named)).rows
+    found: list[ClusterTemplate] = [row.document for row in rows]
+    found.sort(key=lambda one: (one.id != key, one.metadata.tenant == SHARED))
+    if found:
+        return found[0], found[0].id == key
+    known = [row.document.metadata.name or row.id for row in (await client.list(TEMPLATE)).rows]
+    raise NotFound(
+        f"there is no template {key!r}; there are: {', '.join(known[:20]) or 'none yet'}"
+    )
+
+
+async def _find_version(client: Client, key: str) -> str:
+    text = quoted(key)
+    named = f"this.id == {text} || this.metadata.name == {text} || this.spec.version == {text}"
+    rows = (await client.list(VERSION, where=named)).rows
+    if rows:
+        return rows[0].id
+    known = [row.document.spec.version for row in (await client.list(VERSION)).rows]
+    raise NotFound(f"there is no version {key!r}; there are: {', '.join(known[:20]) or 'none yet'}")

@@ -1,0 +1,311 @@
+"""The table of verbs: their flags, one example each, and where each is carried out.
+
+Only argparse is imported here, so that `--help` answers at once; a verb's module when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+Flags = Callable[[argparse.ArgumentParser], None]
+
+KINDS_HELP = (
+    "clusters, clustertemplates, clusterversions, hosttypes, "
+    "tenants, projects, hubs, orders, leftovers"
+)
+
+
+def add_verbs(subparsers: Subparsers) -> None:
+    """Adds every verb that talks to a server."""
+    for name, run, line, example, flags in _VERBS:
+        add_verb(subparsers, name, run=run, line=line, example=example, flags=flags, remote=True)
+
+
+def add_verb(
+    subparsers: Subparsers,
+    name: str,
+    *,
+    run: str,
+    line: str,
+    example: str,
+    flags: Flags | None = None,
+    remote: bool = False,
+) -> None:
+    """One verb; `run` is "module:function" and is only imported when the verb is typed."""
+    parser = subparsers.add_parser(
+        name,
+        help=line,
+        description=line[0].upper() + line[1:] + ".",
+        epilog=f"example:\n  {example}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if flags:
+        flags(parser)
+    if remote:
+        add_connection(parser)
+    parser.set_defaults(run=run, verb=name)
+
+
+def add_connection(parser: argparse.ArgumentParser) -> None:
+    """Which server, and who we are; may stand before or after the verb."""
+    group = parser.add_argument_group("connection")
+    absent: Any = argparse.SUPPRESS
+    group.add_argument(
+        "--address",
+        default=absent,
+        metavar="HOST:PORT",
+        help="server to talk to (else BOATYARD_ADDRESS, login, or the local `boatyard up`)",
+    )
+    group.add_argument("--token", default=absent, help="token to show (else BOATYARD_TOKEN, …)")
+    group.add_argument("--ca-file", default=absent, metavar="FILE", help="trust this certificate")
+    group.add_argument(
+        "--insecure", action="store_true", default=absent, help="TLS, but trust any certificate"
+    )
+
+
+# --- flags ------------------------------------------------------------------------------------
+
+
+def _noun(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what it is about")
+    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+
+
+def _waiting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        default="1h",
+        metavar="TIME",
+        help="stop waiting after this long, exit 7; 0 for never (default: %(default)s)",
+    )
+
+
+def _outcome(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-wait", action="store_true", help="answer at once, do not follow")
+    _waiting(parser)
+
+
+def _output(parser: argparse.ArgumentParser, *choices: str) -> None:
+    parser.add_argument(
+        "-o", "--output", choices=choices, default="", help="print as " + ", ".join(choices)
+    )
+
+
+def _create(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what to create")
+    parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
+    parser.add_argument(
+        "-t", "--template", required=True, help="template to order (boatyard get templates)"
+    )
+    parser.add_argument(
+        "--node-set",
+        action="append",
+        default=[],
+        metavar="SET=SIZE",
+        help="size of a node set; may be given again for others (default: the template's)",
+    )
+    parser.add_argument(
+        "-p",
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="parameter of the template; may be given again",
+    )
+    parser.add_argument(
+        "--version", default="", help="version to install (default: the template's)"
+    )
+    parser.add_argument("--pull-secret-file", default="", metavar="FILE", help="- for stdin")
+    parser.add_argument("--ssh-public-key-file", default="", metavar="FILE")
+    parser.add_argument("--zone", default="", help="zone it must be in (default: any)")
+    parser.add_argument("--pod-cidr", default="", metavar="CIDR")
+    parser.add_argument("--service-cidr", default="", metavar="CIDR")
+    parser.add_argument("--project", default="", help="project to put it into")
+    parser.add_argument("--tenant", default="", help="for whom it is (operators only)")
+    parser.add_argument(
+        "-l",
+        "--label",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="label to put on it; may be given again",
+    )
+    _outcome(parser)
+    _output(parser, "json", "yaml", "name")
+
+
+def _get(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", metavar="KIND", help=f"one of {KINDS_HELP}")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="names or ids; none for all")
+    parser.add_argument(
+        "--filter", default="", metavar="EXPR", help="""such as 'this.status.state == 2'"""
+    )
+    parser.add_argument("--limit", type=int, default=None, metavar="N", help="at most N rows")
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="then show changes as they happen"
+    )
+    _output(parser, "wide", "json", "yaml", "name")
+
+
+def _scale(parser: argparse.ArgumentParser) -> None:
+    _noun(parser)
+    parser.add_argument(
+        "sizes", nargs="*", metavar="SET=SIZE", help="node sets and their new sizes"
+    )
+    parser.add_argument("--node-set", default="", metavar="SET", help="node set, with --size")
+    parser.add_argument("--size", type=int, default=None, metavar="N", help="its new size")
+    _outcome(parser)
+
+
+def _delete(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what to delete")
+    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+    _outcome(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    _noun(parser)
+    _output(parser, "json", "yaml")
+
+
+def _events(parser: argparse.ArgumentParser) -> None:
+    _noun(parser)
+    parser.add_argument(
+        "--limit", type=int, default=None, metavar="N", help="at most N, the newest"
+    )
+    parser.add_argument("-w", "--watch", action="store_true", help="then show more as they happen")
+
+
+def _secret(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+    parser.add_argument(
+        "-o", "--output", default="", metavar="FILE", help="write it there, mode 0600; - for stdout"
+    )
+
+
+def _wait(parser: argparse.ArgumentParser) -> None:
+    _noun(parser)
+    parser.add_argument(
+        "--for", dest="goal", choices=("ready", "deleted"), default="ready", help="(default: ready)"
+    )
+    _waiting(parser)
+
+
+def _retry(parser: argparse.ArgumentParser) -> None:
+    _noun(parser)
+    _outcome(parser)
+
+
+def _login(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("server", metavar="ADDRESS", help="host:port; http:// for one without TLS")
+    parser.add_argument(
+        "--token-file", default="", metavar="FILE", help="read the token from there; - for stdin"
+    )
+
+
+_VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
+    (
+        "login",
+        "boatyard.cli.session:login",
+        "remember a server and a token for the commands to come",
+        "boatyard login boatyard.example.com:8000 --token-file token",
+        _login,
+    ),
+    (
+        "logout",
+        "boatyard.cli.session:logout",
+        "forget what login remembered",
+        "boatyard logout",
+        None,
+    ),
+    (
+        "whoami",
+        "boatyard.cli.session:whoami",
+        "say which server is talked to, and as whom",
+        "boatyard whoami",
+        None,
+    ),
+    (
+        "create",
+        "boatyard.cli.clusters:create",
+        "order a cluster and watch it being built",
+        "boatyard create cluster web-1 --template small --node-set compute=3",
+        _create,
+    ),
+    (
+        "get",
+        "boatyard.cli.lists:get",
+        "list things, or some by name",
+        "boatyard get clusters -o wide",
+        _get,
+    ),
+    (
+        "describe",
+        "boatyard.cli.describe:describe",
+        "show one cluster in full",
+        "boatyard describe cluster web-1",
+        _noun,
+    ),
+    (
+        "scale",
+        "boatyard.cli.clusters:scale",
+        "make a node set of a cluster larger or smaller",
+        "boatyard scale cluster web-1 compute=5",
+        _scale,
+    ),
+    (
+        "delete",
+        "boatyard.cli.clusters:delete",
+        "take a cluster back and print the receipt",
+        "boatyard delete cluster web-1",
+        _delete,
+    ),
+    (
+        "explain",
+        "boatyard.cli.explain:explain",
+        "say where a cluster's order is, what blocks it and why it is on this hub",
+        "boatyard explain cluster web-1",
+        _explain,
+    ),
+    (
+        "events",
+        "boatyard.cli.explain:events",
+        "tell what has happened to a cluster, oldest first",
+        "boatyard events cluster web-1",
+        _events,
+    ),
+    (
+        "wait",
+        "boatyard.cli.clusters:wait",
+        "watch a cluster until it is ready or gone",
+        "boatyard wait cluster web-1 --for ready --timeout 10m",
+        _wait,
+    ),
+    (
+        "retry",
+        "boatyard.cli.clusters:retry",
+        "try a failed or quarantined step again, now",
+        "boatyard retry cluster web-1",
+        _retry,
+    ),
+    (
+        "kubeconfig",
+        "boatyard.cli.credentials:kubeconfig",
+        "fetch a cluster's kubeconfig into a file only you can read",
+        "boatyard kubeconfig web-1 -o web-1.kubeconfig",
+        _secret,
+    ),
+    (
+        "password",
+        "boatyard.cli.credentials:password",
+        "fetch the password of a cluster's administrator",
+        "boatyard password web-1 -o -",
+        _secret,
+    ),
+)

@@ -1,0 +1,83 @@
+"""How a command ends: the exit code for each kind of failure, and the words on stderr."""
+
+from __future__ import annotations
+
+import sys
+from typing import TextIO
+
+from boatyard.cli.words import clean
+from boatyard.client.config import NotConfigured
+from boatyard.model import errors
+
+DONE = 0
+FAILED = 1
+USAGE = 2
+NOT_FOUND = 3
+REFUSED = 4
+CONFLICT = 5
+CAPACITY = 6
+STILL_RUNNING = 7
+INTERRUPTED = 130
+
+# The first class that fits counts, so the narrower ones come first.
+_CODES: tuple[tuple[type[BaseException], int], ...] = (
+    (NotConfigured, USAGE),
+    (errors.NotFound, NOT_FOUND),
+    (errors.Unauthenticated, REFUSED),
+    (errors.Denied, REFUSED),
+    (errors.Exists, CONFLICT),
+    (errors.Conflict, CONFLICT),
+    (errors.Precondition, CONFLICT),
+    (errors.Exhausted, CAPACITY),
+    (errors.Refused, USAGE),  # what was asked for is wrong: asking again will not help
+)
+
+_REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
+    (errors.Unauthenticated, "log in with `boatyard login ADDRESS`, or set BOATYARD_TOKEN"),
+    (errors.Denied, "`boatyard whoami` tells who you are; your role does not allow this"),
+)
+
+
+class StillRunning(errors.BoatyardError):
+    """The time given is over; what was asked for goes on."""
+
+
+class Unsuccessful(errors.BoatyardError):
+    """It ended, but not as asked. Carries the exit code."""
+
+    def __init__(self, message: str, *, code: int = FAILED) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def code_of(error: BaseException) -> int:
+    """The exit code for a failure."""
+    if isinstance(error, StillRunning):
+        return STILL_RUNNING
+    if isinstance(error, Unsuccessful):
+        return error.code
+    return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
+
+
+def report(error: BaseException, stream: TextIO | None = None) -> int:
+    """Says what went wrong, each field violation on a line of its own; returns the exit code."""
+    out = stream or sys.stderr
+    for line in lines_of(error):
+        print(line, file=out)
+    return code_of(error)
+
+
+def lines_of(error: BaseException) -> list[str]:
+    """What stderr is told, control characters escaped."""
+    violations = getattr(error, "violations", ())
+    if violations:
+        lines = [f"boatyard: {_count(len(violations))} wrong with the request"]
+        lines += [f"  {clean(str(violation))}" for violation in violations]
+    else:
+        lines = [f"boatyard: {clean(str(error)) or type(error).__name__}"]
+    remedy = next((text for kind, text in _REMEDIES if isinstance(error, kind)), "")
+    return [*lines, f"  {remedy}"] if remedy else lines
+
+
+def _count(number: int) -> str:
+    return "one thing is" if number == 1 else f"{number} things are"

@@ -1,0 +1,130 @@
+"""Following one cluster until it is as asked, given up on, or out of time."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TextIO
+
+import msgspec
+
+from boatyard.cli.exits import CAPACITY, FAILED, StillRunning, Unsuccessful
+from boatyard.cli.screen import Screen, open_screen
+from boatyard.cli.words import clean, spell_duration, terminal_now
+from boatyard.client.client import Client
+from boatyard.model.errors import BoatyardError, NotFound
+from boatyard.model.generated.boatyard import Explanation, Receipt, Step, StepState
+
+READY = "ready"
+DELETED = "deleted"
+
+# What stood there before we acted may be shown once more; this long we wait for something newer.
+STALE_SECONDS = 5.0
+
+_SCARCE = ("Capacity", "Quota", "Exhausted")
+
+
+async def follow_until(
+    client: Client,
+    cluster: str,
+    *,
+    name: str,
+    goal: str,
+    doing: str,
+    timeout: float,
+    stream: TextIO,
+    before: Explanation | None = None,
+) -> Explanation:
+    """Shows the tree until the goal is reached; `before` is what was true before we acted.
+
+    Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
+    Interrupted, it says that the order goes on and how to watch it again.
+    """
+    again = f"boatyard wait cluster {clean(name)} --for {goal}"
+    try:
+        with open_screen(stream, doing=doing, clock=terminal_now) as screen:
+            async with asyncio.timeout(timeout or None):
+                last = await _follow(client, cluster, goal=goal, screen=screen, before=before)
+    except TimeoutError as error:
+        raise StillRunning(
+            f"still {doing} after {spell_duration(timeout)}; it goes on. Watch it again: {again}"
+        ) from error
+    except asyncio.CancelledError:
+        print(f"\nThe order goes on without you. Watch it again: {again}", file=stream)
+        raise
+    verdict = judge(last, goal)
+    if isinstance(verdict, Unsuccessful):
+        raise verdict
+    return last
+
+
+async def _follow(
+    client: Client, cluster: str, *, goal: str, screen: Screen, before: Explanation | None
+) -> Explanation:
+    def lost(error: BoatyardError) -> None:
+        screen.tell(f"connection lost, trying again: {clean(str(error))}")
+
+    last: Explanation | None = None
+    final = False
+    try:
+        async with aclosing(client.follow(cluster, on_cut=lost)) as stream:
+            while True:
+                try:
+                    async with asyncio.timeout(STALE_SECONDS if final else None):
+                        last = await anext(stream)
+                except TimeoutError:
+                    if last is not None and final:
+                        return last
+                    raise
+                screen.show(last)
+                final = bool(judge(last, goal))
+                if final and last != before:
+                    return last
+    except (NotFound, StopAsyncIteration):
+        if goal != DELETED:
+            raise
+        return _gone(last, await client.receipt(cluster), cluster)
+
+
+def _gone(last: Explanation | None, receipt: Receipt, cluster: str) -> Explanation:
+    """The stream was cut at the very end: what it would have said last."""
+    known = last or Explanation(cluster=cluster)
+    return msgspec.structs.replace(known, gone=True, receipt=receipt)
+
+
+def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
+    """Whether the goal is reached, or why it will not be by waiting."""
+    name = clean(explanation.name or explanation.cluster)
+    if goal == DELETED:
+        return explanation.gone
+    if explanation.gone or explanation.state.startswith("DELET"):
+        return Unsuccessful(f"cluster {name} is being deleted or gone")
+    if explanation.state == "READY":
+        return True
+    stuck = _stuck_step(explanation)
+    if explanation.state != "FAILED" and (stuck is None or stuck.state is StepState.FAILED):
+        return False
+    return _failure(name, explanation, stuck)
+
+
+def _stuck_step(explanation: Explanation) -> Step | None:
+    stuck = [
+        step
+        for step in explanation.steps
+        if step.state in (StepState.FAILED, StepState.QUARANTINED)
+    ]
+    named = [step for step in stuck if step.name == explanation.blocked_by]
+    return next(iter(named or stuck), None)
+
+
+def _failure(name: str, explanation: Explanation, stuck: Step | None) -> Unsuccessful:
+    words = clean(stuck.message if stuck and stuck.message else explanation.summary)
+    where = f" at {clean(stuck.name)}" if stuck else ""
+    remedy = clean((stuck.remedy if stuck else "") or explanation.remedy)
+    scarce = stuck is not None and any(word in stuck.reason for word in _SCARCE)
+    advice = f" {remedy.rstrip('.')}." if remedy else ""
+    return Unsuccessful(
+        f"cluster {name} failed{where}: {words}{advice} "
+        f"More: boatyard explain cluster {name}; again: boatyard retry cluster {name}",
+        code=CAPACITY if scarce else FAILED,
+    )

@@ -1,0 +1,136 @@
+"""The verb `get`: rows of any kind, once or as they change."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from contextlib import aclosing
+from typing import Any
+
+from boatyard.cli.calling import call
+from boatyard.cli.output import aligned, as_data, as_form, columns, print_names, print_objects
+from boatyard.cli.output import print_object as print_one
+from boatyard.cli.tables import table
+from boatyard.cli.words import clean, terminal_now
+from boatyard.client.client import Client, Found, Listing, quoted
+from boatyard.client.connection import as_struct
+from boatyard.client.kinds import Kind, find_kind
+from boatyard.model.errors import BoatyardError, Refused
+from boatyard.model.generated.osac import EventType
+
+
+def get(args: argparse.Namespace) -> int:
+    return call(args, _get)
+
+
+async def _get(client: Client, args: argparse.Namespace) -> None:
+    kind = find_kind(args.kind)
+    if args.names and args.filter:
+        raise Refused("give names or --filter, not both")
+    if args.limit is not None and args.limit < 1:
+        raise Refused("--limit must be 1 or more")
+    if args.watch:
+        if args.output in ("yaml", "name") or args.limit is not None:
+            raise Refused("--watch goes with the table, -o wide or -o json, and without --limit")
+        await _watch(client, kind, args)
+        return
+    listing = await _rows(client, kind, args)
+    rows = listing.rows
+    if args.output == "name":
+        print_names(rows, kind)
+    elif args.output in ("json", "yaml"):
+        if len(args.names) == 1:
+            print_one(rows[0], kind, args.output)
+        else:
+            print_objects(rows, args.output)
+    elif rows:
+        print("\n".join(_table(kind, rows, wide=args.output == "wide")))
+    else:
+        print(
+            f"There are no {kind.plural}{' like that' if args.filter else ' yet'}.", file=sys.stderr
+        )
+    if len(rows) < listing.total:
+        print(f"Shown are {len(rows)} of {listing.total}; raise --limit for more.", file=sys.stderr)
+
+
+async def _rows(client: Client, kind: Kind, args: argparse.Namespace) -> Listing:
+    if args.names:
+        rows = await client.find(kind, args.names)
+        return Listing(rows, len(rows))
+    return await client.list(kind, where=args.filter, limit=args.limit)
+
+
+def _table(kind: Kind, rows: tuple[Found, ...], *, wide: bool) -> list[str]:
+    shown = table(kind.name, wide=wide)
+    now = terminal_now()
+    cells = [[column.cell(row.document, now) for column in shown] for row in rows]
+    return columns([column.title for column in shown], cells)
+
+
+# --- watching ---------------------------------------------------------------------------------
+
+
+async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
+    """Prints the rows, then each change; nothing falls between the two."""
+    if args.filter:
+        raise Refused("--watch goes with names, not with --filter")
+    known = sorted(row.id for row in await client.find(kind, args.names))
+    ids = ", ".join(quoted(id) for id in known)
+    where = f"event.{kind.event}.id in [{ids}]" if known else ""
+    printer = _ChangePrinter(kind, form=args.output)
+    async with aclosing(client.watch(kind, where=where, on_cut=_say_cut)) as stream:
+        async for event in stream:
+            if event is None:
+                listing = await _rows(client, kind, args)
+                printer.show_rows([row.document for row in listing.rows])
+            else:
+                printer.show_event(event)
+
+
+class _ChangePrinter:
+    """A table that grows downwards; what was already shown is not shown again."""
+
+    def __init__(self, kind: Kind, *, form: str) -> None:
+        self._kind = kind
+        self._json = form == "json"
+        self._columns = table(kind.name, wide=form == "wide")
+        self._versions: dict[str, int] = {}
+        self._widths: list[int] = []
+
+    def show_rows(self, documents: Sequence[Any]) -> None:
+        fresh = [one for one in documents if self._is_news(one)]
+        if not self._json:
+            self._print(fresh)
+
+    def show_event(self, event: Any) -> None:
+        document = as_struct(getattr(event, self._kind.event))
+        gone = event.type == EventType.OBJECT_DELETED
+        if not self._is_news(document) and not gone:
+            return
+        if self._json:
+            print(as_form(as_data(event), "json"), flush=True)
+        else:
+            self._print([document], gone=gone)
+
+    def _is_news(self, document: Any) -> bool:
+        known = self._versions.get(document.id, -1)
+        self._versions[document.id] = max(known, document.metadata.version)
+        return bool(document.metadata.version > known)
+
+    def _print(self, documents: Sequence[Any], *, gone: bool = False) -> None:
+        now = terminal_now()
+        lines = [
+            [clean(column.cell(one, now)) or "-" for column in self._columns] for one in documents
+        ]
+        if not self._widths:
+            lines.insert(0, [column.title for column in self._columns])
+            self._widths = [
+                max(len(cell) for cell in column) for column in zip(*lines, strict=True)
+            ]
+        for line in lines:
+            print(aligned(line, self._widths) + ("  (gone)" if gone else ""), flush=True)
+
+
+def _say_cut(error: BoatyardError) -> None:
+    print(f"connection lost, trying again: {clean(str(error))}", file=sys.stderr)

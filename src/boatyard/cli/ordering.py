@@ -1,0 +1,149 @@
+"""What was typed as a cluster to order: sizes, parameters and files read and checked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterNetwork,
+    ClusterNodeSet,
+    ClusterSpec,
+    ClusterTemplate,
+    ClusterTemplateReference,
+    ClusterVersionReference,
+    Metadata,
+)
+
+_PREFIX = "type.googleapis.com/google.protobuf."
+_WHOLE = ("Int32Value", "UInt32Value")
+_WIDE = ("Int64Value", "UInt64Value")  # strings in JSON
+_REAL = ("DoubleValue", "FloatValue")
+_BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
+
+
+def make_cluster(
+    args: argparse.Namespace, *, template: ClusterTemplate, by_id: bool, version: str
+) -> Cluster:
+    """The cluster that the flags describe; `version` is an id. Refused names all that is wrong."""
+    network = None
+    if args.pod_cidr or args.service_cidr:
+        network = ClusterNetwork(
+            pod_cidr=args.pod_cidr or None, service_cidr=args.service_cidr or None
+        )
+    reference = (
+        ClusterTemplateReference(id=template.id)
+        if by_id
+        else ClusterTemplateReference(name=args.template)
+    )
+    return Cluster(
+        metadata=Metadata(
+            name=args.name,
+            tenant=args.tenant,
+            project=args.project,
+            labels=parse_pairs(args.label, flag="--label"),
+        ),
+        spec=ClusterSpec(
+            template=reference,
+            template_parameters=parse_parameters(args.parameter, template),
+            node_sets={
+                name: ClusterNodeSet(size=size)
+                for name, size in parse_sizes(args.node_set, flag="--node-set").items()
+            },
+            version=ClusterVersionReference(id=version),
+            network=network,
+            zone=args.zone,
+            pull_secret=_file(args.pull_secret_file) or None,
+            ssh_public_key=_file(args.ssh_public_key_file).strip() or None,
+        ),
+    )
+
+
+def parse_pairs(texts: Sequence[str], *, flag: str) -> dict[str, str]:
+    """key=value texts; the same key twice is refused."""
+    pairs: dict[str, str] = {}
+    for text in texts:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise Refused(f"{flag} {text!r}: write KEY=VALUE")
+        if key in pairs:
+            raise Refused(f"{flag} {key!r} is given twice")
+        pairs[key] = value
+    return pairs
+
+
+def parse_sizes(texts: Sequence[str], *, flag: str) -> dict[str, int]:
+    """set=size texts."""
+    sizes = {}
+    for name, text in parse_pairs(texts, flag=flag).items():
+        if not text.isascii() or not text.isdigit():
+            raise Refused(f"{flag} {name}={text}: the size must be a whole number, 0 or more")
+        sizes[name] = int(text)
+    return sizes
+
+
+def parse_parameters(
+    texts: Sequence[str], template: ClusterTemplate
+) -> Mapping[str, Mapping[str, Any]]:
+    """-p key=value texts as values of the types that the template declares."""
+    declared = {one.name: one for one in template.parameters}
+    values: dict[str, Mapping[str, Any]] = {}
+    wrong = []
+    for key, text in parse_pairs(texts, flag="-p").items():
+        definition = declared.get(key)
+        if definition is None:
+            known = ", ".join(declared) or "none"
+            wrong.append(Violation(f"-p {key}", "no such parameter", f"the template has: {known}"))
+            continue
+        try:
+            values[key] = {"@type": definition.type, "value": typed_value(definition.type, text)}
+        except ValueError as error:
+            wrong.append(Violation(f"-p {key}", str(error)))
+    wrong += [
+        Violation(f"-p {one.name}", "is required", one.description or one.title)
+        for one in declared.values()
+        if one.required and one.default is None and one.name not in values
+    ]
+    if wrong:
+        raise Refused("", *wrong)
+    return values
+
+
+def typed_value(type_url: str, text: str) -> Any:
+    """A text as JSON of a declared type; ValueError says what was expected."""
+    name = type_url.removeprefix(_PREFIX)
+    if name == "StringValue":
+        return text
+    if name == "BoolValue":
+        if text.lower() not in _BOOLEANS:
+            raise ValueError(f"{text!r} is not true or false")
+        return _BOOLEANS[text.lower()]
+    if name in _WHOLE or name in _WIDE:
+        try:
+            number = int(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a whole number") from error
+        return str(number) if name in _WIDE else number
+    if name in _REAL:
+        try:
+            return float(text)
+        except ValueError as error:
+            raise ValueError(f"{text!r} is not a number") from error
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        if name in ("BytesValue", "Timestamp", "Duration"):
+            return text  # their JSON is a string: base64, RFC 3339, "3.5s"
+        raise ValueError(f"{text!r} is not JSON of type {type_url or '(none)'}") from error
+
+
+def _file(name: str) -> str:
+    if not name:
+        return ""
+    return sys.stdin.read() if name == "-" else Path(name).read_text()

@@ -1,0 +1,60 @@
+"""Objects as JSON, YAML or names, rows as aligned columns. All that is printed is harmless."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf import json_format
+
+from boatyard.cli.words import clean
+from boatyard.client.client import Found
+from boatyard.client.kinds import Kind
+
+
+def print_object(found: Found, kind: Kind, form: str) -> None:
+    if form == "name":
+        print_names([found], kind)
+        return
+    print(as_form(as_data(found.message), form))
+
+
+def print_objects(rows: Sequence[Found], form: str) -> None:
+    """Always a list, however many there are, so that a script need not ask."""
+    print(as_form([as_data(row.message) for row in rows], form))
+
+
+def print_names(rows: Sequence[Found], kind: Kind) -> None:
+    for row in rows:
+        print(f"{kind.name}/{clean(row.document.metadata.name or row.id)}")
+
+
+def as_data(message: Any) -> dict[str, Any]:
+    """A message as the REST door would show it."""
+    data: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
+    return data
+
+
+def as_form(data: Any, form: str) -> str:
+    """JSON or YAML in plain ASCII: control characters leave as escapes."""
+    if form == "json":
+        return json.dumps(data, indent=2, ensure_ascii=True)
+    import yaml
+
+    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=False)
+    return text.rstrip("\n")
+
+
+def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines under a header, each column as wide as its widest cell, all harmless."""
+    cells = [[clean(cell) or "-" for cell in row] for row in rows]
+    widths = [
+        max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(header)
+    ]
+    return [aligned(line, widths) for line in (header, *cells)]
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return "  ".join(padded).rstrip()

@@ -1,0 +1,284 @@
+"""An explanation as a tree of steps, a receipt as lines, a difference as news. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from boatyard.cli.words import age, clean, count, spell_duration
+from boatyard.model.generated.boatyard import (
+    Actor,
+    Explanation,
+    Receipt,
+    ReceiptLine,
+    Step,
+    StepState,
+)
+
+
+@dataclass(frozen=True)
+class Span:
+    """A piece of a line; `style` is a word of STYLES, or empty."""
+
+    text: str
+    style: str = ""
+
+
+Line = tuple[Span, ...]
+
+STYLES = ("name", "good", "busy", "late", "bad", "dim")
+
+_STATES: dict[StepState, tuple[str, str]] = {
+    StepState.UNSPECIFIED: ("-", "dim"),
+    StepState.QUEUED: ("queued", "dim"),
+    StepState.RUNNING: ("running", "busy"),
+    StepState.WAITING: ("waiting", "late"),
+    StepState.DONE: ("done", "good"),
+    StepState.FAILED: ("failed", "bad"),
+    StepState.QUARANTINED: ("quarantined", "bad"),
+    StepState.RELEASING: ("releasing", "busy"),
+    StepState.RELEASED: ("released", "good"),
+}
+_STUCK = (StepState.FAILED, StepState.QUARANTINED)
+_OPEN = (StepState.RUNNING, StepState.WAITING, StepState.RELEASING, *_STUCK)
+
+_ACTORS = {
+    Actor.NOBODY: "nobody needs to act, it goes on by itself",
+    Actor.TENANT: "you can act",
+    Actor.OPERATOR: "an operator has to act",
+}
+
+
+def plain(line: Line) -> str:
+    return "".join(span.text for span in line).rstrip()
+
+
+def tree(explanation: Explanation, *, now: datetime, doing: str = "") -> list[Line]:
+    """The whole tree; `doing` says what an unfinished order is at (creating, scaling)."""
+    rows = [_row(step, now) for step in explanation.steps]
+    if not rows:
+        rows = _placement_row(explanation)
+    widths = [max((len(row[column].text) for row in rows), default=0) for column in range(3)]
+    lines = [_head(explanation, now, doing)]
+    for index, row in enumerate(rows):
+        branch = "└─ " if index == len(rows) - 1 else "├─ "
+        lines.append((Span(branch, "dim"), *_aligned(row, widths)))
+    return lines
+
+
+def _head(explanation: Explanation, now: datetime, doing: str) -> Line:
+    word, style = state_word(explanation, doing)
+    spans = [
+        Span(f"cluster/{clean(explanation.name or explanation.cluster)}", "name"),
+        Span(f"  {word}", style),
+    ]
+    if explanation.started_at:
+        until = finished_at(explanation) or now
+        spans.append(Span(f"  {age(explanation.started_at, until)}"))
+    facts = []
+    if explanation.hub:
+        facts.append(f"hub {clean(explanation.hub)}")
+    if explanation.template:
+        facts.append(f"template {clean(explanation.template)}")
+    if facts:
+        spans.append(Span("   " + " · ".join(facts), "dim"))
+    return tuple(spans)
+
+
+def state_word(explanation: Explanation, doing: str = "") -> tuple[str, str]:
+    """The state in one word, with its style."""
+    if explanation.gone:
+        return "deleted", "good"
+    match explanation.state:
+        case "READY":
+            return "ready", "good"
+        case "PROGRESSING" | "":
+            return doing or "progressing", "busy"
+        case "DELETING":
+            return "deleting", "busy"
+        case "FAILED" | "DELETE_FAILED" | "DEGRADED":
+            return explanation.state.lower().replace("_", " "), "bad"
+        case other:
+            return clean(other.lower().replace("_", " ")), ""
+
+
+def finished_at(explanation: Explanation) -> datetime | None:
+    """When the last step was finished, once all of them are."""
+    closed = (StepState.DONE, StepState.RELEASED)
+    if not explanation.steps or any(step.state not in closed for step in explanation.steps):
+        return None
+    return max((step.finished_at for step in explanation.steps if step.finished_at), default=None)
+
+
+def _row(step: Step, now: datetime) -> Line:
+    word, style = _STATES[step.state]
+    return (
+        Span(clean(step.name), "dim" if step.state is StepState.QUEUED else ""),
+        Span(word, style),
+        Span(_step_duration(step, now)),
+        Span(step_words(step, now), "bad" if step.state in _STUCK else "dim"),
+    )
+
+
+def _placement_row(explanation: Explanation) -> list[Line]:
+    words = explanation.placement or explanation.summary
+    if explanation.gone or not words:
+        return []
+    state = Span("waiting", "late") if explanation.since else Span("-", "dim")
+    return [(Span("placement"), state, Span(""), Span(clean(words), "dim"))]
+
+
+def _aligned(row: Line, widths: list[int]) -> Iterable[Span]:
+    name, state, duration, words = row
+    yield Span(name.text.ljust(widths[0] + 2), name.style)
+    yield Span(state.text.ljust(widths[1] + 2), state.style)
+    yield Span(duration.text.rjust(widths[2]) + "  ", duration.style)
+    yield words
+
+
+def _step_duration(step: Step, now: datetime) -> str:
+    if step.started_at is None or step.state is StepState.QUEUED:
+        return ""
+    if step.state in _OPEN:
+        return age(step.started_at, now)
+    return age(step.started_at, step.finished_at) if step.finished_at else ""
+
+
+def step_words(step: Step, now: datetime | None = None) -> str:
+    """What a step says for itself; with `now`, also which try this is and when the next look is."""
+    parts = [clean(step.detail)] if step.detail else []
+    match step.state:
+        case StepState.QUEUED:
+            return f"needs: {clean(', '.join(step.needs))}" if step.needs else ""
+        case StepState.WAITING | StepState.RUNNING | StepState.RELEASING:
+            if step.message:
+                told = clean(step.message) + _tries(step, now)
+                parts.append(f"waiting: {told}" if step.state is StepState.WAITING else told)
+        case StepState.FAILED | StepState.QUARANTINED:
+            parts.append(clean(step.message or step.reason))
+            if step.remedy:
+                parts.append(clean(step.remedy))
+        case _:
+            pass
+    return " · ".join(part for part in parts if part)
+
+
+def _tries(step: Step, now: datetime | None) -> str:
+    if now is None:
+        return ""
+    facts = []
+    if step.tries > 1:
+        facts.append(f"try {step.tries}")
+    if step.next_look:
+        seconds = (step.next_look - now).total_seconds()
+        facts.append(f"next look in {spell_duration(seconds)}" if seconds >= 1 else "looking now")
+    return f" ({', '.join(facts)})" if facts else ""
+
+
+# --- in a pipe --------------------------------------------------------------------------------
+
+
+def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> list[str]:
+    """One line for each thing that is different; nothing that only counts or ticks is news."""
+    name = clean(after.name or after.cluster)
+    lines = []
+    word = state_word(after, doing)[0]
+    known = {step.name: step for step in before.steps} if before else {}
+    if (before is None or not before.steps) and not after.steps:
+        words = after.placement or after.summary
+        if words and (before is None or words != (before.placement or before.summary)):
+            lines.append(f"{name}: {clean(words)}")
+    elif before is not None and not before.steps and after.placement != before.placement:
+        lines.append(f"{name}: {clean(after.placement)}")
+    for step in after.steps:
+        was = known.get(step.name)
+        if _says(was) != _says(step) and not (was is None and step.state is StepState.QUEUED):
+            lines.append(_news_line(name, step))
+    if before is None or word != state_word(before, doing)[0]:
+        lines.append(f"{name}: {word}")
+    return lines
+
+
+def _says(step: Step | None) -> tuple[StepState, str] | None:
+    return (step.state, step_words(step)) if step else None
+
+
+def _news_line(name: str, step: Step) -> str:
+    words = step_words(step)
+    duration = ""
+    if step.state in (StepState.DONE, StepState.RELEASED) and step.started_at and step.finished_at:
+        duration = f" in {age(step.started_at, step.finished_at)}"
+    line = f"{name}: {clean(step.name)} {_STATES[step.state][0]}{duration}"
+    return f"{line}: {words}" if words else line
+
+
+# --- in full ----------------------------------------------------------------------------------
+
+
+def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
+    """Everything an explanation says: summary, tree, what blocks and who can act, why this hub."""
+    lines = tree(explanation, now=now)
+    told = [("", explanation.summary)]
+    if explanation.blocked_by:
+        since = f", for {age(explanation.since, now)}" if explanation.since else ""
+        told.append(("blocked by", f"{explanation.blocked_by}{since}"))
+        if explanation.tries:
+            told.append(("tries", str(explanation.tries)))
+        if explanation.next_look:
+            seconds = (explanation.next_look - now).total_seconds()
+            told.append(("next look", f"in {spell_duration(seconds)}"))
+    if explanation.state not in ("READY", "") or explanation.blocked_by:
+        told.append(("who acts", _ACTORS.get(explanation.actor, "")))
+    told.append(("remedy", explanation.remedy))
+    told.append(("placement", explanation.placement))
+    shown = [(label, clean(words)) for label, words in told if words]
+    if shown:
+        lines.append(())
+    for label, words in shown:
+        lines.append((Span(f"{label + ':':<12}" if label else "", "dim"), Span(words)))
+    for hub in explanation.hubs:
+        mark = Span("  fits    ", "good") if hub.fits else Span("  no      ", "dim")
+        score = f" ({hub.score:g})" if hub.fits else ""
+        lines.append((mark, Span(f"{clean(hub.hub)}{score}: {clean(hub.reason)}")))
+    return lines
+
+
+def receipt_lines(name: str, receipt: Receipt) -> list[Line]:
+    """What is gone and what is left, by kind."""
+    took = ""
+    if receipt.requested_at and receipt.finished_at:
+        took = f" in {age(receipt.requested_at, receipt.finished_at)}"
+    gone = f"{count(len(receipt.gone), 'thing')} taken back"
+    left = "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+    lines: list[Line] = [
+        (
+            Span(f"receipt: {clean(name)} deleted{took}, {gone}, ", "name"),
+            Span(left, "late" if receipt.left else "good"),
+        )
+    ]
+    by_kind: dict[str, list[str]] = {}
+    for line in receipt.gone:
+        by_kind.setdefault(clean(line.kind), []).append(_receipt_name(line))
+    width = max((len(kind) for kind in by_kind), default=0)
+    lines += [
+        (Span("  gone  ", "good"), Span(f"{kind:<{width}}  {', '.join(names)}"))
+        for kind, names in by_kind.items()
+    ]
+    lines += [
+        (
+            Span("  left  ", "late"),
+            Span(f"{clean(line.kind)}  {_receipt_name(line)}"),
+            Span(f"  {clean(line.reason)}" if line.reason else "", "dim"),
+        )
+        for line in receipt.left
+    ]
+    if receipt.left:
+        lines.append(
+            (Span("  What is left is tried again by itself; nobody else is given it.", "dim"),)
+        )
+    return lines
+
+
+def _receipt_name(line: ReceiptLine) -> str:
+    return clean(line.name or line.key)

@@ -1,0 +1,60 @@
+"""Text for people: names made harmless, durations, ages. Pure, but for the terminal's own clock."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from boatyard.model.errors import Refused
+
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
+
+
+def clean(text: str) -> str:
+    """The text, with escapes for all that could move the cursor or hide or reorder text."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _escape(one) for one in text)
+
+
+def _escape(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def spell_duration(seconds: float) -> str:
+    """4m12s, 3h05m, 2d4h; never negative, because clocks differ."""
+    whole = max(0, int(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    minutes, second = divmod(whole, 60)
+    if minutes < 60:
+        return f"{minutes}m{second:02}s"
+    hours, minute = divmod(minutes, 60)
+    if hours < 24:
+        return f"{hours}h{minute:02}m"
+    days, hour = divmod(hours, 24)
+    return f"{days}d{hour}h"
+
+
+def parse_duration(text: str) -> float:
+    """Seconds from 90, 90s, 10m, 1h30m or 2d; 0 means no limit."""
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return float(text)
+    if not text or _PART.sub("", text):
+        raise Refused(f"{text!r} is not a duration; write 90s, 10m or 1h30m")
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+def age(moment: datetime | None, now: datetime) -> str:
+    return spell_duration((now - moment).total_seconds()) if moment else "-"
+
+
+def count(number: int, noun: str) -> str:
+    """1 cluster, 2 clusters."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def terminal_now() -> datetime:
+    """The clock on the wall beside the terminal; everything below takes it as an argument."""
+    return datetime.now(UTC)  # noqa: TID251 - a command line is an edge: its clock is made here

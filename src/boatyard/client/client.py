@@ -1,0 +1,230 @@
+"""What people do through the API, one method each, on structs of the model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from boatyard.client.connection import Connection, as_struct
+from boatyard.client.kinds import CLUSTER, Kind
+from boatyard.model.errors import BoatyardError, Conflict, NotFound, Refused, Unavailable
+from boatyard.model.generated.boatyard import Explanation, Happening, Receipt
+from boatyard.model.generated.convert import TO_MESSAGE
+from boatyard.model.generated.osac import Cluster
+
+PAGE = 1000  # the most rows a server gives at once
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """One object: the message as it came (for -o json) and the struct (for everything else)."""
+
+    message: Any
+    document: Any
+
+    @property
+    def id(self) -> str:
+        return str(self.document.id)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Rows, and how many there are altogether."""
+
+    rows: tuple[Found, ...]
+    total: int
+
+
+@dataclass
+class Stretch:
+    """Growing pauses between attempts to reach a server that went away."""
+
+    pause: float = field(default=_FIRST_PAUSE)
+
+    async def rest(self) -> None:
+        await asyncio.sleep(self.pause)
+        self.pause = min(self.pause * 2, _LONGEST_PAUSE)
+
+    def reset(self) -> None:
+        self.pause = _FIRST_PAUSE
+
+
+OnCut = Callable[[BoatyardError], None]
+
+
+class Client(Connection):
+    """A connection with the verbs of the command line."""
+
+    # --- any kind -----------------------------------------------------------------------------
+
+    async def list(self, kind: Kind, *, where: str = "", limit: int | None = None) -> Listing:
+        """Every row, page by page (the pages follow the id, so none is skipped when some go)."""
+        rows: list[Found] = []
+        total, after = 0, ""
+        while True:
+            size = PAGE if limit is None else min(PAGE, limit - len(rows))
+            text = _both(where, f"this.id > {quoted(after)}" if after else "")
+            fields = {"filter": text} if text else {}
+            answer = await self.call(f"{kind.service}/List", limit=size, **fields)
+            page = [Found(item, as_struct(item)) for item in answer.items]
+            total = total or answer.total
+            rows.extend(page)
+            if len(page) < size or len(rows) == limit:
+                return Listing(tuple(rows), max(total, len(rows)))
+            after = page[-1].id
+
+    async def find(self, kind: Kind, keys: Sequence[str]) -> tuple[Found, ...]:
+        """The objects with these ids or names, in that order; NotFound names the first missing."""
+        if not keys:
+            return ()
+        names = ", ".join(quoted(key) for key in keys)
+        listing = await self.list(
+            kind, where=f"this.id in [{names}] || this.metadata.name in [{names}]"
+        )
+        return tuple(_pick(kind, key, listing.rows) for key in keys)
+
+    async def find_one(self, kind: Kind, key: str) -> Found:
+        return (await self.find(kind, [key]))[0]
+
+    async def get(self, kind: Kind, id: str) -> Found:
+        answer = await self.call(f"{kind.service}/Get", id=id)
+        return Found(answer.object, as_struct(answer.object))
+
+    async def watch(
+        self, kind: Kind, *, where: str = "", on_cut: OnCut
+    ) -> AsyncGenerator[Any | None, None]:
+        """Events about one kind, none lost and none twice over a lost connection. Never ends.
+
+        The first thing given is None: the server watches for us from there on, so what is listed
+        then has no gap to what follows. It is given again when the place to resume is lost.
+        """
+        if not kind.event or kind.package == "boatyard.v1":
+            raise Refused(f"{kind.plural} cannot be watched")
+        text = _both(f"has(event.{kind.event})", where)
+        after, stretch = "", Stretch()
+        while True:
+            fields = {"after": after} if after else {}
+            try:
+                async for answer in self.stream(
+                    f"{kind.package}.Events/Watch", filter=text, **fields
+                ):
+                    stretch.reset()
+                    if answer is None:
+                        if not after:
+                            yield None
+                        continue
+                    after = answer.event.id or after
+                    if not answer.event.bookmark:
+                        yield answer.event
+            except Unavailable as error:
+                if error.reason != "Timeout":
+                    on_cut(error)
+            except Conflict:
+                pass  # we read too slowly and were cut off: resume
+            await stretch.rest()
+
+    # --- clusters -----------------------------------------------------------------------------
+
+    async def create_cluster(self, cluster: Cluster) -> Found:
+        request = TO_MESSAGE["osac.public.v1.Cluster"](cluster)
+        answer = await self.call(f"{CLUSTER.service}/Create", object=request)
+        return Found(answer.object, as_struct(answer.object))
+
+    async def scale_cluster(self, id: str, sizes: dict[str, int]) -> Found:
+        """Sets the size of the named node sets and touches nothing else."""
+        answer = await self.call(
+            f"{CLUSTER.service}/Update",
+            object={
+                "id": id,
+                "spec": {"node_sets": {name: {"size": size} for name, size in sizes.items()}},
+            },
+            update_mask={"paths": [f"spec.node_sets.{name}.size" for name in sizes]},
+        )
+        return Found(answer.object, as_struct(answer.object))
+
+    async def delete_cluster(self, id: str) -> None:
+        await self.call(f"{CLUSTER.service}/Delete", id=id)
+
+    async def kubeconfig(self, id: str) -> str:
+        return str((await self.call(f"{CLUSTER.service}/GetKubeconfig", id=id)).kubeconfig)
+
+    async def password(self, id: str) -> str:
+        return str((await self.call(f"{CLUSTER.service}/GetPassword", id=id)).password)
+
+    # --- orders -------------------------------------------------------------------------------
+
+    async def explain(self, cluster: str) -> tuple[Any, Explanation]:
+        """The explanation as it came and as a struct; `cluster` is an id or a name."""
+        answer = await self.call("boatyard.v1.Orders/Explain", cluster=cluster)
+        return answer.explanation, as_struct(answer.explanation)
+
+    async def follow(self, cluster: str, *, on_cut: OnCut) -> AsyncGenerator[Explanation, None]:
+        """The explanation now and after each change, over lost connections, until it is gone."""
+        stretch = Stretch()
+        while True:
+            try:
+                async for answer in self.stream("boatyard.v1.Orders/Follow", cluster=cluster):
+                    if answer is None:
+                        continue
+                    stretch.reset()
+                    explanation: Explanation = as_struct(answer.explanation)
+                    yield explanation
+                    if explanation.gone:
+                        return
+            except Unavailable as error:
+                if error.reason != "Timeout":
+                    on_cut(error)
+            except Conflict:
+                pass  # we read too slowly and were cut off: the next stream starts with the truth
+            await stretch.rest()
+
+    async def retry(self, cluster: str) -> None:
+        await self.call("boatyard.v1.Orders/Retry", cluster=cluster)
+
+    async def receipt(self, cluster: str) -> Receipt:
+        answer = await self.call("boatyard.v1.Orders/GetReceipt", cluster=cluster)
+        found: Receipt = as_struct(answer.receipt)
+        return found
+
+    async def history(self, cluster: str, limit: int | None = None) -> tuple[Happening, ...]:
+        fields = {} if limit is None else {"limit": limit}
+        answer = await self.call("boatyard.v1.Orders/History", cluster=cluster, **fields)
+        return tuple(as_struct(item) for item in answer.items)
+
+    # --- the server ---------------------------------------------------------------------------
+
+    async def greet(self) -> None:
+        """Returns when the server is there and takes our token."""
+        await self.call("osac.public.v1.Capabilities/Get")
+        await self.call("osac.public.v1.ClusterTemplates/List", limit=0)
+
+
+def quoted(text: str) -> str:
+    """A string as a filter writes it; nothing in it can end the string."""
+    return json.dumps(text)
+
+
+def _both(one: str, other: str) -> str:
+    return f"({one}) && ({other})" if one and other else one or other
+
+
+def _pick(kind: Kind, key: str, rows: Sequence[Found]) -> Found:
+    by_id = [row for row in rows if row.id == key]
+    if by_id:
+        return by_id[0]
+    named = [row for row in rows if row.document.metadata.name == key]
+    if not named:
+        raise NotFound(f"there is no {kind.name} {key!r}; see `boatyard get {kind.plural}`")
+    if len(named) > 1:
+        choices = ", ".join(f"{row.id} ({_whose(row)})" for row in named)
+        raise Conflict(f"{len(named)} {kind.plural} are called {key!r}; use an id: {choices}")
+    return named[0]
+
+
+def _whose(row: Found) -> str:
+    metadata = row.document.metadata
+    return f"{metadata.tenant}/{metadata.project}" if metadata.project else str(metadata.tenant)

@@ -1,0 +1,330 @@
+"""Where Boatyard is and who we are there: flags, environment, `login`, or the local `up`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from boatyard.model.errors import BoatyardError
+
+DEFAULT_PORT = 8000
+
+
+class NotConfigured(BoatyardError):
+    """Nothing says where Boatyard is, or what is said cannot be read."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """One server and how to talk to it. `address` is host:port."""
+
+    address: str
+    token: str = ""
+    tls: bool = False
+    ca_file: str = ""
+    insecure: bool = False  # TLS, but any certificate will do
+    source: str = ""  # where this was found, for people
+
+    def __repr__(self) -> str:
+        return f"Target({self.address!r}, tls={self.tls}, source={self.source!r})"  # no token
+
+
+@dataclass(frozen=True)
+class Current:
+    """The `boatyard up` that runs on this machine, as it describes itself."""
+
+    grpc: str
+    rest: str
+    token_file: str
+    pid: int
+    ca_file: str = ""
+
+
+def find_target(
+    *,
+    address: str = "",
+    token: str = "",
+    ca_file: str = "",
+    insecure: bool = False,
+    environ: Mapping[str, str] = os.environ,
+) -> Target:
+    """The server to talk to: flags before environment before `login` before a local `up`.
+
+    A token is only ever sent to the address it was given for: a token kept by `login` or by `up`
+    is left out when another address is asked for.
+    """
+    asked = address or environ.get("BOATYARD_ADDRESS", "")
+    token = token or environ.get("BOATYARD_TOKEN", "")
+    ca_file = ca_file or environ.get("BOATYARD_CA_FILE", "")
+    known = _login(environ), _local(environ)
+    if asked:
+        host, tls = parse_address(asked, tls=True if ca_file or insecure else None)
+        kept = next((one for one in known if one and one.address == host), None)
+        if kept and "://" not in asked:
+            tls = tls or kept.tls
+        return Target(
+            address=host,
+            token=token or (kept.token if kept else ""),
+            tls=tls,
+            ca_file=ca_file or (kept.ca_file if kept else ""),
+            insecure=insecure or bool(kept and kept.insecure),
+            source="--address" if address else "BOATYARD_ADDRESS",
+        )
+    found = next((one for one in known if one), None)
+    if found is None:
+        raise NotConfigured(
+            "no Boatyard to talk to; start one with `boatyard up`, "
+            "or point to one with `boatyard login ADDRESS`"
+        )
+    return Target(
+        address=found.address,
+        token=token or found.token,
+        tls=found.tls,
+        ca_file=ca_file or found.ca_file,
+        insecure=insecure or found.insecure,
+        source=found.source,
+    )
+
+
+def parse_address(text: str, *, tls: bool | None = None) -> tuple[str, bool]:
+    """host:port and whether to use TLS: the scheme decides, else only loopback goes without."""
+    scheme, separator, rest = text.partition("://")
+    if not separator:
+        scheme, rest = "", text
+    if scheme not in ("", "http", "https", "grpc", "grpcs"):
+        raise NotConfigured(f"cannot use {text!r} as an address; write host:port")
+    if scheme:
+        tls = scheme in ("https", "grpcs")
+    rest = rest.rstrip("/")
+    host, port = _split_port(rest)
+    if not host or "/" in host or any(character.isspace() for character in host):
+        raise NotConfigured(f"cannot use {text!r} as an address; write host:port")
+    if tls is None:
+        tls = not _is_loopback(host)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}", tls
+
+
+def _split_port(text: str) -> tuple[str, int]:
+    if text.startswith("["):
+        host, _, rest = text[1:].partition("]")
+        port = rest.removeprefix(":")
+    elif text.count(":") > 1:
+        host, port = text, ""
+    else:
+        host, _, port = text.partition(":")
+    if not port:
+        return host, DEFAULT_PORT
+    if not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        raise NotConfigured(f"cannot use {port!r} as a port; write a number from 1 to 65535")
+    return host, int(port)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+# --- what `login` keeps -----------------------------------------------------------------------
+
+
+def config_path(environ: Mapping[str, str] = os.environ) -> Path:
+    base = environ.get("XDG_CONFIG_HOME") or _home(environ) / ".config"
+    return Path(base) / "boatyard" / "config.json"
+
+
+def save_login(target: Target, environ: Mapping[str, str] = os.environ) -> Path:
+    """Keeps address and token for the commands to come, readable by its owner only."""
+    path = config_path(environ)
+    _write_private(
+        path,
+        {
+            "address": target.address,
+            "token": target.token,
+            "tls": target.tls,
+            "ca_file": target.ca_file,
+            "insecure": target.insecure,
+        },
+    )
+    return path
+
+
+def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
+    """True when there was something to forget."""
+    try:
+        config_path(environ).unlink()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _login(environ: Mapping[str, str]) -> Target | None:
+    path = config_path(environ)
+    kept = _read_object(path)
+    if kept is None:
+        return None
+    address = kept.get("address")
+    if not isinstance(address, str) or not address:
+        raise NotConfigured(f"{path} names no address; run `boatyard login ADDRESS` again")
+    return Target(
+        address=address,
+        token=str(kept.get("token", "")),
+        tls=bool(kept.get("tls", False)),
+        ca_file=str(kept.get("ca_file", "")),
+        insecure=bool(kept.get("insecure", False)),
+        source="login",
+    )
+
+
+# --- what `up` leaves for us ------------------------------------------------------------------
+
+
+def current_path(environ: Mapping[str, str] = os.environ) -> Path:
+    """The pointer to the `up` of this user on this machine."""
+    runtime = environ.get("XDG_RUNTIME_DIR", "")
+    if runtime and os.access(runtime, os.W_OK | os.X_OK):
+        return Path(runtime) / "boatyard" / "current.json"
+    return _home(environ) / ".local" / "state" / "boatyard" / "current.json"
+
+
+def write_current(
+    *,
+    grpc: str,
+    rest: str,
+    token_file: str | Path,
+    pid: int,
+    ca_file: str | Path = "",
+    environ: Mapping[str, str] = os.environ,
+) -> Path:
+    """Makes this `up` the one that commands find by themselves; the newest wins."""
+    path = current_path(environ)
+    _write_private(
+        path,
+        {
+            "grpc": grpc,
+            "rest": rest,
+            "token_file": str(token_file),
+            "pid": pid,
+            "ca_file": str(ca_file),
+        },
+    )
+    return path
+
+
+def clear_current(*, pid: int, environ: Mapping[str, str] = os.environ) -> None:
+    """Removes the pointer if it is still this process's; content when there is none."""
+    path = current_path(environ)
+    kept = _read_object(path)
+    if kept is not None and kept.get("pid") == pid:
+        path.unlink(missing_ok=True)
+
+
+def read_current(environ: Mapping[str, str] = os.environ) -> Current | None:
+    """The local `up`, or None when there is none or its process is gone."""
+    kept = _read_object(current_path(environ))
+    if kept is None:
+        return None
+    try:
+        current = Current(
+            grpc=str(kept["grpc"]),
+            rest=str(kept.get("rest", "")),
+            token_file=str(kept.get("token_file", "")),
+            pid=int(kept["pid"]),
+            ca_file=str(kept.get("ca_file", "")),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+    return current if _is_alive(current.pid) else None
+
+
+def _local(environ: Mapping[str, str]) -> Target | None:
+    current = read_current(environ)
+    if current is None:
+        return None
+    try:
+        token = Path(current.token_file).read_text().strip() if current.token_file else ""
+    except FileNotFoundError:
+        token = ""
+    except OSError as error:
+        raise NotConfigured(
+            f"cannot read the operator token of the local `boatyard up`: {error}; "
+            "give a token of your own with BOATYARD_TOKEN"
+        ) from error
+    address, _ = parse_address(current.grpc)
+    return Target(
+        address=address,
+        token=token,
+        tls=bool(current.ca_file),
+        ca_file=current.ca_file,
+        source="the `boatyard up` on this machine",
+    )
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+# --- what a token says about its bearer -------------------------------------------------------
+
+
+def token_claims(token: str) -> dict[str, Any]:
+    """What the token says, unchecked: only the server can tell whether it is true."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return {}
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (binascii.Error, ValueError):
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+# --- files ------------------------------------------------------------------------------------
+
+
+def write_private_file(path: Path, content: bytes) -> None:
+    """Puts the content at `path` at once and whole, mode 0600 from its first byte on."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made 0600
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _write_private(path: Path, content: Mapping[str, Any]) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    write_private_file(path, (json.dumps(content, indent=2) + "\n").encode())
+
+
+def _read_object(path: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise NotConfigured(f"cannot read {path}: {error}; remove it or log in again") from error
+    if not isinstance(content, dict):
+        raise NotConfigured(f"{path} is not a JSON object; remove it or log in again")
+    return content
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ["HOME"]) if environ.get("HOME") else Path.home()

@@ -1,0 +1,145 @@
+"""One connection to the API: every call of every service by name, with failures understood."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import grpc
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from boatyard.client.answers import ServerFault, understand
+from boatyard.client.config import Target
+from boatyard.model.errors import Unavailable
+from boatyard.model.generated.convert import FROM_MESSAGE
+from boatyard.model.wire import message, services
+
+CALL_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
+STREAM_SECONDS = 600.0  # a stream is opened anew this often: a dead peer says nothing by itself
+
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.max_receive_message_length", -1),  # a page of large objects is still one answer
+    ("grpc.primary_user_agent", "boatyard-cli"),
+)
+
+
+class Connection:
+    """Calls one server. Enter it once per command; nothing is sent before the first call."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self._channel: grpc.aio.Channel | None = None
+        self._metadata = (("authorization", f"Bearer {target.token}"),) if target.token else ()
+
+    async def __aenter__(self) -> Self:
+        self._channel = await _open(self.target)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._channel is not None:
+            await self._channel.close()
+
+    async def call(self, method: str, /, **fields: Any) -> Any:
+        """The answer to one call such as `osac.public.v1.Clusters/Get`, as a message."""
+        request, path, answer = _prepare(method, fields)
+        invoke = self._open_channel().unary_unary(
+            path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
+        )
+        try:
+            return await invoke(request, metadata=self._metadata, timeout=CALL_SECONDS)
+        except grpc.aio.AioRpcError as error:
+            raise understand(error, address=self.target.address) from error
+
+    async def stream(self, method: str, /, **fields: Any) -> AsyncGenerator[Any | None, None]:
+        """None once the server has taken the call up, then its answers until it ends the stream.
+
+        After STREAM_SECONDS the stream ends with Unavailable (reason Timeout), to be opened anew.
+        """
+        request, path, answer = _prepare(method, fields)
+        invoke = self._open_channel().unary_stream(
+            path,
+            request_serializer=type(request).SerializeToString,
+            response_deserializer=answer.FromString,
+        )
+        call = invoke(request, metadata=self._metadata, timeout=STREAM_SECONDS)
+        try:
+            await call.initial_metadata()
+            yield None
+            async for one in call:
+                yield one
+        except grpc.aio.AioRpcError as error:
+            raise understand(error, address=self.target.address) from error
+        finally:
+            call.cancel()
+
+    def _open_channel(self) -> grpc.aio.Channel:
+        if self._channel is None:
+            raise RuntimeError("the connection is used outside of `async with`")
+        return self._channel
+
+
+def as_struct(received: Any) -> Any:
+    """The model's struct for a message; a value this version does not know is the server's lead."""
+    try:
+        return FROM_MESSAGE[received.DESCRIPTOR.full_name](received)
+    except ValueError as error:
+        raise ServerFault(
+            f"the server speaks a newer language: {error}; update boatyard"
+        ) from error
+
+
+def _prepare(method: str, fields: dict[str, Any]) -> tuple[Any, str, Any]:
+    service, _, name = method.partition("/")
+    described = services()[service].methods_by_name[name]
+    request = message(described.input_type.full_name)(**fields)
+    return request, f"/{method}", message(described.output_type.full_name)
+
+
+async def _open(target: Target) -> grpc.aio.Channel:
+    options = list(_OPTIONS)
+    if not target.tls:
+        # A proxy meant for the web would otherwise be asked for a server on this machine.
+        options.append(("grpc.enable_http_proxy", 0))
+        return grpc.aio.insecure_channel(target.address, options=options)
+    roots: bytes | None = None
+    if target.ca_file:
+        roots = await asyncio.to_thread(Path(target.ca_file).read_bytes)
+    elif target.insecure:
+        roots, name = await asyncio.to_thread(_presented_certificate, target.address)
+        options.append(("grpc.ssl_target_name_override", name))
+    credentials = grpc.ssl_channel_credentials(root_certificates=roots)
+    return grpc.aio.secure_channel(target.address, credentials, options=options)
+
+
+def _presented_certificate(address: str) -> tuple[bytes, str]:
+    """What the server shows, taken at its word: gRPC itself has no switch for not checking."""
+    host, _, port = address.rpartition(":")
+    try:
+        text = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS)
+    except OSError as error:
+        raise Unavailable(f"nothing answers with TLS at {address} ({error})") from error
+    certificate = x509.load_pem_x509_certificate(text.encode())
+    return text.encode(), _subject(certificate)
+
+
+def _subject(certificate: x509.Certificate) -> str:
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        return str(common[0].value) if common else "localhost"
+    dns = names.get_values_for_type(x509.DNSName)
+    return dns[0] if dns else str(names.get_values_for_type(x509.IPAddress)[0])

@@ -1,0 +1,61 @@
+"""The nouns that can be asked for, and which service answers for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boatyard.model.errors import Refused
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One noun: `name` as typed, the words of its service, and the event field that carries it."""
+
+    name: str
+    plural: str
+    service: str
+    event: str = ""  # field of Event that carries it; empty when it cannot be watched
+    also: tuple[str, ...] = ()
+
+    @property
+    def package(self) -> str:
+        return self.service.rpartition(".")[0]
+
+
+KINDS: tuple[Kind, ...] = (
+    Kind("cluster", "clusters", "osac.public.v1.Clusters", "cluster", also=("cl",)),
+    Kind(
+        "clustertemplate",
+        "clustertemplates",
+        "osac.public.v1.ClusterTemplates",
+        "cluster_template",
+        also=("template", "templates", "ct"),
+    ),
+    Kind(
+        "clusterversion",
+        "clusterversions",
+        "osac.public.v1.ClusterVersions",
+        "cluster_version",
+        also=("version", "versions", "cv"),
+    ),
+    Kind("hosttype", "hosttypes", "osac.public.v1.HostTypes", "host_type", also=("ht",)),
+    Kind("tenant", "tenants", "osac.public.v1.Tenants", "tenant", also=("tn",)),
+    Kind("project", "projects", "osac.public.v1.Projects", "project", also=("pj",)),
+    Kind("hub", "hubs", "osac.private.v1.Hubs", "hub"),
+    Kind("order", "orders", "boatyard.v1.Orders", also=("ord",)),
+    Kind("leftover", "leftovers", "boatyard.v1.Leftovers", also=("lo",)),
+)
+
+CLUSTER = KINDS[0]
+TEMPLATE = KINDS[1]
+VERSION = KINDS[2]
+
+
+def find_kind(word: str) -> Kind:
+    """The noun somebody typed: singular, plural or short, any case, with or without _ and -."""
+    typed = word.lower().replace("_", "").replace("-", "")
+    for kind in KINDS:
+        if typed in (kind.name, kind.plural, *kind.also):
+            return kind
+    known = ", ".join(kind.plural for kind in KINDS)
+    raise Refused(f"there is no kind {word!r}; there are {known}")

@@ -1,0 +1,1 @@
+"""What is due → its reconciler → one guarded write."""

@@ -1,0 +1,202 @@
+"""The loop of a worker process: takes what is due, has its reconciler look at it, writes once, guarded.
+
+A hint makes it quick (milliseconds), the poll makes it sure: a hint that is lost costs a second, never an order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import heapq
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from boatyard.engine.queue import Queue
+from boatyard.ledger.records import Lease
+from boatyard.model.clock import Clock
+from boatyard.model.errors import BoatyardError, Conflict, LeaseLost, Unavailable
+from boatyard.resources.reconciling import Reconciler, Result, Turn
+
+logger = logging.getLogger(__name__)
+
+POISON_AFTER = 3  # deaths of a worker during one object's turns
+_LONGEST_DELAY = 60.0
+_TURNS_IN_A_ROW = 8
+_ROOM_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How a worker divides its time. Seconds."""
+
+    at_once: int = 32
+    lease: float = 30.0
+    poll: float = 1.0
+    restart: float = 1.0  # after the store itself did not answer
+
+
+class Worker:
+    def __init__(
+        self,
+        *,
+        queue: Queue,
+        reconcilers: Mapping[str, Reconciler],
+        clock: Clock,
+        wait_for_hint: Callable[[float], Awaitable[None]],
+        pace: Pace | None = None,
+    ) -> None:
+        self._queue = queue
+        self._reconcilers = reconcilers
+        self._clock = clock
+        self._wait_for_hint = wait_for_hint
+        self._pace = pace or Pace()
+        self._held: dict[tuple[str, str], Lease] = {}
+        self._ends: dict[tuple[str, str], datetime] = {}
+        self._soon: list[datetime] = []
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until asked to stop; then finishes the turns under way and gives their leases back."""
+        async with asyncio.TaskGroup() as tasks:
+            beat = tasks.create_task(self._keep_leases())
+            turns: set[asyncio.Task[None]] = set()
+            while not stop.is_set():
+                taken = await self._take(self._pace.at_once - len(turns))
+                for lease in taken:
+                    turn = tasks.create_task(self._turn(lease))
+                    turns.add(turn)
+                    turn.add_done_callback(turns.discard)
+                if len(turns) >= self._pace.at_once:
+                    # Several places are filled at once: a take per turn would double the queries.
+                    await asyncio.wait(turns, timeout=_ROOM_SECONDS)
+                elif not taken:
+                    await self._wait(stop)
+            if turns:
+                await asyncio.wait(turns)
+            beat.cancel()
+
+    async def run_until_idle(self) -> int:
+        """Takes turns one after another until nothing is due now; how many there were. For stepped time."""
+        count = 0
+        while taken := await self._queue.take(self._pace.at_once, now=self._clock.now()):
+            for lease in taken:
+                self._hold(lease)
+                await self._turn(lease)
+                count += 1
+        return count
+
+    async def _take(self, limit: int) -> list[Lease]:
+        if limit <= 0:
+            return []
+        try:
+            taken = list(await self._queue.take(limit, now=self._clock.now()))
+        except Unavailable as error:
+            logger.warning("nothing can be taken now", extra={"why": str(error)})
+            await asyncio.sleep(self._pace.restart)
+            return []
+        for lease in taken:
+            self._hold(lease)
+        return taken
+
+    def _hold(self, lease: Lease) -> None:
+        self._held[lease.kind, lease.id] = lease
+        self._ends[lease.kind, lease.id] = self._clock.now() + timedelta(seconds=self._pace.lease)
+
+    async def _turn(self, lease: Lease) -> None:
+        """One turn at one object. Whatever happens in it, the object is due again at a known time."""
+        try:
+            for left in reversed(range(_TURNS_IN_A_ROW)):
+                now = self._clock.now()
+                result = await self._reconcile(lease, now)
+                if left and result.look_again is not None and result.look_again <= now:
+                    # More can be done at once: written down, and on under the same lease.
+                    await self._queue.write(lease, result, now=now)
+                    continue
+                await self._queue.finish(lease, result, attempts=0, now=now)
+                if result.look_again is not None:
+                    heapq.heappush(self._soon, result.look_again)
+                break
+        except LeaseLost:
+            logger.warning("lease lost", extra={"kind": lease.kind, "id": lease.id})
+        except Conflict:
+            await self._again(lease, 0.0)  # somebody wrote it meanwhile: look again at once
+        except BoatyardError as error:
+            logger.warning(
+                "will be retried", extra={"kind": lease.kind, "id": lease.id, "why": str(error)}
+            )
+            await self._again(lease, self._patience(lease))
+        except Exception:  # a bug in one object's turn must not end the others'
+            logger.exception("internal error", extra={"kind": lease.kind, "id": lease.id})
+            await self._again(lease, self._patience(lease))
+        finally:
+            self._held.pop((lease.kind, lease.id), None)
+            self._ends.pop((lease.kind, lease.id), None)
+
+    async def _reconcile(self, lease: Lease, now: datetime) -> Result:
+        reconciler = self._reconcilers[lease.kind]
+        turn = Turn(id=lease.id, now=now, lease=lease, check_lease=lambda: self._check(lease))
+        if lease.attempts <= POISON_AFTER:
+            return await reconciler.reconcile(turn)
+        logger.error("set aside", extra={"kind": lease.kind, "id": lease.id})
+        return await reconciler.poisoned(turn)
+
+    async def _again(self, lease: Lease, delay: float) -> None:
+        """Gives the lease back with nothing written. If even that fails, the lease runs out by itself."""
+        now = self._clock.now()
+        look = now + timedelta(seconds=delay)
+        result = Result(look_again=look, hub=lease.hub, waiting_for=lease.waiting_for)
+        attempts = 0 if delay == 0.0 else min(lease.attempts, POISON_AFTER)
+        try:
+            await self._queue.finish(lease, result, attempts=attempts, now=now)
+        except BoatyardError as error:
+            logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
+            return
+        heapq.heappush(self._soon, look)
+
+    def _patience(self, lease: Lease) -> float:
+        share = hashlib.sha256(f"{lease.id}/{lease.attempts}".encode()).digest()[0] / 255
+        return min(_LONGEST_DELAY, 2.0 ** min(lease.attempts, 16)) * (0.75 + 0.5 * share)
+
+    def _check(self, lease: Lease) -> None:
+        """Raises LeaseLost once the lease may have passed on: no effect is started after that."""
+        ends = self._ends.get((lease.kind, lease.id))
+        if ends is None or self._clock.now() >= ends:
+            raise LeaseLost(f"the lease on {lease.kind} {lease.id} has run out")
+
+    async def _keep_leases(self) -> None:
+        while True:
+            await asyncio.sleep(self._pace.lease / 3)
+            held = list(self._held.values())
+            if not held:
+                continue
+            now = self._clock.now()
+            try:
+                kept = await self._queue.extend(held, now=now)
+            except Unavailable as error:
+                logger.warning("leases not extended", extra={"why": str(error)})
+                continue
+            for key in kept & self._ends.keys():
+                self._ends[key] = now + timedelta(seconds=self._pace.lease)
+
+    async def _wait(self, stop: asyncio.Event) -> None:
+        """Until a hint comes, until the next moment known here, or until the poll is due."""
+        now = self._clock.now()
+        while self._soon and self._soon[0] <= now - timedelta(seconds=self._pace.poll):
+            heapq.heappop(self._soon)
+        seconds = self._pace.poll
+        if self._soon:
+            seconds = min(seconds, max(0.0, (self._soon[0] - now).total_seconds()) + 0.001)
+            if self._soon[0] <= now:
+                heapq.heappop(self._soon)
+        await _first(self._wait_for_hint(seconds), stop.wait())
+
+
+async def _first(*waits: Awaitable[object]) -> None:
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

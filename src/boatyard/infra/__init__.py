@@ -1,0 +1,1 @@
+"""The data centre, one folder per service: what we ask of it (`port.py`) and who answers (`drivers/`)."""

@@ -1,0 +1,22 @@
+"""Names. Called by the names step."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from boatyard.infra.port import Driver
+from boatyard.model.outcome import Outcome
+
+
+class Dns(Driver, Protocol):
+    async def zone(self) -> str:
+        """The zone under which clusters get their names, without a trailing dot."""
+
+    async def ensure_record(self, key: str, name: str, address: str) -> Outcome:
+        """Makes `name` point at `address`; an existing record of the same key is corrected.
+
+        Answers Done once the zone itself answers so, Waiting while it is slow to publish. A record of another key is Refused.
+        """
+
+    async def release_record(self, key: str) -> Outcome:
+        """Removes the record of this key. Nothing there: Done."""

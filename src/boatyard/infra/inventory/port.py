@@ -1,0 +1,40 @@
+"""Which hosts there are, and which order holds each. Called by the hosts and network steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from boatyard.infra.port import Driver
+from boatyard.model.outcome import Outcome
+
+
+@dataclass(frozen=True)
+class Host:
+    name: str
+    host_type: str
+    facts: Mapping[str, str] = field(default_factory=dict)  # rack, switch, port, mac …
+
+
+class Inventory(Driver, Protocol):
+    async def list_free(self, host_type: str, limit: int, after: str = "") -> Sequence[Host]:
+        """Up to `limit` hosts of the type that nobody holds, by name, those after `after` first and then from the start.
+
+        Only a hint: between this answer and `ensure_held` anybody may take one.
+        """
+
+    async def capacity(self) -> Mapping[str, int]:
+        """How many usable hosts there are per host type, held or not."""
+
+    async def ensure_held(self, key: str, host: str) -> Outcome:
+        """Marks `host` as held under `key`. Done carries facts `switch`, `port`, `mac`.
+
+        Already held under the same key: Done. Held under another key: Refused. Unknown or broken host: Refused.
+        """
+
+    async def release_held(self, key: str, host: str) -> Outcome:
+        """Gives the host back, wiped. Nothing held, or unknown: Done. Waiting while it is being wiped. Held under another key: Refused."""
+
+    async def agent_address(self, key: str, host: str) -> Outcome:
+        """The address the host's agent has on the network it is bound to now: Done(address=…), Waiting until it is seen."""

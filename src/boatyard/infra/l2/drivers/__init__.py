@@ -1,0 +1,1 @@
+"""Ways of answering the l2 port."""

@@ -1,0 +1,30 @@
+"""What every driver of every service has in common.
+
+Rules, checked by the contract suites:
+
+| # | rule |
+| --- | --- |
+| 1 | `ensure_…` may be called any number of times; the net result is one thing outside, carrying its key |
+| 2 | `release_…` is content when there is nothing; another owner's thing is left alone and Refused |
+| 3 | no verb takes longer than a few seconds; slow work answers Waiting and is asked again |
+| 4 | a back-end that does not answer raises Unavailable; a request it will never accept raises Refused |
+| 5 | `list_owned` names everything outside that carries our mark, by key |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from boatyard.model.outcome import Owned
+
+
+class Driver(Protocol):
+    async def check_ready(self) -> None:
+        """Says before any work whether the driver can work: Unavailable or Refused when not. Cheap; changes nothing."""
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        """Everything outside that carries our mark and whose key starts with `prefix`."""
+
+    async def close(self) -> None:
+        """Lets go of connections. May be called twice."""

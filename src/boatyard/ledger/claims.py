@@ -1,0 +1,73 @@
+"""Scarce things: identities handed out once, and counts that never pass a capacity. A part of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from boatyard.ledger.commit import lease_argument
+from boatyard.ledger.connections import Connections
+from boatyard.ledger.records import Claim, ClaimRequest, Lease
+
+_BELOW = "owner = $1 or (owner >= $1 || '/' and owner < $1 || '0')"  # '0' comes right after '/'
+
+
+class Claims:
+    """Rests on two unique keys: one owner per item, and one item per owner, in each pool."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    async def claim_many(
+        self, requests: Sequence[ClaimRequest], *, tenant: str, lease: Lease | None, now: datetime
+    ) -> list[str | None]:
+        # In the same order everywhere, so that two claimers do not wait for each other in a ring.
+        places = sorted(range(len(requests)), key=lambda place: requests[place].pool)
+        asked = [
+            {"pool": r.pool, "candidates": list(r.candidates), "owner": r.owner}
+            for r in (requests[place] for place in places)
+        ]
+        rows = await self._connections.write(
+            "claiming",
+            "select boatyard_claim($1, $2, $3, $4)",
+            msgspec.json.encode(asked),
+            lease_argument(lease),
+            tenant,
+            now,
+        )
+        given: list[str | None] = [None] * len(requests)
+        for place, item in zip(places, rows[0][0], strict=True):
+            given[place] = item
+        return given
+
+    async def claims(self, owner_prefix: str) -> list[Claim]:
+        query = (
+            "select pool, item, owner, tenant, at from claims "
+            f"where {_BELOW} order by pool, owner, item"
+        )
+        rows = await self._connections.read("reading claims", query, owner_prefix)
+        return [Claim(*row) for row in rows]
+
+    async def pool_claims(self, pool: str) -> list[Claim]:
+        query = "select pool, item, owner, tenant, at from claims where pool = $1 order by item"
+        rows = await self._connections.read("reading claims", query, pool)
+        return [Claim(*row) for row in rows]
+
+    async def reserved(self, pool: str) -> int:
+        query = "select coalesce(sum(used), 0)::bigint from pools where pool = $1"
+        rows = await self._connections.read("reading reservations", query, pool)
+        return int(rows[0][0])
+
+    async def reserved_by_pool(self) -> dict[str, int]:
+        """The sum of every pool's reservations."""
+        rows = await self._connections.read(
+            "reading reservations", "select pool, used from pools where used > 0"
+        )
+        return {row[0]: row[1] for row in rows}
+
+    async def reservations(self, owner: str) -> dict[str, int]:
+        query = "select pool, amount from reservations where owner = $1 order by pool"
+        rows = await self._connections.read("reading reservations", query, owner)
+        return {row[0]: row[1] for row in rows}

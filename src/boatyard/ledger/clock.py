@@ -1,0 +1,33 @@
+"""The database's clock, carried between looks by this machine's monotonic time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class DatabaseClock:
+    """Implements `model.clock.Clock`. All processes on one database agree on the time."""
+
+    def __init__(self) -> None:
+        self._offset = timedelta()
+        self._latest = _EPOCH
+
+    def set(self, database_now: datetime) -> None:
+        """Takes the database's time as true from here on."""
+        self._offset = database_now - self._carried()
+
+    def now(self) -> datetime:
+        # A correction backwards stands still until real time has caught up.
+        self._latest = max(self._latest, self._carried() + self._offset)
+        return self._latest
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    @staticmethod
+    def _carried() -> datetime:
+        return _EPOCH + timedelta(seconds=time.monotonic())

@@ -1,0 +1,169 @@
+"""Documents to what is stored and shown, and back: secrets sealed in the one, masked in the other."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from boatyard.ledger.changes import Document
+from boatyard.ledger.seal import MARK, Seal
+from boatyard.model.errors import Refused
+
+T = TypeVar("T")
+MASK = "***"
+_MASKED_BYTES = base64.b64encode(MASK.encode()).decode()
+_SEALED = f'"{MARK}'.encode()
+Path = tuple[str, ...]
+
+
+class Codec:
+    """Knows the key and which paths of which kind are secret."""
+
+    def __init__(self, seal: Seal, sensitive: Mapping[str, Sequence[str]]) -> None:
+        self._seal = seal
+        self._paths: dict[str, tuple[Path, ...]] = {
+            kind: tuple(tuple(path.split(".")) for path in paths)
+            for kind, paths in sensitive.items()
+        }
+
+    def encode(self, doc: Document, version: int) -> tuple[msgspec.Raw, msgspec.Raw | None]:
+        """What is stored with this version, and what is shown in events where that differs."""
+        kind = type(doc).__name__
+        if doc.metadata.version != version:
+            metadata = msgspec.structs.replace(doc.metadata, version=version)
+            doc = msgspec.structs.replace(doc, metadata=metadata)  # type: ignore[type-var]
+        data = _encode(doc)
+        paths = self._paths.get(kind, ())
+        if not any(_present(doc, path) for path in paths):
+            return msgspec.Raw(data), None
+
+        def seal(text: str, path: Path) -> str:
+            return self._seal.seal(text, f"{kind}/{doc.id}/{'.'.join(path)}")
+
+        stored = _rewrite(msgspec.json.decode(data), paths, seal)
+        shown = _rewrite(msgspec.json.decode(data), paths, _masker(type(doc)))
+        return msgspec.Raw(msgspec.json.encode(stored)), msgspec.Raw(msgspec.json.encode(shown))
+
+    def decode(self, cls: type[T], data: bytes, *, sealed: bool = False) -> T:
+        """The document with its secrets in clear, or with `***` in their place."""
+        if _SEALED not in data:
+            return _decoder(cls).decode(data)
+        raw = msgspec.json.decode(data)
+        kind = cls.__name__
+
+        def unseal(text: str, path: Path) -> str:
+            return self._seal.open(text, f"{kind}/{raw.get('id', '')}/{'.'.join(path)}")
+
+        change = _masker(cls) if sealed else unseal
+        return msgspec.convert(_rewrite(raw, self._paths.get(kind, ()), change), cls)
+
+
+def _encode(doc: Any) -> bytes:
+    try:
+        data = msgspec.json.encode(doc)
+        # An empty message that is not *the* empty message would be stored, and be found by has().
+        return data if b"{}" not in data else msgspec.json.encode(_canonical(doc))
+    except UnicodeEncodeError as error:
+        raise Refused("the text holds a lone surrogate, which is no character") from error
+
+
+def _canonical(value: Any) -> Any:
+    """The same value, with every empty message replaced by the default of its field."""
+    if isinstance(value, msgspec.Struct):
+        changed = {}
+        for field in msgspec.structs.fields(value):
+            old = getattr(value, field.name)
+            new = _canonical(old)
+            if isinstance(new, msgspec.Struct) and new == field.default:
+                new = field.default
+            if new is not old:
+                changed[field.name] = new
+        return msgspec.structs.replace(value, **changed) if changed else value
+    if isinstance(value, tuple) and value:
+        return tuple(_canonical(item) for item in value)
+    if isinstance(value, Mapping) and value:
+        return {key: _canonical(item) for key, item in value.items()}
+    return value
+
+
+def _present(value: Any, path: Path) -> bool:
+    for place, step in enumerate(path):
+        if step == "*":
+            items = value.values() if isinstance(value, Mapping) else value
+            return any(_present(item, path[place + 1 :]) for item in items)
+        value = getattr(value, step, None)
+        if not value:
+            return False
+    return bool(value)
+
+
+def _rewrite(raw: Any, paths: Sequence[Path], change: Callable[[str, Path], str]) -> Any:
+    for path in paths:
+        _rewrite_at(raw, path, (), change)
+    return raw
+
+
+def _rewrite_at(
+    raw: Any, rest: Path, done: Path, change: Callable[[str, Path], str]
+) -> None:
+    """Changes, in place, every text found at the path or below it."""
+    step, deeper = rest[0], rest[1:]
+    if isinstance(raw, list):
+        keys: Sequence[Any] = range(len(raw))
+    elif isinstance(raw, dict):
+        keys = list(raw) if step == "*" else [step] if step in raw else []
+    else:
+        return
+    for key in keys:
+        value, here = raw[key], (*done, str(key))
+        if deeper:
+            _rewrite_at(value, deeper, here, change)
+        elif isinstance(value, str):
+            raw[key] = change(value, here)
+        elif isinstance(value, dict | list):
+            _rewrite_at(value, ("*",), here, change)
+        elif value is not None:
+            raise TypeError(f"{'.'.join(here)} is marked as secret but is no text")
+
+
+def _masker(cls: type[Any]) -> Callable[[str, Path], str]:
+    def mask(_text: str, path: Path) -> str:
+        return _MASKED_BYTES if _is_bytes(cls, path) else MASK
+
+    return mask
+
+
+@lru_cache(maxsize=1024)
+def _is_bytes(cls: type[Any], path: Path) -> bool:
+    kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
+    for step in path:
+        kind = _step_into(kind, step)
+    return isinstance(_bare(kind), msgspec.inspect.BytesType)
+
+
+def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
+    match _bare(kind):
+        case msgspec.inspect.StructType(fields=fields):
+            return next(field.type for field in fields if field.encode_name == step)
+        case msgspec.inspect.DictType(value_type=value):
+            return value
+        case msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.ListType(item_type=item):
+            return item
+        case other:
+            return other
+
+
+def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
+    """The type without `| None`."""
+    if isinstance(kind, msgspec.inspect.UnionType):
+        return next(t for t in kind.types if not isinstance(t, msgspec.inspect.NoneType))
+    return kind
+
+
+@lru_cache(maxsize=256)
+def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(cls)

@@ -1,0 +1,170 @@
+"""A list of changes as the one argument of `boatyard_commit`. Called by the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from boatyard.ledger.changes import (
+    Archive,
+    Change,
+    Due,
+    Insert,
+    MoveClaims,
+    Note,
+    Replace,
+    Require,
+    Reserve,
+    Signal,
+    Unclaim,
+    Unreferenced,
+    Unreserve,
+    Wake,
+)
+from boatyard.ledger.codec import Codec
+from boatyard.ledger.records import Finish, Lease
+
+CREATED, UPDATED, DELETED, SIGNALED = 1, 2, 3, 4  # EventType
+
+# Where a reference has a column of its own, looking for referrers is a look into its index.
+_COLUMNS = {"$.spec.template.id": "template", "$.spec.version.id": "cluster_version"}
+
+Entry = dict[str, Any]
+
+
+def payload(
+    changes: Sequence[Change],
+    codec: Codec,
+    *,
+    lease: Lease | None,
+    finish: Finish | None,
+    now: datetime,
+) -> bytes:
+    """The changes by class, each class sorted where the order of locks matters."""
+    parts: dict[str, list[Entry]] = {}
+    for change in changes:
+        part, entry = _entry(change, codec)
+        parts.setdefault(part, []).append(entry)
+    message: dict[str, Any] = {"now": now, **parts}
+    for part, key in _SORTED.items():
+        if part in parts:
+            parts[part].sort(key=key)
+    if len(parts.get("documents", ())) > 1:
+        message["many"] = True
+    if lease is not None:
+        message["lease"] = _lease_entry(lease)
+    if finish is not None:
+        message["finish"] = _finish_entry(finish)
+    touched = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
+    if lease is not None:
+        touched.append({"kind": lease.kind, "id": lease.id})
+    if len(touched) > 1 or "wakes" in parts:
+        message["lock_work"] = touched
+    return msgspec.json.encode(message)
+
+
+_SORTED = {
+    "checks": lambda entry: (entry["op"], entry["kind"], entry["id"]),
+    "pools": lambda entry: (entry["pool"], entry["owner"]),
+    "wakes": lambda entry: entry["name"],
+    "due": lambda entry: (entry["kind"], entry["id"]),
+}
+
+
+def label(changes: Sequence[Change]) -> str:
+    """What is written, without ids: the same in every run."""
+    words = []
+    for change in changes:
+        match change:
+            case Insert(doc=doc) | Replace(doc=doc) | Archive(doc=doc):
+                words.append(f"{type(change).__name__} {type(doc).__name__}")
+            case Due(kind=kind) | Signal(kind=kind):
+                words.append(f"{type(change).__name__} {kind}")
+            case _:
+                words.append(type(change).__name__)
+    return ", ".join(words) or "Finish"
+
+
+def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
+    match change:
+        case Insert() | Replace() | Archive():
+            return "documents", _document_entry(change, codec)
+        case Signal(kind=kind, id=id, tenant=tenant, note=note):
+            entry = {"op": "signal", "kind": kind, "id": id, "tenant": tenant, "type": SIGNALED}
+            return "documents", entry | _note_entry(note)
+        case Due(kind=kind, id=id, at=at, tenant=tenant, hub=hub):
+            return "due", {"kind": kind, "id": id, "at": at, "tenant": tenant, "hub": hub}
+        case Wake(waiting_for=name, at=at):
+            return "wakes", {"name": name, "at": at}
+        case Reserve(pool=pool, owner=owner, amount=amount, capacity=capacity):
+            if amount < 0:
+                raise ValueError(f"cannot reserve {amount} of {pool}")
+            return "pools", {"pool": pool, "owner": owner, "amount": amount, "capacity": capacity}
+        case Unreserve(owner=owner, pool=pool):
+            return "unreserve", {"owner": owner, "pool": pool}
+        case Unclaim(owner_prefix=prefix):
+            return "claims", {"op": "unclaim", "prefix": prefix}
+        case MoveClaims(owner_prefix=prefix, new_prefix=to):
+            return "claims", {"op": "move", "prefix": prefix, "to": to}
+        case Require(kind=kind, id=id):
+            return "checks", {"op": "require", "kind": kind, "id": id}
+        case Unreferenced(kind=kind, id=id, referrers=referrers):
+            entry = {"op": "unreferenced", "kind": kind, "id": id}
+            return "checks", entry | {"referrers": [_referrer(*by) for by in referrers]}
+
+
+def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
+    doc, metadata = change.doc, change.doc.metadata
+    version: int = metadata.version
+    match change:
+        case Insert():
+            op, type_, stored = "insert", CREATED, 0
+        case Replace():
+            op, type_, stored = "replace", UPDATED, version + 1
+        case Archive():
+            op, type_, stored = "archive", DELETED, version
+    data, shown = codec.encode(doc, stored)
+    entry: Entry = {
+        "op": op,
+        "kind": type(doc).__name__,
+        "id": doc.id,
+        "tenant": metadata.tenant,
+        "project": metadata.project,
+        "name": metadata.name,
+        "version": version,
+        "created": metadata.creation_timestamp,
+        "deleted": metadata.deletion_timestamp,
+        "type": type_,
+        "data": data,
+    }
+    if shown is not None:
+        entry["shown"] = shown
+    return entry | _note_entry(change.note)
+
+
+def _note_entry(note: Note | None) -> Entry:
+    return {} if note is None else {"reason": note.reason, "message": note.message}
+
+
+def _referrer(kind: str, path: str) -> Entry:
+    return {"kind": kind, "path": path, "column": _COLUMNS.get(path, "")}
+
+
+def _lease_entry(lease: Lease) -> Entry:
+    return {"kind": lease.kind, "id": lease.id, "token": lease.token, "seen": lease.seen}
+
+
+def lease_argument(lease: Lease | None) -> bytes | None:
+    return None if lease is None else msgspec.json.encode(_lease_entry(lease))
+
+
+def _finish_entry(finish: Finish) -> Entry:
+    return {
+        "due": finish.due,
+        "hub": finish.hub,
+        "waiting_for": finish.waiting_for,
+        "attempts": finish.attempts,
+    }

@@ -1,0 +1,122 @@
+"""Reading documents: by id, by name, in pages, and from the archive. A part of the ledger."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+import asyncpg
+
+from boatyard.ledger.codec import Codec
+from boatyard.ledger.connections import Connections
+from boatyard.ledger.filters.conditions import OrderBy, Parameters, Predicate
+from boatyard.ledger.records import Page
+
+T = TypeVar("T")
+
+
+class Documents:
+    """One table for all kinds; the kind is the name of the struct's class."""
+
+    def __init__(self, connections: Connections, codec: Codec) -> None:
+        self._connections = connections
+        self._codec = codec
+
+    async def get(self, cls: type[T], id: str, *, sealed: bool) -> T | None:
+        query = "select data from documents where kind = $1 and id = $2"
+        rows = await self._read(cls, query, cls.__name__, id)
+        return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
+
+    async def get_many(self, cls: type[T], ids: Sequence[str], *, sealed: bool) -> dict[str, T]:
+        query = "select id, data from documents where kind = $1 and id = any ($2::text[])"
+        rows = await self._read(cls, query, cls.__name__, builtins.list(ids))
+        return {row[0]: self._codec.decode(cls, row[1], sealed=sealed) for row in rows}
+
+    async def find(
+        self,
+        cls: type[T],
+        *,
+        name: str,
+        tenants: Sequence[str] | None,
+        project: str | None,
+        sealed: bool,
+    ) -> builtins.list[T]:
+        query = (
+            "select data from documents where kind = $1 and name = $2"
+            " and ($3::text[] is null or tenant = any ($3::text[]))"
+            " and ($4::text is null or project = $4) order by id"
+        )
+        rows = await self._read(cls, query, cls.__name__, name, _listed(tenants), project)
+        return [self._codec.decode(cls, row[0], sealed=sealed) for row in rows]
+
+    async def list(
+        self,
+        cls: type[T],
+        *,
+        where: Predicate | None,
+        tenants: Sequence[str] | None,
+        order: Sequence[OrderBy],
+        offset: int,
+        limit: int,
+        with_total: bool,
+        sealed: bool,
+    ) -> Page[T]:
+        parameters = Parameters()
+        condition = _condition(cls, where, tenants, parameters)
+        asked = tuple(parameters.values)
+        items: tuple[T, ...] = ()
+        if limit > 0:
+            keys = [key.sql(parameters) for key in order]
+            query = (
+                f"select data from documents where {condition} order by {', '.join([*keys, 'id'])}"
+                f" limit {parameters.add(limit, 'bigint')} offset {parameters.add(offset, 'bigint')}"
+            )
+            rows = await self._read(cls, query, *parameters.values)
+            items = tuple(self._codec.decode(cls, row[0], sealed=sealed) for row in rows)
+        if not with_total:
+            return Page(items, None)
+        if len(items) < limit and (items or offset == 0):
+            return Page(items, offset + len(items))  # the last page: no need to count
+        count = f"select count(*) from documents where {condition}"
+        return Page(items, (await self._read(cls, count, *asked))[0][0])
+
+    async def archived(self, cls: type[T], id: str, *, sealed: bool) -> T | None:
+        query = "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
+        rows = await self._read(cls, query, cls.__name__, id)
+        return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
+
+    async def archived_find(
+        self, cls: type[T], name: str, tenants: Sequence[str] | None, *, sealed: bool
+    ) -> T | None:
+        query = (
+            "select data from archive where kind = $1 and name = $2"
+            " and ($3::text[] is null or tenant = any ($3::text[]))"
+            " order by archived desc, id desc limit 1"
+        )
+        rows = await self._read(cls, query, cls.__name__, name, _listed(tenants))
+        return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
+
+    async def _read(self, cls: type[Any], query: str, *args: Any) -> Sequence[asyncpg.Record]:
+        return await self._connections.read(f"reading {cls.__name__}", query, *args)
+
+
+def _condition(
+    cls: type[Any],
+    where: Predicate | None,
+    tenants: Sequence[str] | None,
+    parameters: Parameters,
+) -> str:
+    """The tenants are bound beside the filter, never inside it: no `||` leads out of them."""
+    parts = [f"kind = {parameters.add(cls.__name__, 'text')}"]
+    if tenants is not None and len(tenants) == 1:
+        parts.append(f"tenant = {parameters.add(tenants[0], 'text')}")
+    elif tenants is not None:
+        parts.append(f"tenant = any ({parameters.add(builtins.list(tenants), 'text[]')})")
+    if where is not None:
+        parts.append(f"({where.sql(parameters)})")
+    return " and ".join(parts)
+
+
+def _listed(tenants: Sequence[str] | None) -> builtins.list[str] | None:
+    return None if tenants is None else builtins.list(tenants)

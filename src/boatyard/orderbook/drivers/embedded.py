@@ -1,0 +1,69 @@
+"""Orders kept in the ledger itself. Every write is guarded by the lease under which the book was opened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace, Unclaim
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import Lease
+from boatyard.model.errors import Precondition
+from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
+from boatyard.model.generated.osac import Metadata
+
+
+class EmbeddedOrderBook:
+    def __init__(self, ledger: Ledger, lease: Lease | None = None) -> None:
+        self._ledger = ledger
+        self._lease = lease
+
+    async def get(self, order_id: str) -> Order | None:
+        return await self._ledger.get(Order, order_id)
+
+    async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        order = await self.get(order_id)
+        if order is None:
+            metadata = Metadata(
+                name=order_id, tenant=tenant, creation_timestamp=now, creator="system"
+            )
+            new = Order(id=order_id, metadata=metadata, spec=spec)
+            await self._write(Insert(new, note=Note("Ordered", "Ordered")), new, now)
+            return
+        if order.metadata.deletion_timestamp is not None or order.spec == spec:
+            return
+        changed = msgspec.structs.replace(order, spec=spec)
+        await self._write(Replace(changed, note=Note("Changed", "Changed")), changed, now)
+
+    async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
+        order = await self.get(order_id)
+        if order is None or order.metadata.deletion_timestamp is not None:
+            return
+        leaving = msgspec.structs.replace(
+            order,
+            metadata=msgspec.structs.replace(order.metadata, deletion_timestamp=now),
+            spec=msgspec.structs.replace(order.spec, delete_by=delete_by),
+        )
+        await self._write(Replace(leaving), leaving, now)
+
+    async def forget(self, order_id: str, *, now: datetime) -> None:
+        order = await self.get(order_id)
+        if order is None:
+            return
+        if order.status.phase != OrderPhase.DELETED:
+            raise Precondition(f"order {order_id} has not ended yet")
+        await self._ledger.commit([Archive(order)], lease=self._lease, now=now)
+
+    async def claim(
+        self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
+    ) -> str | None:
+        return await self._ledger.claim(pool, candidates, owner, lease=self._lease, now=now)
+
+    async def unclaim(self, owner: str, *, now: datetime) -> None:
+        await self._ledger.commit([Unclaim(owner)], lease=self._lease, now=now)
+
+    async def _write(self, change: Change, order: Order, now: datetime) -> None:
+        due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
+        await self._ledger.commit([change, due], lease=self._lease, now=now)

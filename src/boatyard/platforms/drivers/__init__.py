@@ -1,0 +1,1 @@
+"""Ways of answering the platform port."""

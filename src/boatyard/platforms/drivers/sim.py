@@ -1,0 +1,87 @@
+"""The simulated platform: hosted clusters of the twin, with install stages and nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boatyard.model.outcome import Outcome
+from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
+from boatyard.twin.driver import TwinDriver, has, lacks
+
+
+class SimPlatform(TwinDriver):
+    service = "platform"
+
+    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+        return await self.act(
+            "ensure_cluster",
+            kind="cluster",
+            id=key,
+            so=has(key, name=wanted.name),
+            key=key,
+            name=wanted.name,
+            version=wanted.version,
+            api_name=wanted.api_name,
+            api_address=wanted.api_address,
+            ingress_name=wanted.ingress_name,
+            ingress_address=wanted.ingress_address,
+        )
+
+    async def release_cluster(self, key: str) -> Outcome:
+        return await self.act("release_cluster", kind="cluster", id=key, so=lacks(key), key=key)
+
+    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+        return await self.act(
+            "ensure_node",
+            kind="node",
+            id=key,
+            so=has(key, name=node.host, ref=cluster_key),
+            key=key,
+            cluster_key=cluster_key,
+            slot=node.slot,
+            node_set=node.node_set,
+            host=node.host,
+            address=node.address,
+        )
+
+    async def release_node(self, key: str, cluster_key: str, slot: str) -> Outcome:
+        return await self.act(
+            "release_node",
+            kind="node",
+            id=key,
+            so=lacks(key),
+            key=key,
+            cluster_key=cluster_key,
+            slot=slot,
+        )
+
+    async def choose_leaving(
+        self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
+    ) -> Sequence[str]:
+        chosen: Sequence[str] = await self.ask(
+            "choose_leaving",
+            cluster_key=cluster_key,
+            node_set=node_set,
+            slots=list(slots),
+            count=count,
+        )
+        return chosen
+
+    async def observe(self, cluster_key: str) -> ClusterSeen:
+        seen = await self.ask("observe", cluster_key=cluster_key)
+        if not seen["exists"]:
+            return ClusterSeen(exists=False)
+        return ClusterSeen(
+            exists=True,
+            available=seen["available"],
+            degraded=seen["degraded"],
+            version=seen["version"],
+            message=seen["message"],
+            nodes=tuple(
+                NodeSeen(node["slot"], node["node_set"], node["ready"], node["message"])
+                for node in seen["nodes"]
+            ),
+        )
+
+    async def access(self, cluster_key: str) -> Access:
+        return Access(**await self.ask("access", cluster_key=cluster_key))

@@ -1,0 +1,58 @@
+"""Rules about address ranges that tenants give. Called by cluster and template rules."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+
+import msgspec
+
+from boatyard.model.errors import Violation
+from boatyard.model.generated.osac import ClusterNetwork
+from boatyard.resources.metadata import shown
+
+Range = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_REMEDY = "give a range such as 10.128.0.0/14"
+
+
+def canonical(network: ClusterNetwork | None, path: str, violations: list[Violation]) -> ClusterNetwork | None:
+    """The network with both ranges in their one spelling; what is wrong goes to `violations`."""
+    if network is None:
+        return None
+    ranges = {
+        name: _parsed(getattr(network, name), f"{path}.{name}", violations)
+        for name in ("pod_cidr", "service_cidr")
+    }
+    pod, service = ranges["pod_cidr"], ranges["service_cidr"]
+    if pod is not None and service is not None and _overlap(pod, service):
+        violations.append(
+            Violation(path, f"pod_cidr {pod} and service_cidr {service} overlap", "keep them apart")
+        )
+    return msgspec.structs.replace(
+        network, **{name: str(found) for name, found in ranges.items() if found is not None}
+    )
+
+
+def _parsed(text: str | None, path: str, violations: list[Violation]) -> Range | None:
+    if not text:
+        return None
+    found = next(_read(text), None)
+    if found is None:
+        violations.append(Violation(path, f"{shown(text)} is not an address range", _REMEDY))
+    elif found.prefixlen == 0 or found.is_loopback or found.is_multicast or found.is_link_local:
+        violations.append(Violation(path, f"{found} cannot be used inside a cluster", _REMEDY))
+    return found
+
+
+def _read(text: str) -> Iterator[Range]:
+    if "/" not in text or len(text) > 64:
+        return
+    try:
+        yield ipaddress.ip_network(text, strict=False)
+    except ValueError:
+        return
+
+
+def _overlap(one: Range, other: Range) -> bool:
+    return one.version == other.version and one.overlaps(other)

@@ -1,0 +1,1 @@
+"""Cluster templates: what may be ordered."""

@@ -1,0 +1,60 @@
+"""What a cluster template must be like. Called by the API before a template is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated.osac import ClusterTemplate
+from boatyard.resources import cidrs
+from boatyard.resources.cluster_templates.parameters import definition_violations
+from boatyard.resources.metadata import is_label, shown
+from boatyard.resources.world import World
+
+LONGEST_TITLE = 256
+LONGEST_DESCRIPTION = 16 * 1024
+MOST_PARAMETERS = 200
+MOST_NODE_SETS = 50
+
+
+def admit_create(new: ClusterTemplate, world: World) -> ClusterTemplate:
+    return _admit(new)
+
+
+def admit_update(old: ClusterTemplate, new: ClusterTemplate, world: World) -> ClusterTemplate:
+    return _admit(new)
+
+
+def _admit(template: ClusterTemplate) -> ClusterTemplate:
+    violations = list(_violations(template))
+    network = cidrs.canonical(template.spec_defaults.network, "spec_defaults.network", violations)
+    if violations:
+        raise Refused("", *violations)
+    if network == template.spec_defaults.network:
+        return template
+    return replace(template, spec_defaults=replace(template.spec_defaults, network=network))
+
+
+def _violations(template: ClusterTemplate) -> Iterator[Violation]:
+    if len(template.title) > LONGEST_TITLE:
+        yield Violation("title", f"has {len(template.title)} characters", f"at most {LONGEST_TITLE}")
+    if len(template.description) > LONGEST_DESCRIPTION:
+        yield Violation("description", "is too long", f"at most {LONGEST_DESCRIPTION} characters")
+    if len(template.parameters) > MOST_PARAMETERS:
+        yield Violation("parameters", f"at most {MOST_PARAMETERS} are kept")
+    else:
+        yield from definition_violations(template.parameters)
+    if len(template.node_sets) > MOST_NODE_SETS:
+        yield Violation("node_sets", f"at most {MOST_NODE_SETS} are kept")
+        return
+    for name, node_set in template.node_sets.items():
+        path = f"node_sets.{name}"
+        if not is_label(name):
+            yield Violation("node_sets", f"{shown(name)} is not a valid name")
+            continue
+        if not node_set.host_type.id:
+            yield Violation(f"{path}.host_type", "is required", "name a host type")
+        if node_set.size < 1:
+            yield Violation(f"{path}.size", f"is {node_set.size}", "give 1 or more")

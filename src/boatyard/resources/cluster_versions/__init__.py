@@ -1,0 +1,1 @@
+"""Cluster versions: what may be installed."""

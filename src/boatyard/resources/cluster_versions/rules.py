@@ -1,0 +1,118 @@
+"""What a cluster version must be like, and which one is the default. Called by the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated.osac import (
+    ClusterVersion,
+    ClusterVersionSpec,
+    ClusterVersionState,
+)
+from boatyard.resources.metadata import shown
+from boatyard.resources.world import Want, World
+
+LONGEST_IMAGE = 512
+LONGEST_VERSION = 256
+
+_NUMBER = r"(0|[1-9][0-9]*)"
+_SEMVER = re.compile(
+    rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII
+)
+
+
+def wants(new: ClusterVersion) -> tuple[Want, ...]:
+    """The others are needed to take the default from the one that has it."""
+    return (Want(ClusterVersion),) if new.spec.is_default else ()
+
+
+def admit_create(new: ClusterVersion, world: World) -> ClusterVersion:
+    """Enabled and active unless said otherwise; the id is ours."""
+    spec = replace(
+        new.spec,
+        enabled=True if new.spec.enabled is None else new.spec.enabled,
+        state=new.spec.state or ClusterVersionState.ACTIVE,
+    )
+    violations = list(_violations(spec))
+    if not world.private:
+        violations.append(
+            Violation(
+                "spec.image",
+                "is required, and only the private package has it",
+                "create versions through osac.private.v1",
+            )
+        )
+    if violations:
+        raise Refused("", *violations)
+    return replace(new, spec=_stamped(None, spec, world.now))
+
+
+def admit_update(old: ClusterVersion, new: ClusterVersion, world: World) -> ClusterVersion:
+    spec = replace(new.spec, state=new.spec.state or ClusterVersionState.ACTIVE)
+    violations = list(_violations(spec))
+    if violations:
+        raise Refused("", *violations)
+    return replace(new, spec=_stamped(old.spec, spec, world.now))
+
+
+def also(new: ClusterVersion, world: World) -> tuple[ClusterVersion, ...]:
+    """There is one default: whoever had it before loses it in the same transaction."""
+    if not new.spec.is_default:
+        return ()
+    return tuple(
+        replace(other, spec=replace(other.spec, is_default=False))
+        for other in world.all(ClusterVersion)
+        if other.spec.is_default
+        and other.id != new.id
+        and other.metadata.tenant == new.metadata.tenant
+    )
+
+
+def holds(version: ClusterVersion) -> tuple[str, ...]:
+    """A version is there once, and one of them is the default."""
+    tenant = version.metadata.tenant
+    keys = [f"cluster-version/{tenant}/{version.spec.version}"]
+    if version.spec.is_default:
+        keys.append(f"default-cluster-version/{tenant}")
+    return tuple(keys)
+
+
+def usable(version: ClusterVersion) -> bool:
+    return version.spec.enabled is not False and version.spec.state != ClusterVersionState.OBSOLETE
+
+
+def _violations(spec: ClusterVersionSpec) -> Iterator[Violation]:
+    if len(spec.version) > LONGEST_VERSION or _SEMVER.fullmatch(spec.version) is None:
+        yield Violation(
+            "spec.version",
+            f"{shown(spec.version)} is not a version" if spec.version else "is required",
+            "give major.minor.patch, such as 4.17.3",
+        )
+    if not spec.image:
+        yield Violation("spec.image", "is required", "give the release image to install")
+    elif len(spec.image) > LONGEST_IMAGE or not spec.image.isprintable() or " " in spec.image:
+        yield Violation("spec.image", f"{shown(spec.image)} is not an image")
+    if spec.is_default and spec.enabled is False:
+        yield Violation("spec.is_default", "a disabled version cannot be the default", "enable it")
+    if spec.is_default and spec.state == ClusterVersionState.OBSOLETE:
+        yield Violation("spec.is_default", "an obsolete version cannot be the default")
+
+
+def _stamped(
+    old: ClusterVersionSpec | None, spec: ClusterVersionSpec, now: datetime
+) -> ClusterVersionSpec:
+    """The times at which it became deprecated and obsolete are the service's to write."""
+    before = old.state if old is not None else ClusterVersionState.UNSPECIFIED
+    if spec.state == before:
+        return spec
+    deprecation = spec.deprecation
+    if spec.state == ClusterVersionState.DEPRECATED:
+        deprecation = replace(deprecation, deprecation_timestamp=now)
+    if spec.state == ClusterVersionState.OBSOLETE:
+        deprecation = replace(deprecation, obsolescence_timestamp=now)
+    return replace(spec, deprecation=deprecation)

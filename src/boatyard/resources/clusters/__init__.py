@@ -1,0 +1,1 @@
+"""Clusters: what tenants order."""

@@ -1,0 +1,121 @@
+"""Which hub carries out a new cluster. Pure; called by the cluster reconciler, once per look at an unplaced cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from boatyard.model.generated.osac import Cluster, Hub, HubState, PlacementCandidate
+
+CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
+UNBOUNDED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class HubView:
+    """A hub and what is reserved on it: host type (or "clusters") → count."""
+
+    hub: Hub
+    reserved: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Placed:
+    hub: Hub
+    candidates: tuple[PlacementCandidate, ...]
+    reason: str
+
+
+@dataclass(frozen=True)
+class NotPlaced:
+    candidates: tuple[PlacementCandidate, ...]
+    reason: str
+    message: str
+
+
+def place(cluster: Cluster, hubs: Sequence[HubView]) -> Placed | NotPlaced:
+    """The emptiest healthy hub where everything asked for fits. Ties go to the smaller id."""
+    judged = [(view, _why_not(cluster, view), _room_left(cluster, view)) for view in hubs]
+    candidates = tuple(
+        PlacementCandidate(
+            hub=view.hub.id,
+            fits=not why,
+            score=round(room, 4) if not why else 0.0,
+            reason=why or f"{room:.0%} of its hosts stay free",
+        )
+        for view, why, room in sorted(judged, key=lambda one: one[0].hub.id)
+    )
+    able = [(view, room) for view, why, room in judged if not why]
+    if not able:
+        return NotPlaced(candidates, *_summary([why for _, why, _ in judged]))
+    view, room = min(able, key=lambda one: (-one[1], one[0].hub.id))
+    return Placed(
+        hub=view.hub,
+        candidates=candidates,
+        reason=f"the emptiest of {len(able)} hubs where it fits",
+    )
+
+
+def amounts(cluster: Cluster) -> dict[str, int]:
+    """What the cluster takes of a hub: hosts per type, and one cluster."""
+    found = {CLUSTERS: 1}
+    for node_set in cluster.spec.node_sets.values():
+        host_type = node_set.host_type.id
+        found[host_type] = found.get(host_type, 0) + node_set.size
+    return found
+
+
+def pool(hub_id: str, what: str) -> str:
+    """The name under which the ledger counts what is reserved on a hub."""
+    return f"{hub_id}/capacity/{what}"
+
+
+def capacity(hub: Hub, what: str) -> int:
+    """How much of it the hub has. Clusters are unbounded unless the hub says otherwise."""
+    if what == CLUSTERS:
+        return hub.spec.capacity.get(CLUSTERS, UNBOUNDED)
+    return hub.spec.capacity.get(what, 0)
+
+
+def _why_not(cluster: Cluster, view: HubView) -> str:
+    hub = view.hub
+    if hub.metadata.deletion_timestamp is not None:
+        return "is being removed"
+    if hub.spec.cordoned:
+        return "is cordoned"
+    if hub.status.state != HubState.READY:
+        return "is not healthy"
+    if hub.spec.templates and cluster.spec.template.id not in hub.spec.templates:
+        return "does not offer the template"
+    if cluster.spec.zone and cluster.spec.zone != hub.spec.zone:
+        return f"is not in zone {cluster.spec.zone!r}"
+    for key, value in sorted(cluster.spec.hub_labels.items()):
+        if hub.spec.labels.get(key) != value:
+            return f"lacks the label {key}={value}"
+    for what, amount in sorted(amounts(cluster).items()):
+        free = capacity(hub, what) - view.reserved.get(what, 0)
+        if amount > free:
+            noun = "clusters" if what == CLUSTERS else f"hosts of type {what!r}"
+            return f"has {max(free, 0)} free {noun}, {amount} are needed"
+    return ""
+
+
+def _room_left(cluster: Cluster, view: HubView) -> float:
+    """The smallest share of any host type asked for that stays free when the cluster is placed here."""
+    shares = []
+    for what, amount in amounts(cluster).items():
+        total = capacity(view.hub, what)
+        if what != CLUSTERS and total > 0:
+            shares.append((total - view.reserved.get(what, 0) - amount) / total)
+    return min(shares, default=0.0)
+
+
+def _summary(reasons: Sequence[str]) -> tuple[str, str]:
+    """Why it fits nowhere, for the tenant: no hub is named, no count is told."""
+    if not reasons:
+        return "NoHub", "no hub is registered yet"
+    if any("are needed" in why for why in reasons):
+        return "NoCapacity", "no hub has enough free capacity now"
+    if any("healthy" in why or "cordoned" in why for why in reasons):
+        return "NoHealthyHub", "no hub that fits is taking orders now"
+    return "NoMatchingHub", "no hub offers the template in the zone and with the labels asked for"

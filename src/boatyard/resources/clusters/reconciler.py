@@ -1,0 +1,299 @@
+"""Finds a hub for a cluster, hands the order to that hub, and shows how it goes. Called by the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from boatyard.ledger.changes import (
+    Archive,
+    Change,
+    Note,
+    Replace,
+    Reserve,
+    Unreserve,
+    Wake,
+)
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.errors import Exhausted
+from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterState,
+    ClusterStatus,
+    ClusterVersion,
+    Hub,
+    Placement,
+)
+from boatyard.orderbook.port import OrderBook
+from boatyard.resources.clusters import placement, status
+from boatyard.resources.clusters.placement import HubView, NotPlaced
+from boatyard.resources.reconciling import Result, Turn
+
+BookFor = Callable[[Turn, str], Awaitable[OrderBook]]  # the order book of a hub by id
+
+CAPACITY = "capacity"  # what a waiting cluster waits for; a Wake of that name makes it due
+_SLOW_LOOK = 300.0
+
+
+class ClusterReconciler:
+    def __init__(self, *, ledger: Ledger, book_for: BookFor, delete_within: timedelta) -> None:
+        self._ledger = ledger
+        self._book_for = book_for
+        self._delete_within = delete_within
+
+    async def reconcile(self, turn: Turn) -> Result:
+        cluster = await self._ledger.get(Cluster, turn.id)
+        if cluster is None:
+            return Result()
+        if cluster.metadata.deletion_timestamp is not None:
+            return await self._delete(cluster, turn)
+        if not cluster.status.hub:
+            return await self._place(cluster, turn)
+        return await self._follow(cluster, turn)
+
+    async def poisoned(self, turn: Turn) -> Result:
+        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK))
+
+    async def _place(self, cluster: Cluster, turn: Turn) -> Result:
+        """Chooses a hub and reserves room on it in the same transaction. The order follows on the next turn."""
+        views = await self._views()
+        decision = placement.place(cluster, views)
+        if isinstance(decision, NotPlaced):
+            return _no_room(cluster, decision, turn.now)
+        hub = decision.hub
+        chosen = Placement(
+            hub=hub.id,
+            decided_at=turn.now,
+            reason=decision.reason,
+            candidates=decision.candidates,
+        )
+        placed = msgspec.structs.replace(
+            cluster.status,
+            hub=hub.id,
+            placement=chosen,
+            state=ClusterState.PROGRESSING,
+            state_transition_time=cluster.status.state_transition_time or turn.now,
+        )
+        changes: list[Change] = [
+            Reserve(
+                placement.pool(hub.id, what),
+                owner=cluster.id,
+                amount=amount,
+                capacity=placement.capacity(hub, what),
+            )
+            for what, amount in placement.amounts(cluster).items()
+        ]
+        changes.append(_replaced(cluster, placed, Note("Placed", f"Placed on hub {hub.id}")))
+        return Result(changes=changes, look_again=turn.now, hub=hub.id)
+
+    async def _views(self) -> list[HubView]:
+        hubs = (await self._ledger.list(Hub, limit=1000, with_total=False)).items
+        reserved = await self._ledger.reserved_by_pool()
+        return [
+            HubView(
+                hub=hub,
+                reserved={
+                    what: reserved.get(placement.pool(hub.id, what), 0)
+                    for what in (*hub.spec.capacity, placement.CLUSTERS)
+                },
+            )
+            for hub in hubs
+        ]
+
+    async def _follow(self, cluster: Cluster, turn: Turn) -> Result:
+        """Keeps the order in step with what is wanted, and the cluster's status in step with the order."""
+        book = await self._book_for(turn, cluster.status.hub)
+        order = await book.get(cluster.id)
+        version = await self._version(cluster)
+        wanted = status.order_spec(cluster, version)
+        if order is None or order.spec.generation != wanted.generation:
+            return await self._hand_over(cluster, wanted, book, turn)
+        found = status.from_order(cluster, order, turn.now)
+        return Result(
+            changes=self._shown(cluster, found, turn.now),
+            look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
+            hub=cluster.status.hub,
+        )
+
+    async def _hand_over(
+        self, cluster: Cluster, wanted: OrderSpec, book: OrderBook, turn: Turn
+    ) -> Result:
+        """Makes sure of the room, then asks the hub. The order's first answer makes the cluster due again."""
+        if wanted.generation > 1:  # the first wish was reserved when it was placed
+            more = await self._reservations(cluster)
+            try:
+                await self._ledger.commit(more, now=turn.now)
+            except Exhausted:
+                return _cannot_grow(cluster, turn.now)
+        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=wanted, now=turn.now)
+        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
+
+    def _shown(self, cluster: Cluster, found: ClusterStatus, now: datetime) -> Sequence[Change]:
+        if found == cluster.status:
+            return ()
+        changes: list[Change] = []
+        settled = (
+            found.state == ClusterState.READY
+            and found.observed_generation == cluster.metadata.generation
+        )
+        if settled and cluster.status.state != ClusterState.READY:
+            changes += self._settled_reservations(cluster)
+            changes.append(Wake(CAPACITY, now))
+        changes.append(_replaced(cluster, found, _state_note(cluster, found)))
+        return changes
+
+    def _settled_reservations(self, cluster: Cluster) -> list[Change]:
+        """After a scale down has ended, exactly what is in use stays reserved."""
+        hub = cluster.status.hub
+        return [
+            Reserve(
+                placement.pool(hub, what),
+                owner=cluster.id,
+                amount=amount,
+                capacity=placement.UNBOUNDED,
+            )
+            for what, amount in placement.amounts(cluster).items()
+        ]
+
+    async def _reservations(self, cluster: Cluster) -> list[Change]:
+        """What must be reserved beyond what is; a smaller wish frees nothing yet, the nodes are still there."""
+        hub = await self._ledger.get(Hub, cluster.status.hub)
+        if hub is None:
+            return []
+        held = await self._ledger.reservations(cluster.id)
+        return [
+            Reserve(
+                placement.pool(hub.id, what),
+                owner=cluster.id,
+                amount=amount,
+                capacity=placement.capacity(hub, what),
+            )
+            for what, amount in placement.amounts(cluster).items()
+            if amount > held.get(placement.pool(hub.id, what), 0)
+        ]
+
+    async def _version(self, cluster: Cluster) -> ClusterVersion | None:
+        if not cluster.spec.version.id:
+            return None
+        return await self._ledger.get(ClusterVersion, cluster.spec.version.id)
+
+    async def _delete(self, cluster: Cluster, turn: Turn) -> Result:
+        """Has everything taken back; the cluster goes when its order has ended, with a receipt."""
+        if not cluster.status.hub:
+            note = Note("Deleted", "Deleted before anything was made")
+            return Result(changes=[Unreserve(cluster.id), _archived(cluster, note)])
+        book = await self._book_for(turn, cluster.status.hub)
+        order = await book.get(cluster.id)
+        if order is None:
+            note = Note("Deleted", "Deleted; its hub holds nothing of it")
+            return Result(
+                changes=[Unreserve(cluster.id), _archived(cluster, note), Wake(CAPACITY, turn.now)]
+            )
+        if order.status.phase == OrderPhase.DELETED:
+            return await self._end(cluster, order, book, turn)
+        if order.metadata.deletion_timestamp is None:
+            await book.request_delete(
+                cluster.id, delete_by=turn.now + self._delete_within, now=turn.now
+            )
+        found = status.from_order(cluster, order, turn.now)
+        changes = [] if found == cluster.status else [_replaced(cluster, found, None)]
+        return Result(
+            changes=changes,
+            look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
+            hub=cluster.status.hub,
+        )
+
+    async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
+        """The order has ended. What is left keeps its share of the hub reserved until it is released."""
+        receipt = order.status.receipt
+        hosts = {line.key for line in receipt.left if line.kind == "host"}
+        kept: list[Change] = [
+            Reserve(
+                placement.pool(cluster.status.hub, what),
+                owner=leftover_owner(cluster.id),
+                amount=amount,
+                capacity=placement.UNBOUNDED,
+            )
+            for what, amount in _left_amounts(order, hosts).items()
+        ]
+        if kept:
+            await self._ledger.commit([Unreserve(cluster.id), *kept], now=turn.now)
+        await book.forget(cluster.id, now=turn.now)
+        note = Note(
+            "Deleted",
+            f"Deleted: {len(receipt.gone)} things taken back, {len(receipt.left)} left",
+        )
+        return Result(
+            changes=[Unreserve(cluster.id), _archived(cluster, note), Wake(CAPACITY, turn.now)]
+        )
+
+
+def leftover_owner(cluster_id: str) -> str:
+    """In whose name the hosts that a deletion left behind stay reserved."""
+    return f"leftover/{cluster_id}"
+
+
+def _left_amounts(order: Order, left_keys: set[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in left_keys:
+        node_set = key.removeprefix("host/").rpartition("-")[0]
+        wanted = order.spec.node_sets.get(node_set)
+        if wanted is not None:
+            found[wanted.host_type] = found.get(wanted.host_type, 0) + 1
+    return found
+
+
+def _replaced(cluster: Cluster, found: ClusterStatus, note: Note | None) -> Change:
+    return Replace(msgspec.structs.replace(cluster, status=found), note=note)
+
+
+def _archived(cluster: Cluster, note: Note) -> Change:
+    metadata = msgspec.structs.replace(cluster.metadata, finalizers=())
+    return Archive(msgspec.structs.replace(cluster, metadata=metadata), note=note)
+
+
+def _no_room(cluster: Cluster, decision: NotPlaced, now: datetime) -> Result:
+    """It waits, with every hub's reason, and is looked at again when something changes."""
+    old = cluster.status.placement
+    same = (old.reason, old.candidates) == (decision.reason, decision.candidates)
+    kept = (
+        old
+        if same
+        else Placement(decided_at=now, reason=decision.reason, candidates=decision.candidates)
+    )
+    found = status.waiting(cluster, kept, reason=decision.reason, message=decision.message, now=now)
+    changes = (
+        []
+        if found == cluster.status
+        else [_replaced(cluster, found, Note(decision.reason, decision.message))]
+    )
+    return Result(
+        changes=changes,
+        look_again=now + timedelta(seconds=_SLOW_LOOK),
+        waiting_for=CAPACITY,
+    )
+
+
+def _cannot_grow(cluster: Cluster, now: datetime) -> Result:
+    message = "the hub has no room for the nodes added; the cluster stays as it is until there is"
+    found = status.waiting(
+        cluster, cluster.status.placement, reason="NoCapacity", message=message, now=now
+    )
+    changes = (
+        [] if found == cluster.status else [_replaced(cluster, found, Note("NoCapacity", message))]
+    )
+    return Result(
+        changes=changes,
+        look_again=now + timedelta(seconds=_SLOW_LOOK),
+        hub=cluster.status.hub,
+        waiting_for=CAPACITY,
+    )
+
+
+def _state_note(cluster: Cluster, found: ClusterStatus) -> Note | None:
+    if found.state == cluster.status.state:
+        return None
+    return Note(found.state.name.capitalize(), f"Cluster is {found.state.name.lower()}")

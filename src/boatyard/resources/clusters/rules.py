@@ -1,0 +1,272 @@
+"""What a cluster must be like, when ordered and when changed. Called by the API before it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from boatyard.model.caller import SHARED
+from boatyard.model.errors import Precondition, Refused, Violation
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterNetwork,
+    ClusterNodeSet,
+    ClusterSpec,
+    ClusterState,
+    ClusterStatus,
+    ClusterTemplate,
+    ClusterVersion,
+    ClusterVersionReference,
+)
+from boatyard.resources import cidrs
+from boatyard.resources.cluster_templates import parameters
+from boatyard.resources.cluster_versions.rules import usable
+from boatyard.resources.metadata import shown
+from boatyard.resources.world import Want, World
+
+LARGEST_SET = 10_000
+LONGEST_PULL_SECRET = 262_144
+LONGEST_SSH_KEY = 16_384
+MOST_HUB_LABELS = 64
+_CATALOG_REMEDY = "name a template in spec.template"
+
+
+def wants(new: Cluster) -> tuple[Want, ...]:
+    """Without a version of its own, a cluster takes the template's or the system's."""
+    return () if new.spec.version.id else (Want(ClusterVersion),)
+
+
+def admit_create(new: Cluster, world: World) -> Cluster:
+    """The order completed from its template: node sets, parameters, version, network, keys."""
+    spec = new.spec
+    violations = list(_size_violations(spec)) + list(_unserved(spec))
+    template = world.get(ClusterTemplate, spec.template.id)
+    if template is None:
+        violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
+        raise Refused("", *violations)
+    defaults = template.spec_defaults
+    spec = replace(
+        spec,
+        node_sets=_create_sets(spec.node_sets, template, violations),
+        template_parameters=parameters.fill(
+            spec.template_parameters, template.parameters, violations
+        ),
+        version=_version(spec.version, template, world, violations),
+        network=_network(spec.network, defaults.network, violations),
+        pull_secret=spec.pull_secret or defaults.pull_secret,
+        ssh_public_key=spec.ssh_public_key or defaults.ssh_public_key,
+    )
+    if violations:
+        raise Refused("", *violations)
+    status = new.status if world.private else ClusterStatus()
+    if not status.state:
+        status = replace(
+            status, state=ClusterState.PROGRESSING, state_transition_time=world.now
+        )
+    return replace(new, spec=spec, status=status)
+
+
+def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
+    """Sizes, node sets, version and keys may change; what the road was built on may not."""
+    violations = list(_condition_violations(new)) if world.private else []
+    if new.spec == old.spec:
+        if violations:
+            raise Refused("", *violations)
+        return new
+    if old.metadata.deletion_timestamp is not None:
+        raise Precondition(f"the cluster {old.metadata.name} is being deleted and cannot change")
+    spec = _kept(old.spec, new.spec)
+    violations += _size_violations(spec)
+    violations += _unserved(spec)
+    violations += _fixed_violations(old, spec)
+    template = world.get(ClusterTemplate, old.spec.template.id)
+    violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
+    if spec.version != old.spec.version:
+        _check_version(world.get(ClusterVersion, spec.version.id), violations)
+    spec = replace(spec, network=cidrs.canonical(spec.network, "spec.network", violations))
+    if spec.network != old.spec.network:
+        violations.append(Violation("spec.network", "cannot change", "order a new cluster"))
+    if violations:
+        raise Refused("", *violations)
+    return replace(new, spec=_hosts_named(spec, template))
+
+
+def deleting(old: Cluster, world: World) -> Cluster:
+    """What a deletion shows at once, before anybody has looked at it."""
+    return replace(
+        old,
+        status=replace(
+            old.status, state=ClusterState.DELETING, state_transition_time=world.now
+        ),
+    )
+
+
+def _kept(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
+    """What cannot change and was left out of the request stays as it is."""
+    return replace(
+        new,
+        template=new.template if new.template.id else old.template,
+        template_parameters=new.template_parameters or old.template_parameters,
+        version=new.version if new.version.id else old.version,
+        network=new.network if new.network is not None else old.network,
+    )
+
+
+def _fixed_violations(old: Cluster, spec: ClusterSpec) -> Iterator[Violation]:
+    for name in ("template", "template_parameters", "catalog_item"):
+        if getattr(spec, name) != getattr(old.spec, name):
+            yield Violation(f"spec.{name}", "cannot change", "order a new cluster")
+    if old.status.hub:
+        for name in ("zone", "hub_labels"):
+            if getattr(spec, name) != getattr(old.spec, name):
+                yield Violation(
+                    f"spec.{name}", "cannot change once a hub is chosen", "order a new cluster"
+                )
+
+
+def _create_sets(
+    given: Mapping[str, ClusterNodeSet], template: ClusterTemplate, violations: list[Violation]
+) -> Mapping[str, ClusterNodeSet]:
+    """The template's node sets, with the sizes that were asked for."""
+    sets = {
+        name: ClusterNodeSet(host_type=offered.host_type, size=offered.size)
+        for name, offered in template.node_sets.items()
+    }
+    for name, asked in given.items():
+        violations += _set_violations(name, asked, template)
+        if asked.size < 1:
+            violations.append(
+                Violation(f"spec.node_sets.{name}.size", f"is {asked.size}", "give 1 or more")
+            )
+        if name in sets:
+            sets[name] = replace(asked, host_type=sets[name].host_type)
+    if not sets and not violations:
+        violations.append(
+            Violation("spec.template", "offers no node sets", "choose another template")
+        )
+    return sets
+
+
+def _update_set_violations(
+    old: Mapping[str, ClusterNodeSet],
+    new: Mapping[str, ClusterNodeSet],
+    template: ClusterTemplate | None,
+) -> Iterator[Violation]:
+    if not new:
+        yield Violation("spec.node_sets", "one must be left", "delete the cluster instead")
+    for name, asked in new.items():
+        path = f"spec.node_sets.{name}"
+        if asked.size < 0:
+            yield Violation(f"{path}.size", f"{asked.size} is negative", "give 0 or more")
+        before = old.get(name)
+        if before is None:
+            yield from _set_violations(name, asked, template)
+        elif asked.host_type.id not in ("", before.host_type.id):
+            yield Violation(f"{path}.host_type", "cannot change", "add another node set instead")
+
+
+def _set_violations(
+    name: str, asked: ClusterNodeSet, template: ClusterTemplate | None
+) -> Iterator[Violation]:
+    path = f"spec.node_sets.{name}"
+    offered = template.node_sets if template is not None else {}
+    if name not in offered:
+        names = ", ".join(sorted(offered)) or "none"
+        yield Violation(path, "the template has no such node set", f"it has: {names}")
+    elif asked.host_type.id not in ("", offered[name].host_type.id):
+        yield Violation(
+            f"{path}.host_type",
+            f"the template uses {shown(offered[name].host_type.name)} here",
+            "leave it out",
+        )
+
+
+def _hosts_named(spec: ClusterSpec, template: ClusterTemplate | None) -> ClusterSpec:
+    """A new node set without a host type has the template's."""
+    offered = template.node_sets if template is not None else {}
+    return replace(
+        spec,
+        node_sets={
+            name: replace(asked, host_type=offered[name].host_type)
+            if not asked.host_type.id and name in offered
+            else asked
+            for name, asked in spec.node_sets.items()
+        },
+    )
+
+
+def _version(
+    asked: ClusterVersionReference,
+    template: ClusterTemplate,
+    world: World,
+    violations: list[Violation],
+) -> ClusterVersionReference:
+    chosen = asked if asked.id else template.spec_defaults.version
+    if chosen.id:
+        _check_version(world.get(ClusterVersion, chosen.id), violations)
+        return chosen
+    default = _default(world.all(ClusterVersion))
+    if default is None:
+        return chosen
+    return ClusterVersionReference(id=default.id, name=default.metadata.name)
+
+
+def _default(versions: Sequence[ClusterVersion]) -> ClusterVersion | None:
+    """The tenant's own default before the shared one; there is at most one of each."""
+    found = [version for version in versions if version.spec.is_default and usable(version)]
+    return min(found, key=lambda version: version.metadata.tenant == SHARED, default=None)
+
+
+def _check_version(version: ClusterVersion | None, violations: list[Violation]) -> None:
+    if version is None:
+        violations.append(Violation("spec.version", "does not exist", "choose another version"))
+    elif not usable(version):
+        violations.append(
+            Violation(
+                "spec.version",
+                f"{version.metadata.name} is disabled or obsolete",
+                "choose another version",
+            )
+        )
+
+
+def _network(
+    asked: ClusterNetwork | None, default: ClusterNetwork | None, violations: list[Violation]
+) -> ClusterNetwork | None:
+    if asked is not None and default is not None:
+        asked = replace(
+            asked,
+            pod_cidr=asked.pod_cidr or default.pod_cidr,
+            service_cidr=asked.service_cidr or default.service_cidr,
+        )
+    return cidrs.canonical(asked if asked is not None else default, "spec.network", violations)
+
+
+def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
+    for name, node_set in spec.node_sets.items():
+        if node_set.size > LARGEST_SET:
+            yield Violation(
+                f"spec.node_sets.{name}.size", f"is {node_set.size}", f"at most {LARGEST_SET}"
+            )
+    if len(spec.pull_secret or "") > LONGEST_PULL_SECRET:
+        yield Violation("spec.pull_secret", "is too long", f"at most {LONGEST_PULL_SECRET}")
+    if len(spec.ssh_public_key or "") > LONGEST_SSH_KEY:
+        yield Violation("spec.ssh_public_key", "is too long", f"at most {LONGEST_SSH_KEY}")
+    if len(spec.hub_labels) > MOST_HUB_LABELS:
+        yield Violation("spec.hub_labels", f"at most {MOST_HUB_LABELS} can be asked for")
+
+
+def _unserved(spec: ClusterSpec) -> Iterator[Violation]:
+    """What the contract has and this server cannot do yet is refused, never silently dropped."""
+    if spec.auto_external_ip_attachment:
+        yield Violation(
+            "spec.auto_external_ip_attachment", "external addresses are not offered", "leave it out"
+        )
+
+
+def _condition_violations(cluster: Cluster) -> Iterator[Violation]:
+    types = [condition.type for condition in cluster.status.conditions]
+    for index, type in enumerate(types):
+        if type in types[:index]:
+            yield Violation(f"status.conditions[{index}].type", f"{type.name} is there twice")

@@ -1,0 +1,144 @@
+"""What a cluster shows of its order, and what its order asks for. Pure; called by the cluster reconciler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from boatyard.model.generated.boatyard import (
+    Order,
+    OrderCondition,
+    OrderNodeSet,
+    OrderPhase,
+    OrderSpec,
+)
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterCondition,
+    ClusterConditionType,
+    ClusterNodeSet,
+    ClusterState,
+    ClusterStatus,
+    ClusterVersion,
+    ConditionStatus,
+    Placement,
+)
+
+_STATES: Mapping[OrderPhase, ClusterState] = {
+    OrderPhase.UNSPECIFIED: ClusterState.PROGRESSING,
+    OrderPhase.PROGRESSING: ClusterState.PROGRESSING,
+    OrderPhase.READY: ClusterState.READY,
+    OrderPhase.DEGRADED: ClusterState.DEGRADED,
+    OrderPhase.FAILED: ClusterState.FAILED,
+    OrderPhase.DELETING: ClusterState.DELETING,
+    OrderPhase.DELETED: ClusterState.DELETING,
+}
+
+_CONDITIONS: Mapping[str, ClusterConditionType] = {
+    "Progressing": ClusterConditionType.PROGRESSING,
+    "Ready": ClusterConditionType.READY,
+    "Failed": ClusterConditionType.FAILED,
+    "Degraded": ClusterConditionType.DEGRADED,
+    "ClusterAvailable": ClusterConditionType.CLUSTER_AVAILABLE,
+    "NodesReady": ClusterConditionType.NODES_READY,
+    "InfrastructureReady": ClusterConditionType.INFRASTRUCTURE_READY,
+    "TemplateApplied": ClusterConditionType.TEMPLATE_APPLIED,
+}
+
+
+def order_spec(cluster: Cluster, version: ClusterVersion | None) -> OrderSpec:
+    """What the hub is asked for, from what the tenant wants."""
+    spec = cluster.spec
+    return OrderSpec(
+        cluster_name=cluster.metadata.name,
+        hub=cluster.status.hub,
+        template=spec.template.id,
+        template_parameters=spec.template_parameters,
+        node_sets={
+            name: OrderNodeSet(host_type=node_set.host_type.id, size=node_set.size)
+            for name, node_set in spec.node_sets.items()
+        },
+        version=version.spec.version if version else "",
+        release_image=version.spec.image if version else "",
+        ssh_public_key=spec.ssh_public_key or "",
+        pull_secret=spec.pull_secret or "",
+        pod_cidr=(spec.network.pod_cidr if spec.network else None) or "",
+        service_cidr=(spec.network.service_cidr if spec.network else None) or "",
+        generation=cluster.metadata.generation,
+    )
+
+
+def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
+    """The cluster's status as its order has it now. Equal to the old one when nothing changed."""
+    old, found = cluster.status, order.status
+    state = _STATES[found.phase]
+    if found.observed_generation != cluster.metadata.generation and state in (
+        ClusterState.READY,
+        ClusterState.DEGRADED,
+    ):
+        state = ClusterState.PROGRESSING  # the order speaks of an older wish
+    if cluster.metadata.deletion_timestamp is not None:
+        state = ClusterState.DELETING
+    return msgspec.structs.replace(
+        old,
+        state=state,
+        state_transition_time=old.state_transition_time if state == old.state else now,
+        conditions=tuple(
+            _condition(condition) for condition in found.conditions if condition.type in _CONDITIONS
+        ),
+        node_sets={
+            name: ClusterNodeSet(
+                host_type=cluster.spec.node_sets[name].host_type
+                if name in cluster.spec.node_sets
+                else old.node_sets.get(name, ClusterNodeSet()).host_type,
+                size=size,
+            )
+            for name, size in sorted(found.nodes.items())
+        },
+        ready_nodes=dict(sorted(found.ready_nodes.items())),
+        api_url=found.facts.get("api_url", ""),
+        console_url=found.facts.get("console_url", ""),
+        api_endpoint=found.facts.get("api_endpoint", ""),
+        ingress_endpoint=found.facts.get("ingress_endpoint", ""),
+        observed_generation=found.observed_generation,
+    )
+
+
+def waiting(
+    cluster: Cluster, placement: Placement, *, reason: str, message: str, now: datetime
+) -> ClusterStatus:
+    """The status of a cluster that fits nowhere yet, or cannot grow yet."""
+    kept = [c for c in cluster.status.conditions if c.type != ClusterConditionType.PROGRESSING]
+    old = next(
+        (c for c in cluster.status.conditions if c.type == ClusterConditionType.PROGRESSING), None
+    )
+    changed = old is None or old.status != ConditionStatus.FALSE
+    progressing = ClusterCondition(
+        type=ClusterConditionType.PROGRESSING,
+        status=ConditionStatus.FALSE,
+        reason=reason,
+        message=message,
+        last_transition_time=now if changed or old is None else old.last_transition_time,
+    )
+    state = ClusterState.PROGRESSING
+    return msgspec.structs.replace(
+        cluster.status,
+        state=state,
+        state_transition_time=cluster.status.state_transition_time
+        if cluster.status.state == state
+        else now,
+        conditions=(progressing, *kept),
+        placement=placement,
+    )
+
+
+def _condition(condition: OrderCondition) -> ClusterCondition:
+    return ClusterCondition(
+        type=_CONDITIONS[condition.type],
+        status=ConditionStatus.TRUE if condition.status else ConditionStatus.FALSE,
+        reason=condition.reason,
+        message=condition.message,
+        last_transition_time=condition.last_transition_time,
+    )

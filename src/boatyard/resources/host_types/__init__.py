@@ -1,0 +1,1 @@
+"""Host types: kinds of machines that templates ask for."""

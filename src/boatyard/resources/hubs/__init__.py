@@ -1,0 +1,1 @@
+"""Hubs: the management clusters that carry out orders."""

@@ -1,0 +1,1 @@
+"""Leftovers: what a deletion could not take back in time."""

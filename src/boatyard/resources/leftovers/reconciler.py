@@ -1,0 +1,104 @@
+"""Tries again to release what a deletion had to leave behind. Called by the engine, ever more patiently."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import msgspec
+
+from boatyard.ledger.changes import Archive, Change, Note, Replace, Unclaim, Unreserve, Wake
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.boatyard import Item, Leftover, Order, OrderSpec, OrderStatus, Step
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.port import OrderBook
+from boatyard.resources.clusters.reconciler import leftover_owner
+from boatyard.resources.orders import progress
+from boatyard.resources.orders.acting import work
+from boatyard.resources.orders.reconciler import DriversFor
+from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.reconciling import Result, Turn
+
+_FIRST_LOOK = 30.0
+_LONGEST_LOOK = 3600.0
+
+
+class LeftoverReconciler:
+    def __init__(
+        self, *, ledger: Ledger, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor
+    ) -> None:
+        self._ledger = ledger
+        self._book_for = book_for
+        self._drivers_for = drivers_for
+
+    async def reconcile(self, turn: Turn) -> Result:
+        leftover = await self._ledger.get(Leftover, turn.id)
+        if leftover is None:
+            return Result()
+        order = _as_order(leftover, turn.now)
+        context = Context(
+            order=order,
+            drivers=await self._drivers_for(leftover.spec.hub),
+            book=self._book_for(turn),
+            now=turn.now,
+            items={item.key: item for item in leftover.status.items},
+        )
+        attempts, unfinished = await work(context, turn)
+        items = tuple(context.items.values())
+        steps = progress.advance(
+            leftover.status.steps,
+            items=items,
+            attempts=attempts,
+            deleting=True,
+            order_id=leftover.id,
+            now=turn.now,
+        )
+        return _written(leftover, items, steps, unfinished=unfinished, now=turn.now)
+
+    async def poisoned(self, turn: Turn) -> Result:
+        return Result(look_again=turn.now + timedelta(seconds=_LONGEST_LOOK))
+
+
+def _as_order(leftover: Leftover, now: datetime) -> Order:
+    """The steps speak of orders; what is left of one is enough to release it."""
+    return Order(
+        id=leftover.spec.order,
+        metadata=Metadata(tenant=leftover.metadata.tenant, deletion_timestamp=now),
+        spec=OrderSpec(hub=leftover.spec.hub, cluster_name=leftover.spec.cluster_name),
+        status=OrderStatus(
+            items=leftover.status.items, steps=progress.reset(leftover.status.steps, now)
+        ),
+    )
+
+
+def _written(
+    leftover: Leftover,
+    items: tuple[Item, ...],
+    steps: tuple[Step, ...],
+    *,
+    unfinished: bool,
+    now: datetime,
+) -> Result:
+    remaining = {item.key for item in items}
+    gone = [item for item in leftover.status.items if item.key not in remaining]
+    changes: list[Change] = [Unclaim(f"{leftover.spec.order}/{item.key}") for item in gone]
+    hub = leftover.spec.hub
+    if not items:
+        ended = msgspec.structs.replace(
+            leftover, status=msgspec.structs.replace(leftover.status, items=(), steps=())
+        )
+        changes += [
+            Unreserve(leftover_owner(leftover.id)),
+            Archive(ended, note=Note("Released", "Everything left is released")),
+            Wake("capacity", now),
+        ]
+        return Result(changes=changes, hub=hub)
+    tries = 0 if gone else leftover.status.tries + 1
+    delay = 0.0 if unfinished else min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(tries, 16))
+    look = now + timedelta(seconds=delay)
+    status = msgspec.structs.replace(
+        leftover.status, items=items, steps=steps, tries=tries, next_look=look
+    )
+    note = Note("Released", f"Released {', '.join(item.key for item in gone)}") if gone else None
+    changes.append(Replace(msgspec.structs.replace(leftover, status=status), note=note))
+    return Result(changes=changes, look_again=look, hub=hub)

@@ -1,0 +1,1 @@
+"""Orders: what one hub is asked to carry out for one cluster."""

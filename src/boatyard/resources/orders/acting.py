@@ -1,0 +1,73 @@
+"""One turn's worth of work on an order's items. Called by the reconcilers of orders and of leftovers."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from boatyard.model.generated.boatyard import Item
+from boatyard.model.outcome import Done
+from boatyard.resources.orders import plan, progress, rules
+from boatyard.resources.orders.attempts import Attempt, attempt
+from boatyard.resources.orders.steps import ENSURE, RELEASE
+from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.reconciling import Turn
+
+TRY_SECONDS = 30.0
+_TURN_SECONDS = 0.5  # then what was reached is written down, so that people see it
+_AT_ONCE = 16
+
+
+async def work(context: Context, turn: Turn) -> tuple[list[Attempt], bool]:
+    """Tries all that is ready, wave after wave, until nothing moves or the turn has lasted long enough."""
+    started = time.monotonic()
+    steps = {step.name: step for step in context.order.status.steps}
+    attempts: list[Attempt] = []
+    held_back: set[str] = set()  # items that answered "not yet" in this turn
+    while True:
+        ready = [
+            (item, released)
+            for released, items in (
+                (True, plan.ready_to_remove(context.items.values())),
+                (False, plan.ready_to_add(context.items.values())),
+            )
+            for item in items
+            if item.key not in held_back and progress.is_open(steps.get(item.step), turn.now)
+        ]
+        if not ready:
+            return attempts, False
+        if attempts and time.monotonic() - started > _TURN_SECONDS:
+            return attempts, True
+        for one in await _wave(context, ready, turn):
+            attempts.append(one)
+            confirmed = rules.confirmed(one.item, one)
+            if not isinstance(one.answer, Done):
+                held_back.add(one.item.key)
+            elif confirmed is None:
+                del context.items[one.item.key]
+            else:
+                context.items[one.item.key] = confirmed
+
+
+async def _wave(
+    context: Context, ready: Sequence[tuple[Item, bool]], turn: Turn
+) -> Sequence[Attempt]:
+    """All of them at once, a bounded number at a time. None starts when the lease may have passed on."""
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(item: Item, released: bool) -> Attempt:
+        async with gate:
+            turn.check_lease()
+            act = (RELEASE if released else ENSURE)[item.kind](context, item)
+            return await attempt(
+                item,
+                released=released,
+                act=act,
+                order_id=context.order.id,
+                seconds=TRY_SECONDS,
+            )
+
+    if len(ready) == 1:
+        return [await one(*ready[0])]
+    return await asyncio.gather(*(one(item, released) for item, released in ready))

@@ -1,0 +1,34 @@
+"""The drivers of one hub, as the order's steps see them. Put together by app."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from boatyard.checks.port import Checks
+from boatyard.infra.dns.port import Dns
+from boatyard.infra.inventory.port import Inventory
+from boatyard.infra.l2.port import L2
+from boatyard.infra.l3.port import L3
+from boatyard.platforms.port import Platform
+
+
+@dataclass(frozen=True)
+class HubDrivers:
+    inventory: Inventory
+    l2: L2
+    l3: L3
+    dns: Dns
+    platform: Platform
+    checks: Checks
+
+    async def check_ready(self) -> None:
+        """Asks each in the order of the road; the first that cannot work says why."""
+        for driver in (
+            self.inventory,
+            self.l2,
+            self.l3,
+            self.dns,
+            self.platform,
+            self.checks,
+        ):
+            await driver.check_ready()

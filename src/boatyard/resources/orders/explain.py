@@ -1,0 +1,158 @@
+"""Says in words where a cluster's order is, what blocks it, and who can act. Pure; called by the API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from boatyard.model.generated.boatyard import (
+    Actor,
+    Explanation,
+    HubReason,
+    Order,
+    Step,
+    StepState,
+)
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterConditionType,
+    ClusterState,
+    ConditionStatus,
+)
+from boatyard.resources.orders.progress import STUCK
+
+_SERVICES = {
+    "hosts": "the inventory",
+    "network": "the network service",
+    "addresses": "the address service",
+    "names": "the name service",
+    "install": "the cluster platform",
+    "validate": "a check",
+}
+_TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
+
+
+def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: bool) -> Explanation:
+    """The whole story of one cluster. Tenants are told nothing of hubs, hosts or other tenants."""
+    steps = order.status.steps if order else ()
+    shown = steps if operator else tuple(_for_tenant(step) for step in steps)
+    blocking = _blocking(shown)
+    placement = cluster.status.placement
+    found = Explanation(
+        cluster=cluster.id,
+        name=cluster.metadata.name,
+        state=_shown_state(cluster).name,
+        template=cluster.spec.template.name or cluster.spec.template.id,
+        steps=shown,
+        started_at=(order.status.started_at if order else None)
+        or cluster.metadata.creation_timestamp,
+        placement=_placement_words(cluster, operator=operator),
+        summary=_summary(cluster, order, blocking),
+    )
+    if operator:
+        found = msgspec.structs.replace(
+            found,
+            hub=cluster.status.hub,
+            hubs=tuple(
+                HubReason(hub=one.hub, fits=one.fits, score=one.score, reason=one.reason)
+                for one in placement.candidates
+            ),
+        )
+    if order is not None:
+        found = msgspec.structs.replace(found, receipt=order.status.receipt)
+    if blocking is not None:
+        return msgspec.structs.replace(
+            found,
+            blocked_by=blocking.name,
+            since=blocking.since,
+            tries=blocking.tries,
+            next_look=blocking.next_look,
+            actor=blocking.actor,
+            remedy=blocking.remedy,
+        )
+    waiting = _unplaced(cluster)
+    if waiting is not None:
+        return msgspec.structs.replace(
+            found,
+            blocked_by="placement",
+            since=waiting,
+            actor=Actor.OPERATOR,
+            remedy="wait, ask for less or elsewhere, or have the provider add capacity",
+        )
+    return found
+
+
+def _shown_state(cluster: Cluster) -> ClusterState:
+    """The state of what is wanted now: a wish not yet looked at is never shown as fulfilled."""
+    state = cluster.status.state
+    if cluster.metadata.deletion_timestamp is not None:
+        return ClusterState.DELETING
+    unseen = cluster.metadata.generation != cluster.status.observed_generation
+    if unseen and state in (ClusterState.READY, ClusterState.DEGRADED):
+        return ClusterState.PROGRESSING
+    return state
+
+
+def _blocking(steps: tuple[Step, ...]) -> Step | None:
+    """The one step that blocks: a stuck one before one that waits, and the earliest on the road."""
+    for states in (STUCK, (StepState.WAITING,)):
+        for step in steps:
+            if step.state in states:
+                return step
+    return None
+
+
+def _unplaced(cluster: Cluster) -> datetime | None:
+    """Since when the cluster waits for room, or None."""
+    for condition in cluster.status.conditions:
+        if (
+            condition.type == ClusterConditionType.PROGRESSING
+            and condition.status == ConditionStatus.FALSE
+            and (condition.reason or "").startswith("No")
+        ):
+            return condition.last_transition_time
+    return None
+
+
+def _summary(cluster: Cluster, order: Order | None, blocking: Step | None) -> str:
+    state = _shown_state(cluster).name.lower().replace("_", " ")
+    if blocking is not None:
+        return f"{state}: {blocking.name}: {blocking.message}"
+    if order is None:
+        waiting = next(
+            (c.message for c in cluster.status.conditions if c.status == ConditionStatus.FALSE), ""
+        )
+        return f"{state}: {waiting}" if waiting else f"{state}: waiting to be placed"
+    current = next(
+        (
+            step.name
+            for step in order.status.steps
+            if step.state not in (StepState.DONE, StepState.RELEASED)
+        ),
+        "",
+    )
+    return f"{state}: at step {current}" if current else state
+
+
+def _placement_words(cluster: Cluster, *, operator: bool) -> str:
+    placement = cluster.status.placement
+    if not cluster.status.hub:
+        return "not placed yet"
+    if operator:
+        return f"on hub {cluster.status.hub}: {placement.reason}"
+    return f"placed: {placement.reason}"
+
+
+def _for_tenant(step: Step) -> Step:
+    """A failing back-end is described by what it is for, never in its own words."""
+    if step.state != StepState.WAITING or step.actor != Actor.OPERATOR:
+        return step
+    if step.reason in _TELLING:
+        return step
+    service = _SERVICES.get(step.name, "a service")
+    return msgspec.structs.replace(
+        step,
+        message=f"{service} does not answer; it is tried again by itself",
+        remedy="nothing; the provider can see the cause",
+    )

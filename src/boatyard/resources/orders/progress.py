@@ -1,0 +1,237 @@
+"""How far each step has come, from its items and from what was tried in this pass. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
+from boatyard.model.outcome import Waiting
+from boatyard.resources.orders.attempts import Attempt, Failed, Fault
+from boatyard.resources.orders.plan import STEPS, step_needs
+
+QUARANTINE_AFTER = 3
+_FIRST_DELAY = 1.0
+_LONGEST_DELAY = 60.0
+
+STUCK = (StepState.FAILED, StepState.QUARANTINED)
+
+
+def is_open(step: Step | None, now: datetime) -> bool:
+    """May this step be tried now? Failed and quarantined ones wait for a person, others for their next look."""
+    if step is None:
+        return True
+    if step.state in STUCK:
+        return False
+    return step.next_look is None or step.next_look <= now
+
+
+def advance(
+    old: Sequence[Step],
+    *,
+    items: Iterable[Item],
+    attempts: Sequence[Attempt],
+    deleting: bool,
+    order_id: str,
+    now: datetime,
+) -> tuple[Step, ...]:
+    """Every step's state after a pass, in the order of the road."""
+    before = {step.name: step for step in old}
+    by_step: dict[str, list[Item]] = {name: [] for name in STEPS}
+    for item in items:
+        by_step[item.step].append(item)
+    tried: dict[str, list[Attempt]] = {name: [] for name in STEPS}
+    for one in attempts:
+        tried[one.item.step].append(one)
+    return tuple(
+        _advance_one(
+            before.get(name) or Step(name=name, needs=step_needs(name)),
+            items=by_step[name],
+            tried=tried[name],
+            deleting=deleting,
+            order_id=order_id,
+            now=now,
+        )
+        for name in STEPS
+    )
+
+
+def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
+    """A fresh start for every step: what failed or was quarantined is tried again at once."""
+    return tuple(
+        msgspec.structs.replace(
+            step,
+            state=StepState.RUNNING if step.state in STUCK else step.state,
+            tries=0,
+            bugs=0,
+            next_look=None,
+            reason="",
+            message="",
+            actor=Actor.UNSPECIFIED,
+            remedy="",
+            since=now if step.state in STUCK else step.since,
+        )
+        for step in steps
+    )
+
+
+def back_off(order_id: str, step: str, tries: int) -> float:
+    """Ever more patient, and spread by a share that is the order's own, so that not all return at once."""
+    delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(tries - 1, 16))
+    share = hashlib.sha256(f"{order_id}/{step}/{tries}".encode()).digest()[0] / 255
+    return delay * (0.75 + 0.5 * share)
+
+
+def _advance_one(
+    old: Step,
+    *,
+    items: Sequence[Item],
+    tried: Sequence[Attempt],
+    deleting: bool,
+    order_id: str,
+    now: datetime,
+) -> Step:
+    failures = [one.answer for one in tried if isinstance(one.answer, Failed)]
+    waits = [one.answer for one in tried if isinstance(one.answer, Waiting)]
+    succeeded = len(tried) > len(failures) + len(waits)
+    finished = _is_finished(items, deleting=deleting)
+    if not tried and not finished:
+        if old.state in (StepState.DONE, StepState.RELEASED, StepState.UNSPECIFIED):
+            # Its items have changed since: they wait for their turn.
+            state = StepState.RELEASING if deleting else StepState.QUEUED
+            return _moved(old, state=state, items=items, now=now, next_look=None)
+        return _moved(old, state=old.state, items=items, now=now, keep_words=True)
+    if finished:
+        state = StepState.RELEASED if deleting else StepState.DONE
+        return _moved(old, state=state, items=items, now=now, next_look=None)
+    if failures:
+        return _failing(old, _worst(failures), items=items, order_id=order_id, now=now)
+    if waits:
+        first = min(waits, key=lambda wait: wait.look_again)
+        return _moved(
+            old,
+            state=StepState.WAITING,
+            items=items,
+            now=now,
+            reason=first.reason,
+            message=first.why,
+            actor=Actor.NOBODY,
+            tries=0 if succeeded else old.tries + 1,
+            next_look=now + timedelta(seconds=first.look_again),
+        )
+    state = StepState.RELEASING if deleting else StepState.RUNNING
+    return _moved(old, state=state, items=items, now=now, next_look=None)
+
+
+def _is_finished(items: Sequence[Item], *, deleting: bool) -> bool:
+    if deleting:
+        return not items
+    return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
+
+
+def _worst(failures: Sequence[Failed]) -> Failed:
+    rank = {Fault.REFUSED: 0, Fault.BUG: 1, Fault.UNAVAILABLE: 2}
+    return min(failures, key=lambda failure: (rank[failure.fault], failure.message))
+
+
+def _failing(
+    old: Step, failure: Failed, *, items: Sequence[Item], order_id: str, now: datetime
+) -> Step:
+    tries = old.tries + 1
+    bugs = old.bugs + 1 if failure.fault is Fault.BUG else 0
+    state, actor, remedy = StepState.WAITING, Actor.NOBODY, ""
+    if failure.fault is Fault.REFUSED:
+        state, actor = StepState.FAILED, Actor.TENANT
+        remedy = "change the order so that it can be accepted, then retry"
+    elif bugs >= QUARANTINE_AFTER:
+        state, actor = StepState.QUARANTINED, Actor.OPERATOR
+        remedy = "look up the internal error in the log, mend the cause, then retry"
+    elif failure.fault is Fault.UNAVAILABLE:
+        actor = Actor.OPERATOR
+        remedy = "see why the service does not answer; it is tried again by itself"
+    stuck = state in STUCK
+    return _moved(
+        old,
+        state=state,
+        items=items,
+        now=now,
+        reason=failure.reason,
+        message=failure.message,
+        actor=actor,
+        remedy=remedy,
+        tries=tries,
+        bugs=bugs,
+        next_look=None if stuck else now + timedelta(seconds=back_off(order_id, old.name, tries)),
+    )
+
+
+def _moved(
+    old: Step,
+    *,
+    state: StepState,
+    items: Sequence[Item],
+    now: datetime,
+    reason: str = "",
+    message: str = "",
+    actor: Actor = Actor.UNSPECIFIED,
+    remedy: str = "",
+    tries: int = 0,
+    bugs: int = 0,
+    next_look: datetime | None = None,
+    keep_words: bool = False,
+) -> Step:
+    detail = _detail(old.name, items)
+    if keep_words:
+        return msgspec.structs.replace(old, detail=detail)
+    same = (old.state, old.reason) == (state, reason)
+    ended = state in (StepState.DONE, StepState.RELEASED)
+    begun = state not in (StepState.UNSPECIFIED, StepState.QUEUED)
+    restarted = old.state in (StepState.DONE, StepState.UNSPECIFIED, StepState.QUEUED) and not same
+    return msgspec.structs.replace(
+        old,
+        state=state,
+        since=old.since if same and old.since else now,
+        tries=tries,
+        bugs=bugs,
+        reason=reason,
+        message=message,
+        actor=actor,
+        remedy=remedy,
+        next_look=next_look,
+        detail=detail,
+        started_at=(now if restarted or old.started_at is None else old.started_at)
+        if begun
+        else None,
+        finished_at=(old.finished_at if same else now) if ended else None,
+    )
+
+
+def _detail(step: str, items: Sequence[Item]) -> str:
+    """What the step has made, in words a tenant may read: counts and the tenant's own addresses."""
+    facts = {item.kind: item.facts for item in items if item.state == ItemState.PRESENT}
+    if step in _COUNTED:
+        kind, noun = _COUNTED[step]
+        counted = [item for item in items if item.kind == kind]
+        done = sum(item.state == ItemState.PRESENT for item in counted)
+        return f"{done}/{len(counted)} {noun}" if counted else ""
+    parts = [
+        label + facts[kind][fact]
+        for kind, fact, label in _SHOWN.get(step, ())
+        if fact in facts.get(kind, {})
+    ]
+    return " · ".join(parts)
+
+
+_COUNTED: Mapping[str, tuple[str, str]] = {
+    "hosts": ("host", "hosts"),
+    "install": ("node", "nodes"),
+    "validate": ("check", "checks"),
+}
+_SHOWN: Mapping[str, tuple[tuple[str, str, str], ...]] = {
+    "network": (("l3", "cidr", ""),),
+    "addresses": (("api-address", "address", "api "), ("ingress-address", "address", "ingress ")),
+    "names": (("api-name", "name", ""),),
+}

@@ -1,0 +1,186 @@
+"""Carries out one order on its hub: observe → plan → act → absorb. Called by the engine when the order is due."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from boatyard.ledger.changes import Change, Due, Insert, Note, Replace, Unclaim
+from boatyard.model.errors import NotFound
+from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderPhase, OrderStatus
+from boatyard.model.outcome import Done
+from boatyard.orderbook.port import OrderBook
+from boatyard.platforms.port import Access, ClusterSeen
+from boatyard.resources.orders import plan, rules
+from boatyard.resources.orders.acting import TRY_SECONDS, work
+from boatyard.resources.orders.attempts import Attempt, attempt
+from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.reconciling import Result, Turn
+
+DriversFor = Callable[[str], Awaitable[HubDrivers]]
+
+
+class OrderReconciler:
+    """`book_for` gives the order book as seen under one turn's lease; `drivers_for` the drivers of a hub by id."""
+
+    def __init__(self, *, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor) -> None:
+        self._book_for = book_for
+        self._drivers_for = drivers_for
+
+    async def reconcile(self, turn: Turn) -> Result:
+        book = self._book_for(turn)
+        order = await book.get(turn.id)
+        if order is None or order.status.phase == OrderPhase.DELETED:
+            return Result()
+        drivers = await self._drivers_for(order.spec.hub)
+        if plan.needs_planning(order):
+            return await self._plan(order, drivers, turn)
+        return await self._act(order, book, drivers, turn)
+
+    async def poisoned(self, turn: Turn) -> Result:
+        order = await self._book_for(turn).get(turn.id)
+        if order is None:
+            return Result()
+        status = rules.quarantined(order, turn.now)
+        return _written(order, status, look_again=turn.now, now=turn.now)
+
+    async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
+        """Records what will be wanted before anything of it is made: after a crash we know what may exist."""
+        leaving: dict[str, Sequence[str]] = {}
+        for shrinking in plan.shrinking(order):
+            leaving[shrinking.node_set] = await drivers.platform.choose_leaving(
+                f"{order.id}/cluster", shrinking.node_set, shrinking.slots, shrinking.count
+            )
+        items = plan.replan(order, leaving, drivers.checks.names())
+        status = rules.planned(order, items, turn.now)
+        note = _plan_note(order, leaving)
+        return _written(order, status, look_again=turn.now, now=turn.now, note=note)
+
+    async def _act(self, order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Result:
+        context = Context(
+            order=order,
+            drivers=drivers,
+            book=book,
+            now=turn.now,
+            items={item.key: item for item in order.status.items},
+        )
+        attempts, unfinished = await work(context, turn)
+        items = tuple(context.items.values())
+        deleting = order.metadata.deletion_timestamp is not None
+        if deleting and items and _is_late(order, turn.now):
+            return _abandoned(order, items, attempts, turn.now)
+        seen, access = None, None
+        if not deleting and _has_control_plane(items):
+            seen, access = await _look(context, settled=plan.is_settled(items))
+        absorbed = rules.absorb(
+            order,
+            items=items,
+            attempts=attempts,
+            seen=seen,
+            access=access,
+            unfinished=unfinished,
+            now=turn.now,
+        )
+        return _written(
+            order,
+            absorbed.status,
+            look_again=absorbed.look_again,
+            now=turn.now,
+            freed=absorbed.freed,
+            note=_phase_note(order, absorbed.status),
+        )
+
+
+async def _look(context: Context, *, settled: bool) -> tuple[ClusterSeen | None, Access | None]:
+    """What the platform says of the cluster; the access too, once there is nothing left to do."""
+    platform, key = context.drivers.platform, context.key("cluster")
+    probe = Item(key="cluster", kind="cluster", step="install")
+    found: list[ClusterSeen] = []
+    ways: list[Access] = []
+
+    async def observe() -> Done:
+        found.append(await platform.observe(key))
+        if settled and not context.order.status.credentials.kubeconfig:
+            try:
+                ways.append(await platform.access(key))
+            except NotFound:
+                pass  # not yet: asked again on the next look
+        return Done()
+
+    await attempt(
+        probe, released=False, act=observe(), order_id=context.order.id, seconds=TRY_SECONDS
+    )
+    return (found[0] if found else None), (ways[0] if ways else None)
+
+
+def _has_control_plane(items: Sequence[Item]) -> bool:
+    return any(item.kind == "cluster" and item.state == ItemState.PRESENT for item in items)
+
+
+def _is_late(order: Order, now: datetime) -> bool:
+    return order.spec.delete_by is not None and now >= order.spec.delete_by
+
+
+def _abandoned(
+    order: Order, items: tuple[Item, ...], attempts: Sequence[Attempt], now: datetime
+) -> Result:
+    remaining = {item.key for item in items}
+    freed = tuple(item.key for item in order.status.items if item.key not in remaining)
+    status, leftover = rules.abandon(order, items, now)
+    note = Note(
+        "Abandoned", f"{len(items)} things could not be released in time and are kept aside"
+    )
+    result = _written(order, status, look_again=None, now=now, freed=freed, note=note)
+    kept: list[Change] = [
+        Insert(leftover, note=note),
+        Due("Leftover", leftover.id, now, tenant=leftover.metadata.tenant, hub=order.spec.hub),
+    ]
+    return dataclasses.replace(result, changes=(*result.changes, *kept))
+
+
+def _written(
+    order: Order,
+    status: OrderStatus,
+    *,
+    look_again: datetime | None,
+    now: datetime,
+    freed: Sequence[str] = (),
+    note: Note | None = None,
+) -> Result:
+    """One write: the order if anything about it changed, its freed claims, and a poke for its cluster."""
+    changes: list[Change] = [Unclaim(f"{order.id}/{key}") for key in freed]
+    if status != order.status:
+        changes.append(Replace(msgspec.structs.replace(order, status=status), note=note))
+        if rules.shown_to_cluster(status) != rules.shown_to_cluster(order.status):
+            changes.append(
+                Due("Cluster", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
+            )
+    return Result(changes=changes, look_again=look_again, hub=order.spec.hub)
+
+
+def _plan_note(order: Order, leaving: Mapping[str, Sequence[str]]) -> Note:
+    if order.metadata.deletion_timestamp is not None:
+        return Note("Deleting", "Taking everything back")
+    gone = sorted(slot for slots in leaving.values() for slot in slots)
+    if gone:
+        return Note("Planned", f"Planned; leaving: {', '.join(gone)}")
+    return Note("Planned", "Planned")
+
+
+def _phase_note(order: Order, status: OrderStatus) -> Note | None:
+    if status.phase == order.status.phase:
+        return None
+    words = {
+        OrderPhase.READY: "Ready",
+        OrderPhase.FAILED: "Failed",
+        OrderPhase.DEGRADED: "Degraded",
+        OrderPhase.DELETED: "Everything taken back",
+        OrderPhase.PROGRESSING: "Working on it",
+    }
+    failed = next((c.message for c in status.conditions if c.type == "Failed" and c.status), "")
+    text = words.get(status.phase, status.phase.name)
+    return Note(status.phase.name.capitalize(), f"{text}: {failed}" if failed else text)

@@ -1,0 +1,400 @@
+"""Absorbs what a pass has found into the order's status: phase, conditions, facts, next look. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+
+from boatyard.model.generated.boatyard import (
+    Credentials,
+    Item,
+    ItemState,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+    Order,
+    OrderCondition,
+    OrderPhase,
+    OrderStatus,
+    Receipt,
+    ReceiptLine,
+    Step,
+    StepState,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.model.outcome import Done
+from boatyard.platforms.port import Access, ClusterSeen
+from boatyard.resources.orders import plan, progress
+from boatyard.resources.orders.attempts import Attempt
+
+STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
+STUCK_LOOK = 300.0  # a failed order is looked at now and then, so that it always has a next moment
+_INFRASTRUCTURE = ("hosts", "network", "addresses", "names")
+_UNNAMED = (
+    "agent",
+    "check",
+)  # kinds that leave nothing outside, so the receipt is silent about them
+
+
+@dataclass(frozen=True)
+class Absorbed:
+    """The new status, when to look again, and the claims that are free from now on."""
+
+    status: OrderStatus
+    look_again: datetime | None
+    freed: tuple[str, ...] = ()  # item keys
+
+
+def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
+    """The status once the plan has been made anew and before anything of it was tried."""
+    deleting = order.metadata.deletion_timestamp is not None
+    steps = progress.advance(
+        progress.reset(order.status.steps, now),
+        items=items,
+        attempts=(),
+        deleting=deleting,
+        order_id=order.id,
+        now=now,
+    )
+    status = msgspec.structs.replace(
+        order.status,
+        items=items,
+        steps=steps,
+        observed_generation=order.spec.generation,
+        started_at=now,
+        finished_at=None,
+        phase=OrderPhase.DELETING if deleting else OrderPhase.PROGRESSING,
+    )
+    return _with_conditions(order, status, seen=None, now=now)
+
+
+def confirmed(item: Item, attempt: Attempt) -> Item | None:
+    """The item after a try that was answered: None once its release is confirmed."""
+    if not isinstance(attempt.answer, Done):
+        return item
+    if attempt.released:
+        return None
+    return msgspec.structs.replace(
+        item,
+        state=ItemState.PRESENT,
+        have=item.want,
+        facts={**item.facts, **attempt.answer.facts},
+    )
+
+
+def absorb(
+    order: Order,
+    *,
+    items: tuple[Item, ...],
+    attempts: Sequence[Attempt],
+    seen: ClusterSeen | None,
+    access: Access | None,
+    unfinished: bool,
+    now: datetime,
+) -> Absorbed:
+    """What the order's status becomes after a pass. `unfinished`: more could have been done at once."""
+    deleting = order.metadata.deletion_timestamp is not None
+    steps = progress.advance(
+        order.status.steps,
+        items=items,
+        attempts=attempts,
+        deleting=deleting,
+        order_id=order.id,
+        now=now,
+    )
+    status = msgspec.structs.replace(order.status, items=items, steps=steps)
+    if seen is not None:
+        status = msgspec.structs.replace(
+            status, nodes=_count(seen, ready=False), ready_nodes=_count(seen, ready=True)
+        )
+    if access is not None:
+        status = msgspec.structs.replace(
+            status,
+            credentials=Credentials(
+                kubeconfig=access.kubeconfig, username=access.username, password=access.password
+            ),
+            facts={
+                **status.facts,
+                "api_url": access.api_url,
+                "console_url": access.console_url,
+            },
+        )
+    phase = _phase(order, status, seen, deleting=deleting)
+    if phase in (OrderPhase.READY, OrderPhase.DELETED) and status.finished_at is None:
+        status = msgspec.structs.replace(status, finished_at=now)
+    status = msgspec.structs.replace(status, phase=phase, facts=_facts(status))
+    status = _with_conditions(order, status, seen=seen, now=now)
+    if deleting:
+        ended = phase == OrderPhase.DELETED
+        status = _with_receipt(order, status, left=(), ended=ended, now=now)
+    remaining = {item.key for item in items}
+    freed = tuple(item.key for item in order.status.items if item.key not in remaining)
+    return Absorbed(
+        status=status,
+        look_again=_next_look(order, status, unfinished=unfinished, now=now),
+        freed=freed,
+    )
+
+
+def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[OrderStatus, Leftover]:
+    """Ends a deletion whose time is up: what is left goes into a Leftover that keeps its claims."""
+    leftover = Leftover(
+        id=order.id,
+        metadata=Metadata(
+            name=order.metadata.name,
+            tenant=order.metadata.tenant,
+            project=order.metadata.project,
+            creator=order.metadata.creator,
+            creation_timestamp=now,
+        ),
+        spec=LeftoverSpec(order=order.id, cluster_name=order.spec.cluster_name, hub=order.spec.hub),
+        status=LeftoverStatus(
+            items=items,
+            steps=order.status.steps,
+            next_look=now,
+            message="not released within the time a deletion may take",
+        ),
+    )
+    status = msgspec.structs.replace(
+        order.status, items=(), phase=OrderPhase.DELETED, finished_at=now
+    )
+    status = _with_receipt(order, status, left=items, ended=True, now=now)
+    return _with_conditions(order, status, seen=None, now=now), leftover
+
+
+def quarantined(order: Order, now: datetime) -> OrderStatus:
+    """The status of an order during whose passes the worker itself died, again and again."""
+    steps = tuple(
+        msgspec.structs.replace(
+            step,
+            state=StepState.QUARANTINED,
+            reason="WorkerDied",
+            message="the worker died several times while working on this step",
+            remedy="look up the end of the worker in its log, mend the cause, then retry",
+            since=now,
+            next_look=None,
+        )
+        if step.state not in (StepState.DONE, StepState.RELEASED, StepState.QUEUED)
+        else step
+        for step in order.status.steps
+    )
+    return msgspec.structs.replace(order.status, steps=steps)
+
+
+def retry(order: Order, now: datetime) -> Order:
+    """The order with every step released for another try. Called by the API when somebody asks for it."""
+    status = msgspec.structs.replace(
+        order.status,
+        steps=progress.reset(order.status.steps, now),
+        retried=order.status.retried + 1,
+        phase=OrderPhase.PROGRESSING
+        if order.status.phase == OrderPhase.FAILED
+        else order.status.phase,
+    )
+    return msgspec.structs.replace(order, status=status)
+
+
+def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
+    """The part of the status that the cluster shows: when it is unchanged the cluster need not look."""
+    return (
+        status.phase,
+        status.conditions,
+        status.nodes,
+        status.ready_nodes,
+        status.facts,
+        status.observed_generation,
+    )
+
+
+def _with_receipt(
+    order: Order, status: OrderStatus, *, left: tuple[Item, ...], ended: bool, now: datetime
+) -> OrderStatus:
+    """The receipt grows by what this pass saw gone; at the end it says what is left."""
+    kept = {item.key for item in (*status.items, *left)}
+    gone = [item for item in order.status.items if item.key not in kept]
+    receipt = Receipt(
+        requested_at=order.metadata.deletion_timestamp,
+        finished_at=now if ended else None,
+        gone=(*order.status.receipt.gone, *_receipt_lines(gone)),
+        left=_receipt_lines(left, reason="not released in time"),
+        leftover=order.id if left else "",
+    )
+    return msgspec.structs.replace(status, receipt=receipt)
+
+
+def _receipt_lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
+    return tuple(
+        ReceiptLine(kind=item.kind, name=_item_name(item), key=item.key, reason=reason)
+        for item in items
+        if item.kind not in _UNNAMED
+    )
+
+
+def _item_name(item: Item) -> str:
+    for fact in ("host", "vlan", "cidr", "name", "address"):
+        if fact in item.facts:
+            return item.facts[fact]
+    return item.slot or item.key
+
+
+def _phase(
+    order: Order, status: OrderStatus, seen: ClusterSeen | None, *, deleting: bool
+) -> OrderPhase:
+    if deleting:
+        return OrderPhase.DELETED if not status.items else OrderPhase.DELETING
+    if any(step.state in progress.STUCK for step in status.steps):
+        return OrderPhase.FAILED
+    if not plan.is_settled(status.items):
+        return OrderPhase.PROGRESSING
+    if seen is None:
+        return order.status.phase
+    return OrderPhase.READY if _is_healthy(order, seen) else OrderPhase.DEGRADED
+
+
+def _is_healthy(order: Order, seen: ClusterSeen) -> bool:
+    ready = _count(seen, ready=True)
+    return (
+        seen.exists
+        and seen.available
+        and not seen.degraded
+        and all(ready.get(name, 0) >= wanted.size for name, wanted in order.spec.node_sets.items())
+    )
+
+
+def _count(seen: ClusterSeen, *, ready: bool) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for node in seen.nodes:
+        if node.ready or not ready:
+            found[node.node_set] = found.get(node.node_set, 0) + 1
+    return found
+
+
+def _facts(status: OrderStatus) -> Mapping[str, str]:
+    facts = {item.kind: item.facts for item in status.items if item.state == ItemState.PRESENT}
+    found = dict(status.facts)
+    for kind, fact, name in (
+        ("api-address", "address", "api_endpoint"),
+        ("ingress-address", "address", "ingress_endpoint"),
+    ):
+        if fact in facts.get(kind, {}):
+            found[name] = facts[kind][fact]
+    return found
+
+
+def _next_look(
+    order: Order, status: OrderStatus, *, unfinished: bool, now: datetime
+) -> datetime | None:
+    if status.phase == OrderPhase.DELETED:
+        return None
+    if unfinished:
+        return now
+    # All that was ready has been tried: what moves next is a step that said when to look again.
+    looks = [
+        step.next_look
+        for step in status.steps
+        if step.next_look is not None and step.state not in progress.STUCK
+    ]
+    if not looks:
+        settled = status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
+        looks = [now + timedelta(seconds=_steady(order.id) if settled else STUCK_LOOK)]
+    if status.phase == OrderPhase.DELETING and order.spec.delete_by is not None:
+        looks.append(max(now, order.spec.delete_by))
+    return min(looks)
+
+
+def _steady(order_id: str) -> float:
+    share = hashlib.sha256(order_id.encode()).digest()[0] / 255
+    return STEADY_LOOK * (0.9 + 0.2 * share)
+
+
+def _with_conditions(
+    order: Order, status: OrderStatus, *, seen: ClusterSeen | None, now: datetime
+) -> OrderStatus:
+    old = {condition.type: condition for condition in order.status.conditions}
+    conditions = tuple(
+        _condition(old.get(name), name, value, reason, message, now)
+        for name, value, reason, message in _truths(status, seen, old)
+    )
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+def _condition(
+    old: OrderCondition | None, name: str, value: bool, reason: str, message: str, now: datetime
+) -> OrderCondition:
+    changed = old is None or old.status != value
+    return OrderCondition(
+        type=name,
+        status=value,
+        reason=reason,
+        message=message,
+        last_transition_time=now if changed or old is None else old.last_transition_time,
+    )
+
+
+def _truths(
+    status: OrderStatus, seen: ClusterSeen | None, old: Mapping[str, OrderCondition]
+) -> Iterable[tuple[str, bool, str, str]]:
+    phase = status.phase
+    steps = {step.name: step for step in status.steps}
+    blocking = next((step for step in status.steps if step.state in progress.STUCK), None)
+    current = blocking or next(
+        (s for s in status.steps if s.state not in (StepState.DONE, StepState.RELEASED)), None
+    )
+    doing = f"at step {current.name}" if current else ""
+
+    infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE)
+    yield (
+        "InfrastructureReady",
+        infrastructure,
+        "InfrastructureReady" if infrastructure else "InfrastructurePending",
+        "" if infrastructure else doing,
+    )
+    kept = old.get("ClusterAvailable")
+    available = (
+        seen.available if seen else bool(kept and kept.status and phase != OrderPhase.DELETED)
+    )
+    yield (
+        "ClusterAvailable",
+        available,
+        "ClusterAvailable" if available else "ClusterNotAvailable",
+        seen.message if seen and not available else "",
+    )
+    kept = old.get("NodesReady")
+    nodes = (
+        bool(seen.nodes) and all(node.ready for node in seen.nodes)
+        if seen
+        else bool(kept and kept.status and phase in (OrderPhase.READY, OrderPhase.DEGRADED))
+    )
+    yield "NodesReady", nodes, "NodesReady" if nodes else "NodesNotReady", ""
+    applied = _is_done(steps.get("validate"))
+    yield "TemplateApplied", applied, "Validated" if applied else "NotValidated", ""
+    yield (
+        "Progressing",
+        phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING),
+        phase.name.capitalize(),
+        doing if phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING) else "",
+    )
+    ready = phase == OrderPhase.READY
+    yield "Ready", ready, "Ready" if ready else "NotReady", "" if ready else doing
+    failed = phase == OrderPhase.FAILED
+    yield (
+        "Failed",
+        failed,
+        blocking.reason if failed and blocking else "NotFailed",
+        blocking.message if failed and blocking else "",
+    )
+    degraded = phase == OrderPhase.DEGRADED
+    yield (
+        "Degraded",
+        degraded,
+        "Degraded" if degraded else "NotDegraded",
+        (seen.message if seen else "") if degraded else "",
+    )
+
+
+def _is_done(step: Step | None) -> bool:
+    return step is not None and step.state == StepState.DONE

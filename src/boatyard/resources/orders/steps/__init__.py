@@ -1,0 +1,44 @@
+"""Table of contents: which step makes and takes back each kind of item."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from boatyard.model.generated.boatyard import Item
+from boatyard.model.outcome import Outcome
+from boatyard.resources.orders.steps import addresses, hosts, install, names, network, validate
+from boatyard.resources.orders.steps.context import Context
+
+Act = Callable[[Context, Item], Awaitable[Outcome]]
+
+ENSURE: Mapping[str, Act] = {
+    "host": hosts.ensure_host,
+    "l2": network.ensure_l2,
+    "port": network.ensure_port,
+    "agent": network.ensure_agent,
+    "l3": network.ensure_l3,
+    "binding": network.ensure_binding,
+    "api-address": addresses.ensure_address,
+    "ingress-address": addresses.ensure_address,
+    "api-name": names.ensure_name,
+    "ingress-name": names.ensure_name,
+    "cluster": install.ensure_cluster,
+    "node": install.ensure_node,
+    "check": validate.ensure_check,
+}
+
+RELEASE: Mapping[str, Act] = {
+    "host": hosts.release_host,
+    "l2": network.release_l2,
+    "port": network.release_port,
+    "agent": network.release_agent,
+    "l3": network.release_l3,
+    "binding": network.release_binding,
+    "api-address": addresses.release_address,
+    "ingress-address": addresses.release_address,
+    "api-name": names.release_name,
+    "ingress-name": names.release_name,
+    "cluster": install.release_cluster,
+    "node": install.release_node,
+    "check": validate.release_check,
+}

@@ -1,0 +1,51 @@
+"""Hosts: one machine of the right type per node, held for this order."""
+
+from __future__ import annotations
+
+from boatyard.model.errors import Refused
+from boatyard.model.generated.boatyard import Item
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.resources.orders.steps.context import Context
+
+UNUSABLE = "HostUnusable"
+_SLICES = (8, 64, 4096)
+
+
+async def ensure_host(context: Context, item: Item) -> Outcome:
+    """Claims a free host of the node set's type, then has the inventory hold it."""
+    host_type = context.order.spec.node_sets[item.node_set].host_type
+    name = item.facts.get("host") or await _claim(context, item, host_type)
+    if name is None:
+        return Waiting(f"no free host of type {host_type!r}", look_again=15, reason="NoFreeHost")
+    try:
+        outcome = await context.drivers.inventory.ensure_held(context.key(item.key), name)
+    except Refused as refusal:
+        if refusal.reason != UNUSABLE:
+            raise
+        # The claim names a host that broke since: give it back and take another on the next look.
+        await context.book.unclaim(context.key(item.key), now=context.now)
+        return Waiting(f"host {name!r} cannot be used, choosing another", 1, reason=UNUSABLE)
+    if isinstance(outcome, Waiting):
+        return outcome
+    return Done({**outcome.facts, "host": name})
+
+
+async def _claim(context: Context, item: Item, host_type: str) -> str | None:
+    owner = context.key(item.key)
+    for limit in _SLICES:
+        free = await context.drivers.inventory.list_free(host_type, limit, after=owner)
+        names = [host.name for host in free]
+        taken = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
+        if taken is not None or len(names) < limit:
+            return taken
+    return None
+
+
+async def release_host(context: Context, item: Item) -> Outcome:
+    """Gives the host back. The claim may be all there is: then the inventory is asked by the claim's name."""
+    name = item.facts.get("host") or await context.book.claim(
+        context.pool("hosts"), (), context.key(item.key), now=context.now
+    )
+    if name is None:
+        return Done()
+    return await context.drivers.inventory.release_held(context.key(item.key), name)

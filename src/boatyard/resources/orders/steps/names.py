@@ -1,0 +1,35 @@
+"""Names: where the API and the applications of the cluster are found."""
+
+from __future__ import annotations
+
+import hashlib
+
+from boatyard.model.generated.boatyard import Item, Order
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.resources.orders.steps.context import Context
+
+_LONGEST_LABEL = 63
+
+
+def cluster_label(order: Order) -> str:
+    """The cluster's own label under the zone. A fragment of the uid keeps strangers' names apart."""
+    fragment = hashlib.sha256(order.id.encode()).hexdigest()[:6]
+    name = order.spec.cluster_name[: _LONGEST_LABEL - len(fragment) - 1].rstrip("-")
+    return f"{name}-{fragment}"
+
+
+async def ensure_name(context: Context, item: Item) -> Outcome:
+    zone = await context.drivers.dns.zone()
+    label = cluster_label(context.order)
+    if item.kind == "api-name":
+        name, address = f"api.{label}.{zone}", context.fact("api-address", "address")
+    else:
+        name, address = f"*.apps.{label}.{zone}", context.fact("ingress-address", "address")
+    outcome = await context.drivers.dns.ensure_record(context.key(item.key), name, address)
+    if isinstance(outcome, Waiting):
+        return outcome
+    return Done({**outcome.facts, "name": name, "address": address})
+
+
+async def release_name(context: Context, item: Item) -> Outcome:
+    return await context.drivers.dns.release_record(context.key(item.key))

@@ -1,0 +1,31 @@
+"""Validate: every question of the hub's checks, asked of the finished cluster."""
+
+from __future__ import annotations
+
+from boatyard.checks.port import Subject
+from boatyard.model.generated.boatyard import Item, ItemState
+from boatyard.model.outcome import Done, Outcome
+from boatyard.resources.orders.steps.context import Context
+
+
+async def ensure_check(context: Context, item: Item) -> Outcome:
+    subject = Subject(
+        cluster_key=context.key("cluster"),
+        api_name=context.fact("api-name", "name"),
+        api_address=context.fact("api-address", "address"),
+        ingress_name=context.fact("ingress-name", "name"),
+        ingress_address=context.fact("ingress-address", "address"),
+        slots=tuple(
+            sorted(
+                other.slot
+                for other in context.items.values()
+                if other.kind == "node" and other.state != ItemState.LEAVING
+            )
+        ),
+        version=context.order.spec.version,
+    )
+    return await context.drivers.checks.ask(item.facts["check"], subject)
+
+
+async def release_check(context: Context, item: Item) -> Outcome:
+    return Done()  # a question leaves nothing behind

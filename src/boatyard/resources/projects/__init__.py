@@ -1,0 +1,1 @@
+"""Projects: where a tenant keeps things apart."""

@@ -1,0 +1,57 @@
+"""What a project must be like. Called by the API before a project is stored."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated.osac import Project, ProjectState
+from boatyard.resources.metadata import project_name_violations
+from boatyard.resources.world import World
+
+LONGEST_TEXT = 4096
+
+name_violations = project_name_violations
+
+
+def complete(new: Project) -> Project:
+    """A nested project is in its parent: `dev.web` is in `dev`."""
+    parent = new.metadata.name.rpartition(".")[0]
+    return replace(new, metadata=replace(new.metadata, project=new.metadata.project or parent))
+
+
+def admit_create(new: Project, world: World) -> Project:
+    """Projects are active at once. That the parent exists is checked like any project named."""
+    violations = _text_violations(new)
+    if new.metadata.tenant in (SHARED, SYSTEM):
+        violations.append(
+            Violation(
+                "metadata.tenant",
+                f"{new.metadata.tenant!r} has no projects",
+                "name the tenant it is for",
+            )
+        )
+    if new.metadata.project != new.metadata.name.rpartition(".")[0]:
+        violations.append(
+            Violation("metadata.project", "is not the parent in the name", "leave it out")
+        )
+    if violations:
+        raise Refused("", *violations)
+    return replace(new, status=replace(new.status, state=ProjectState.ACTIVE))
+
+
+def admit_update(old: Project, new: Project, world: World) -> Project:
+    violations = _text_violations(new)
+    if violations:
+        raise Refused("", *violations)
+    return new
+
+
+def _text_violations(project: Project) -> list[Violation]:
+    texts = {"spec.title": project.spec.title, "spec.description": project.spec.description or ""}
+    return [
+        Violation(path, f"has {len(text)} characters", f"at most {LONGEST_TEXT}")
+        for path, text in texts.items()
+        if len(text) > LONGEST_TEXT
+    ]

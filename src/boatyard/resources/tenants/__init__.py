@@ -1,0 +1,1 @@
+"""Tenants: strangers to each other."""

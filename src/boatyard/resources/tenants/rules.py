@@ -1,0 +1,65 @@
+"""What a tenant must be like. Called by the API before a tenant is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Precondition, Refused, Violation
+from boatyard.model.generated.osac import Tenant, TenantState
+from boatyard.resources.metadata import is_label, shown
+from boatyard.resources.world import World
+
+BUILT_IN = (SHARED, SYSTEM)
+MOST_DOMAINS = 100
+
+
+def admit_create(new: Tenant, world: World) -> Tenant:
+    """A tenant is its own tenant: id, name and tenant are one word."""
+    name = new.metadata.name
+    violations = list(_domain_violations(new))
+    if new.id and new.id != name:
+        violations.append(Violation("id", "of a tenant must be its name", "leave it out"))
+    if violations:
+        raise Refused("", *violations)
+    return replace(
+        new,
+        id=name,
+        metadata=replace(new.metadata, tenant=name, project=""),
+        status=replace(new.status, state=TenantState.SYNCED),
+    )
+
+
+def admit_update(old: Tenant, new: Tenant, world: World) -> Tenant:
+    violations = list(_domain_violations(new))
+    if violations:
+        raise Refused("", *violations)
+    return new
+
+
+def admit_delete(old: Tenant, world: World) -> None:
+    if old.id in BUILT_IN:
+        raise Precondition(f"the tenant {old.id} is built in and cannot be deleted")
+
+
+def holds(tenant: Tenant) -> tuple[str, ...]:
+    """A domain belongs to one tenant."""
+    return tuple(f"domain/{domain}" for domain in tenant.spec.domains)
+
+
+def _domain_violations(tenant: Tenant) -> Iterator[Violation]:
+    domains = tenant.spec.domains
+    if len(domains) > MOST_DOMAINS:
+        yield Violation("spec.domains", f"has {len(domains)} entries", f"at most {MOST_DOMAINS}")
+        return
+    for index, domain in enumerate(domains):
+        path = f"spec.domains[{index}]"
+        labels = domain.split(".")
+        if domain in domains[:index]:
+            yield Violation(path, f"{shown(domain)} is there twice")
+        elif len(domain) > 253 or len(labels) < 2 or not all(map(is_label, labels)):
+            yield Violation(path, f"{shown(domain)} is not a DNS name", "such as example.com")
+        elif all(label.isdigit() for label in labels):
+            yield Violation(path, f"{shown(domain)} is an address", "give a DNS name")

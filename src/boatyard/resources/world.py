@@ -1,0 +1,35 @@
+"""What admission rules may know besides the object itself. Made by the API for each create or update."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, TypeVar
+
+from boatyard.model.caller import Caller
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Want:
+    """A rule asks for all documents of a catalogue kind that the object may refer to."""
+
+    kind: type[Any]
+
+
+@dataclass(frozen=True)
+class World:
+    """The moment, the caller, and the documents found for the object's references and wants."""
+
+    now: datetime
+    caller: Caller
+    found: Mapping[tuple[str, str], Any] = field(default_factory=dict)
+    private: bool = False  # asked through the operators' package
+
+    def get(self, kind: type[T], id: str) -> T | None:
+        return self.found.get((kind.__name__, id))
+
+    def all(self, kind: type[T]) -> Sequence[T]:
+        return [doc for (name, _), doc in self.found.items() if name == kind.__name__]

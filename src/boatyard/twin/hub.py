@@ -1,0 +1,160 @@
+"""What one hub's part of the data centre holds, indexed so that every question is cheap. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+
+import msgspec
+
+from boatyard.model.errors import Refused
+from boatyard.twin.layout import HOSTS_PER_RACK, HubLayout
+
+KINDS = (
+    "host", "port", "network", "subnet", "binding", "floating", "record", "cluster", "node"
+)  # fmt: skip
+# A host can be held, and its switch port bound, once: their name is their identity. One key may
+# hold two of them by mistake, and the twin must be able to show that. Others are found by key.
+FOUND_BY_NAME = frozenset({"host", "port"})
+# Things of which a name can be had once per hub. A node's name is its host.
+UNIQUE = frozenset({"network", "subnet", "floating", "record", "node"})
+
+
+class Thing(msgspec.Struct, array_like=True, gc=False, eq=False):
+    """Something made in the data centre. It carries the key of whoever asked for it."""
+
+    kind: str
+    hub: str
+    key: str
+    name: str  # host name, VLAN id, CIDR, address, DNS name, cluster name
+    ref: str = ""  # key of what it stands on: a port's network, a node's cluster
+    extra: tuple[str, ...] = ()  # what is particular to the kind; see its service
+    made_at: float = 0.0
+    ready_at: float = 0.0
+    gone_at: float = 0.0  # set while it is leaving
+
+    @property
+    def id(self) -> str:
+        return self.name if self.kind in FOUND_BY_NAME else self.key
+
+
+class Host(msgspec.Struct, gc=False):
+    """A machine in a rack. Flags say what is wrong with it: broken, off, unready."""
+
+    name: str
+    type: str
+    number: int
+    flags: tuple[str, ...] = ()
+
+    @property
+    def usable(self) -> bool:
+        return "broken" not in self.flags
+
+    @property
+    def rack(self) -> str:
+        return f"r{self.number // HOSTS_PER_RACK + 1}"
+
+    @property
+    def switch(self) -> str:
+        return f"sw-{self.rack}"
+
+    @property
+    def port(self) -> str:
+        return f"eth{self.number % HOSTS_PER_RACK + 1}"
+
+
+class Hub:
+    def __init__(self, name: str, layout: HubLayout, number: int) -> None:
+        self.name = name
+        self.layout = layout
+        self.number = number
+        self.hosts = {
+            host: Host(host, host_type, place) for host, host_type, place in layout.host_names()
+        }
+        self.free: dict[str, list[str]] = {host_type: [] for host_type in layout.hosts}
+        self.usable: dict[str, int] = dict(layout.hosts)
+        for host in self.hosts.values():
+            self.free[host.type].append(host.name)
+        for names in self.free.values():
+            names.sort()
+        self.things: dict[str, dict[str, Thing]] = {kind: {} for kind in KINDS}
+        self.taken: dict[str, dict[str, Thing]] = {kind: {} for kind in UNIQUE}
+        # What stands on what: ports on a network, addresses on a subnet, nodes on a cluster.
+        self.standing: dict[str, dict[str, dict[str, Thing]]] = {
+            "port": {}, "binding": {}, "floating": {}, "node": {}
+        }  # fmt: skip
+
+    def mac(self, host: Host) -> str:
+        number = host.number
+        return f"52:54:00:{self.number & 255:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
+
+    def facts(self, host: Host) -> dict[str, str]:
+        return {
+            "rack": host.rack,
+            "switch": host.switch,
+            "port": host.port,
+            "mac": self.mac(host),
+        }
+
+    def host(self, name: str) -> Host:
+        host = self.hosts.get(name)
+        if host is None:
+            raise Refused(f"there is no host {name!r} on hub {self.name}")
+        return host
+
+    def on(self, kind: str, key: str) -> Mapping[str, Thing]:
+        """Things of that kind that stand on the thing with that key, by their own id."""
+        return self.standing[kind].get(key, {})
+
+    def put(self, thing: Thing) -> Thing | None:
+        """Stores a thing; answers the one whose place it takes."""
+        table = self.things[thing.kind]
+        old = table.get(thing.id)
+        if old is not None:
+            self._unindex(old)
+        table[thing.id] = thing
+        self._index(thing)
+        return old
+
+    def drop(self, thing: Thing) -> None:
+        del self.things[thing.kind][thing.id]
+        self._unindex(thing)
+
+    def flag(self, name: str, flags: Mapping[str, bool]) -> None:
+        """Switches flags of a host on or off."""
+        host = self.host(name)
+        was_usable = host.usable
+        kept = [flag for flag in host.flags if flag not in flags]
+        host.flags = tuple(sorted([*kept, *(flag for flag, on in flags.items() if on)]))
+        self.usable[host.type] += host.usable - was_usable
+        self._update_free(host)
+
+    def _index(self, thing: Thing) -> None:
+        if thing.kind == "host":
+            self._update_free(self.hosts[thing.name])
+        if thing.kind in UNIQUE:
+            self.taken[thing.kind][thing.name] = thing
+        if thing.kind in self.standing:
+            self.standing[thing.kind].setdefault(thing.ref, {})[thing.id] = thing
+
+    def _unindex(self, thing: Thing) -> None:
+        if thing.kind == "host":
+            self._update_free(self.hosts[thing.name])
+        if thing.kind in UNIQUE:
+            del self.taken[thing.kind][thing.name]
+        if thing.kind in self.standing:
+            beside = self.standing[thing.kind][thing.ref]
+            del beside[thing.id]
+            if not beside:
+                del self.standing[thing.kind][thing.ref]
+
+    def _update_free(self, host: Host) -> None:
+        """Keeps the free list sorted; moving twenty thousand pointers costs microseconds."""
+        names = self.free[host.type]
+        place = bisect_left(names, host.name)
+        listed = place < len(names) and names[place] == host.name
+        free = host.usable and host.name not in self.things["host"]
+        if free and not listed:
+            insort(names, host.name)
+        elif listed and not free:
+            del names[place]

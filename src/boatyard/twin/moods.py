@@ -1,0 +1,65 @@
+"""Moods: an order that behaves in its own way at one step, by name or by request. Read by verbs.
+
+A cluster called `stuck-at-dns` stays there. Its name is seen from the names step on; for the steps
+before, which know orders only by key, `twin.set_mood` sets the mood.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from boatyard.model.errors import Refused
+
+MOODS: Mapping[str, str] = {
+    "stuck": "is made, and never ready",
+    "refused": "is Refused, and nothing is made",
+    "unavailable": "is made, but every answer is Unavailable",
+    "kept": "is made as usual, and never goes away again",
+}
+# Words for the steps, with the services' names as second names.
+STEPS: Mapping[str, str] = {
+    "hosts": "hosts",
+    "inventory": "hosts",
+    "network": "network",
+    "l2": "network",
+    "l3": "network",
+    "addresses": "addresses",
+    "names": "names",
+    "dns": "names",
+    "install": "install",
+    "platform": "install",
+    "nodes": "nodes",
+    "validate": "validate",
+    "checks": "validate",
+}
+STEP_OF_KIND: Mapping[str, str] = {
+    "host": "hosts",
+    "network": "network",
+    "port": "network",
+    "subnet": "network",
+    "binding": "network",
+    "floating": "addresses",
+    "record": "names",
+    "cluster": "install",
+    "node": "nodes",
+    "check": "validate",
+}
+
+_IN_NAME = re.compile(rf"({'|'.join(MOODS)})-at-({'|'.join(STEPS)})(?![a-z0-9])")
+
+
+def known_step(step: str) -> str:
+    if step not in STEPS:
+        raise Refused(f"no step {step!r}; there are {', '.join(STEPS)}")
+    return STEPS[step]
+
+
+def mood_of_name(name: str, step: str) -> str:
+    """The mood a name asks for at that step; empty when it asks for none."""
+    if "-at-" not in name:
+        return ""
+    for mood, named in _IN_NAME.findall(name):
+        if STEPS[named] == step:
+            return str(mood)
+    return ""

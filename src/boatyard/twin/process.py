@@ -1,0 +1,101 @@
+"""The twin as a process: `boatyard twin`, and `python -m boatyard.twin`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from boatyard.twin.journal import Journal
+from boatyard.twin.layout import Layout, demo_layout
+from boatyard.twin.server import Connection, TwinServer
+from boatyard.twin.wire import check_socket_path
+from boatyard.twin.world import World
+
+logger = logging.getLogger(__name__)
+
+
+async def serve(
+    state_dir: Path,
+    socket_path: Path,
+    *,
+    layout: Layout | None = None,
+    delays: str | None = None,
+    stop: asyncio.Event | None = None,
+    on_ready: Callable[[], None] | None = None,
+) -> None:
+    """Serves the data centre kept in `state_dir` until `stop` is set.
+
+    Hubs of `layout` that are not there yet are added; an empty data centre without one gets the
+    demo's. `delays` changes how long things take; without it they take what they took, at first
+    the demo's time. Refused when another twin holds the directory. A disk that cannot be written
+    ends it with OSError.
+    """
+    check_socket_path(socket_path)
+    journal = Journal(state_dir)
+    world = World()
+    journal.replay(world.state.apply)
+    _furnish(world, layout, delays)
+    changes = world.take_changes()
+    if changes:
+        journal.append(changes)
+    server = TwinServer(world, journal, _Clock().now)
+    connections: set[Connection] = set()
+    # The directory's lock is ours: a socket that is there belongs to a twin that was killed.
+    _remove(socket_path)
+    listener = await asyncio.get_running_loop().create_unix_server(
+        lambda: Connection(server, connections), path=str(socket_path)
+    )
+    os.chmod(socket_path, 0o600)
+    logger.info("twin is ready", extra={"socket": str(socket_path), "hubs": len(world.state.hubs)})
+    if on_ready is not None:
+        on_ready()
+    try:
+        await _until(stop or asyncio.Event(), server.failed)
+    finally:
+        listener.close()
+        for connection in list(connections):
+            connection.close()
+        await server.close()
+        _remove(socket_path)
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+def _furnish(world: World, layout: Layout | None, delays: str | None) -> None:
+    empty = not world.state.hubs
+    if layout is not None or empty:
+        world.lay_out(layout or demo_layout())
+    if empty and delays is None:
+        delays = "demo"
+    if delays is not None and delays != world.state.delays.profile:
+        world.state.change("delays", delays, {})
+
+
+async def _until(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
+    stopped = asyncio.ensure_future(stop.wait())
+    either: set[asyncio.Future[Any]] = {stopped, failed}
+    try:
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopped.cancel()
+    if failed.done():
+        failed.result()
+
+
+class _Clock:
+    """Wall-clock time, so that what is under way goes on after a restart; never backwards."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+
+    def now(self) -> float:
+        # The twin is an edge: it is the outside world, with a clock of its own.
+        self._last = max(self._last, time.time())  # noqa: TID251 - see above
+        return self._last

@@ -1,0 +1,65 @@
+"""What an administrator of a simulated cluster is given. Well formed, and good for nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters:
+- name: {name}
+  cluster:
+    server: {server}
+    certificate-authority-data: {authority}
+contexts:
+- name: admin@{name}
+  context:
+    cluster: {name}
+    user: admin
+current-context: admin@{name}
+users:
+- name: admin
+  user:
+    token: {token}
+"""
+
+
+def make_access(name: str, api_name: str, ingress_name: str, seed: str) -> dict[str, str]:
+    """The same for the same seed, another for every other."""
+    api_url = f"https://{api_name}:6443"
+    apps = ingress_name.removeprefix("*.")
+    return {
+        "api_url": api_url,
+        "console_url": f"https://console.{apps}",
+        "kubeconfig": KUBECONFIG.format(
+            name=_quoted(name),
+            server=api_url,
+            authority=_authority(seed),
+            token=_word(seed, "token", 40),
+        ),
+        "username": "kubeadmin",
+        "password": "-".join(_word(seed, f"password {part}", 5) for part in range(4)),
+    }
+
+
+def _quoted(name: str) -> str:
+    """Names go into YAML: only what needs no quotes stays."""
+    return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
+
+
+def _authority(seed: str) -> str:
+    """PEM around bytes that are no certificate."""
+    body = base64.encodebytes(_bytes(seed, "authority", 480)).decode().replace("\n", "")
+    lines = "\n".join(body[start : start + 64] for start in range(0, len(body), 64))
+    pem = f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"
+    return base64.b64encode(pem.encode()).decode()
+
+
+def _word(seed: str, purpose: str, length: int) -> str:
+    return base64.b32encode(_bytes(seed, purpose, length)).decode()[:length].lower()
+
+
+def _bytes(seed: str, purpose: str, length: int) -> bytes:
+    return hashlib.shake_256(f"{purpose} {seed}".encode()).digest(length)

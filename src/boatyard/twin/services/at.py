@@ -1,0 +1,138 @@
+"""Where and when a verb is carried out, and the few moves all services share. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.twin.hub import Hub, Thing
+from boatyard.twin.moods import STEP_OF_KIND, mood_of_name
+from boatyard.twin.state import State, order_of
+
+SOONEST = 0.01
+LATEST = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """One hub at one moment."""
+
+    state: State
+    hub: Hub
+    now: float
+
+    def find(self, kind: str, identity: str) -> Thing | None:
+        return self.hub.things[kind].get(identity)
+
+    def make(
+        self, kind: str, key: str, name: str, *, ref: str = "", extra: tuple[str, ...] = ()
+    ) -> Thing:
+        """Makes a thing that is ready after its kind's delay."""
+        times = self.now, self.due(kind, key)
+        return self.state.make(Thing(kind, self.hub.name, key, name, ref, extra, *times), self.now)
+
+    def due(self, delay: str, key: str, start: float = 0.0) -> float:
+        """When something that begins now, or at `start`, is through.
+
+        In whole milliseconds: a clock that is stepped there must not arrive a hair too early.
+        """
+        start = start or self.now
+        seconds = self.state.delays.of(delay, key)
+        return math.ceil((start + seconds) * 1000) / 1000 if seconds else start
+
+    def set(self, thing: Thing, **fields: Any) -> Thing:
+        return self.state.set(thing, **fields)
+
+    def answer(self, thing: Thing, why: str, facts: dict[str, str], *, named: str = "") -> Outcome:
+        """Done once the thing is ready; until then, or for ever in some moods, something else."""
+        match self.mood(thing.kind, thing.key, named):
+            case "stuck":
+                return Waiting(why, LATEST, reason="Stuck")
+            case "unavailable":
+                raise Unavailable(
+                    f"the simulated {thing.kind} service does not answer for this order"
+                )
+        if thing.ready_at > self.now:
+            return self.wait(why, thing.ready_at)
+        return Done(facts)
+
+    def refuse_in_mood(self, kind: str, key: str, named: str = "") -> None:
+        if self.mood(kind, key, named) == "refused":
+            raise Refused(
+                f"the simulated {kind} service does not accept this order", reason="Simulated"
+            )
+
+    def mood(self, kind: str, key: str, named: str = "") -> str:
+        step = STEP_OF_KIND[kind]
+        if self.state.moods:
+            order = order_of(key)
+            for asked in ((order, step), ("*", step)):
+                if asked in self.state.moods:
+                    return self.state.moods[asked]
+        return mood_of_name(named, step)
+
+    def wait(self, why: str, until: float) -> Waiting:
+        return Waiting(why, min(max(until - self.now, SOONEST), LATEST))
+
+    def release(self, thing: Thing | None, why: str = "", *, named: str = "") -> Outcome:
+        """Takes the thing away after its kind's delay for that; content when there is none."""
+        if thing is None:
+            return Done()
+        if self.mood(thing.kind, thing.key, named) == "kept":
+            return Waiting(why or "It does not go away.", LATEST, reason="Stuck")
+        if not thing.gone_at:
+            gone_at = self.due(f"-{thing.kind}", thing.key)
+            if gone_at <= self.now:
+                self.state.remove(thing, self.now)
+                return Done()
+            thing = self.set(thing, gone_at=gone_at)
+        return self.wait(why or "It is being taken away.", thing.gone_at)
+
+    def called(self, kind: str, key: str) -> None:
+        self.state.count_call(kind, key)
+
+
+Verb = Callable[..., Any]
+
+
+def look(kinds: tuple[str, ...]) -> Verb:
+    """A verb that shows what is really there, for drivers that verify what they were told."""
+
+    def look_at(at: At, kind: str, id: str) -> dict[str, Any] | None:
+        if kind not in kinds:
+            raise Refused(f"this service has no {kind!r}; it has {', '.join(kinds)}")
+        thing = at.find(kind, id)
+        if thing is None:
+            return None
+        return {
+            "key": thing.key,
+            "name": thing.name,
+            "ref": thing.ref,
+            "extra": list(thing.extra),
+            "leaving": bool(thing.gone_at),
+        }
+
+    return look_at
+
+
+def list_owned(kinds: tuple[str, ...]) -> Verb:
+    """A verb that names everything of these kinds on the hub whose key starts with `prefix`."""
+
+    def list_things(at: At, prefix: str = "") -> list[list[str]]:
+        found = [
+            [thing.key, thing.kind, thing.name]
+            for thing in at.state.things(prefix, at.hub.name)
+            if thing.kind in kinds
+        ]
+        return sorted(found)
+
+    return list_things
+
+
+def ping(at: At) -> bool:
+    """Answers, so that a driver knows somebody is there."""
+    return True

@@ -1,0 +1,44 @@
+"""What one finds when one looks at a finished cluster from outside. Changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.twin.services.at import At, Verb, ping
+from boatyard.twin.services.platform import observe
+
+
+def resolve(at: At, name: str) -> str:
+    """The address the zone answers for the name; empty when it does not know it."""
+    record = at.hub.taken["record"].get(name)
+    if record is None or record.ready_at > at.now or record.gone_at:
+        return ""
+    return record.extra[0]
+
+
+def reach(at: At, address: str) -> str:
+    """For what purpose the address is routed to something that exists; empty when it is not."""
+    floating = at.hub.taken["floating"].get(address)
+    if floating is None or floating.ready_at > at.now or floating.gone_at:
+        return ""
+    subnet = at.find("subnet", floating.ref)
+    return floating.extra[0] if subnet is not None else ""
+
+
+def cluster(at: At, cluster_key: str) -> dict[str, Any]:
+    """What the cluster's own API says, with the mood its name asks for."""
+    return observe(at, cluster_key) | {"mood": _mood(at, cluster_key)}
+
+
+def _mood(at: At, cluster_key: str) -> str:
+    found = at.find("cluster", cluster_key)
+    return at.mood("check", cluster_key, found.name if found else "")
+
+
+VERBS: Mapping[str, Verb] = {
+    "ping": ping,
+    "resolve": resolve,
+    "reach": reach,
+    "cluster": cluster,
+}

@@ -1,0 +1,192 @@
+"""Verbs of the twin itself: faults, moods, delays, broken hosts, and its truth to compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from boatyard.model.errors import Refused
+from boatyard.twin.delays import Delays
+from boatyard.twin.faults import make_fault
+from boatyard.twin.hub import KINDS
+from boatyard.twin.layout import HubLayout
+from boatyard.twin.moods import MOODS, known_step
+from boatyard.twin.services.at import Verb
+from boatyard.twin.state import State
+
+SERVICES = ("inventory", "l2", "l3", "dns", "platform", "checks")
+
+
+def hubs(state: State, now: float) -> dict[str, Any]:
+    """Every hub with its zone and how many usable hosts of each type it has."""
+    return {
+        name: {"zone": hub.layout.zone, "hosts": dict(hub.usable)}
+        for name, hub in state.hubs.items()
+    }
+
+
+def add_hub(state: State, now: float, hub: str, layout: Mapping[str, Any]) -> None:
+    """Lays out one more hub. The same again changes nothing; one that holds things is Refused."""
+    try:
+        wanted = msgspec.convert(layout, HubLayout)
+        _ = wanted.subnet_list, wanted.floating_list
+    except (msgspec.ValidationError, ValueError) as error:
+        raise Refused(f"the layout of hub {hub} is not one: {error}") from error
+    if hub not in state.hubs or state.hubs[hub].layout != wanted:
+        state.change("hub", hub, msgspec.to_builtins(wanted))
+
+
+def set_fault(
+    state: State,
+    now: float,
+    hub: str,
+    service: str,
+    profile: str,
+    seconds: float = 0.5,
+    every: int = 3,
+    silent: bool = False,
+) -> None:
+    """Switches a fault profile on, for a service, one verb ("dns.ensure_record") or "*".
+
+    A hub may be "*" too. The profile `none` switches it off.
+    """
+    if hub != "*" and hub not in state.hubs:
+        raise Refused(f"there is no hub {hub!r}")
+    if service != "*" and service.partition(".")[0] not in SERVICES:
+        raise Refused(f"no service {service!r}; there are {', '.join(SERVICES)}")
+    fault = make_fault(profile, seconds, every, silent)
+    state.change("fault", hub, service, None if fault is None else msgspec.to_builtins(fault))
+
+
+def faults(state: State, now: float) -> list[dict[str, Any]]:
+    """The faults in force."""
+    return [
+        {"hub": hub, "service": service, **msgspec.to_builtins(fault)}
+        for (hub, service), fault in state.faults.items()
+    ]
+
+
+def clear_faults(state: State, now: float) -> None:
+    for hub, service in list(state.faults):
+        state.change("fault", hub, service, None)
+
+
+def set_mood(state: State, now: float, order_id: str, step: str, mood: str) -> None:
+    """Gives one order ("*" for all) a mood at one step; an empty mood takes it away."""
+    if mood and mood not in MOODS:
+        raise Refused(f"no mood {mood!r}; there are {', '.join(MOODS)}")
+    state.change("mood", order_id, known_step(step), mood)
+
+
+def set_delays(
+    state: State, now: float, profile: str = "instant", overrides: Mapping[str, float] | None = None
+) -> None:
+    """Changes how long things take from now on; what is under way keeps its time."""
+    Delays(profile, overrides)
+    state.change("delays", profile, dict(overrides or {}))
+
+
+def fail_host(state: State, now: float, hub: str, host: str) -> None:
+    """Breaks a host: its node is lost, and it is not handed out any more."""
+    _flag(state, hub, host, broken=True)
+
+
+def repair_host(state: State, now: float, hub: str, host: str) -> None:
+    _flag(state, hub, host, broken=False, off=False, unready=False)
+
+
+def power_off(state: State, now: float, hub: str, host: str, on: bool = False) -> None:
+    """Switches a host off, or on again. One that is off may be handed out: taking it starts it."""
+    _flag(state, hub, host, off=not on)
+
+
+def node_not_ready(state: State, now: float, hub: str, host: str, ready: bool = False) -> None:
+    """Makes the node on that host report that it is not ready, or ready again."""
+    _flag(state, hub, host, unready=not ready)
+
+
+def _flag(state: State, hub: str, host: str, **flags: bool) -> None:
+    if hub not in state.hubs:
+        raise Refused(f"there is no hub {hub!r}")
+    state.hubs[hub].host(host)
+    state.change("host", hub, host, flags)
+
+
+def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
+    """Per key and kind: really made, really taken away, asked for. Net is applied minus removed."""
+    found = []
+    for order in state.orders(prefix, state.effects):
+        for (kind, key), counts in state.effects[order].items():
+            if key.startswith(prefix):
+                found.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
+    return sorted(found, key=lambda effect: (effect["key"], effect["kind"]))
+
+
+def truth(state: State, now: float, hub: str = "", prefix: str = "") -> dict[str, Any]:
+    """Everything held now: by hub, by kind, by key, the names held under it."""
+    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    things = state.things(prefix, hub)
+    for thing in sorted(things, key=lambda thing: (thing.hub, thing.kind, thing.key, thing.name)):
+        kinds = found.setdefault(thing.hub, {})
+        kinds.setdefault(thing.kind, {}).setdefault(thing.key, []).append(thing.name)
+    return found
+
+
+def totals(state: State, now: float) -> dict[str, dict[str, int]]:
+    """How many things of each kind every hub holds. Cheap at any size."""
+    return {
+        name: {kind: len(hub.things[kind]) for kind in KINDS} for name, hub in state.hubs.items()
+    }
+
+
+def history(state: State, now: float, after: int = 0, limit: int = 10_000) -> dict[str, Any]:
+    """What was made and taken away, in order, numbered without gaps, from `oldest` still known."""
+    oldest = state.history[0].number if state.history else state.happened + 1
+    start = max(after + 1 - oldest, 0)
+    rows: Sequence[Any] = list(state.history)[start : start + limit]
+    return {
+        "oldest": oldest,
+        "newest": state.happened,
+        "happenings": [happening._asdict() for happening in rows],
+    }
+
+
+def forget(state: State, now: float, prefix: str = "") -> None:
+    """Drops the counts of orders that hold nothing any more."""
+    state.change("forget", prefix)
+
+
+def next_event(state: State, now: float) -> float | None:
+    """The next moment at which something changes by itself; None when nothing is under way."""
+    return state.next_event(now)
+
+
+def ping(state: State, now: float) -> bool:
+    return True
+
+
+VERBS: Mapping[str, Verb] = {
+    verb.__name__: verb
+    for verb in (
+        hubs,
+        add_hub,
+        set_fault,
+        faults,
+        clear_faults,
+        set_mood,
+        set_delays,
+        fail_host,
+        repair_host,
+        power_off,
+        node_not_ready,
+        effects,
+        truth,
+        totals,
+        history,
+        forget,
+        next_event,
+        ping,
+    )
+}

@@ -1,0 +1,50 @@
+"""Names: the records of one zone per hub."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from boatyard.model.errors import Refused
+from boatyard.model.outcome import Outcome
+from boatyard.twin.services.at import At, Verb, list_owned, look, ping
+
+KINDS = ("record",)
+
+
+def zone(at: At) -> str:
+    return at.hub.layout.zone
+
+
+def ensure_record(at: At, key: str, name: str, address: str) -> Outcome:
+    at.called("record", key)
+    at.refuse_in_mood("record", key, name)
+    if not name.endswith(f".{at.hub.layout.zone}"):
+        raise Refused(f"{name} is not in the zone {at.hub.layout.zone}")
+    holder = at.hub.taken["record"].get(name)
+    if holder is not None and holder.key != key:
+        raise Refused("the name has a record of another key", reason="HeldByAnother")
+    record = at.find("record", key)
+    if record is None:
+        record = at.make("record", key, name, extra=(address,))
+    elif (record.name, record.extra) != (name, (address,)):
+        ready_at = at.due("record", key)
+        record = at.set(record, name=name, extra=(address,), ready_at=ready_at)
+    why = "The zone does not show the name yet."
+    return at.answer(record, why, {"name": name}, named=name)
+
+
+def release_record(at: At, key: str) -> Outcome:
+    at.called("record", key)
+    record = at.find("record", key)
+    why = "The zone still shows the name."
+    return at.release(record, why, named=record.name if record else "")
+
+
+VERBS: Mapping[str, Verb] = {
+    "ping": ping,
+    "list_owned": list_owned(KINDS),
+    "look": look(KINDS),
+    "zone": zone,
+    "ensure_record": ensure_record,
+    "release_record": release_record,
+}

@@ -1,0 +1,236 @@
+"""Hosted clusters: control planes that install in stages, and hosts that join them as nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from boatyard.model.errors import NotFound, Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.twin.hub import Thing
+from boatyard.twin.services.access import make_access
+from boatyard.twin.services.at import LATEST, SOONEST, At, Verb, list_owned, look, ping
+
+KINDS = ("cluster", "node")
+STAGES = (
+    "The control plane is being created.",
+    "The API server is starting.",
+    "The cluster's operators are settling.",
+)
+
+
+class ClusterFields(NamedTuple):
+    """What `extra` holds for a cluster."""
+
+    version: str  # empty until the first install is through
+    target: str
+    api_name: str
+    api_address: str
+    ingress_name: str
+    ingress_address: str
+
+
+class NodeFields(NamedTuple):
+    """What `extra` holds for a node; its name is its host, its ref the cluster's key."""
+
+    slot: str
+    node_set: str
+    address: str
+
+
+def ensure_cluster(
+    at: At,
+    key: str,
+    name: str,
+    version: str,
+    api_name: str,
+    api_address: str,
+    ingress_name: str,
+    ingress_address: str,
+) -> Outcome:
+    at.called("cluster", key)
+    at.refuse_in_mood("cluster", key, name)
+    if at.hub.layout.versions and version not in at.hub.layout.versions:
+        raise Refused(f"this platform does not offer version {version}", reason="NoSuchVersion")
+    reached = (api_name, api_address, ingress_name, ingress_address)
+    cluster = at.find("cluster", key)
+    if cluster is None:
+        cluster = at.make("cluster", key, name, extra=ClusterFields("", version, *reached))
+    if cluster.gone_at:
+        return at.wait("The cluster is still being removed.", cluster.gone_at)
+    have = ClusterFields(*cluster.extra)
+    if have.target != version:
+        fields = ClusterFields(version_now(at, cluster), version, *reached)
+        ready_at = at.due("upgrade", key)
+        cluster = at.set(cluster, name=name, extra=fields, ready_at=ready_at)
+    elif (cluster.name, *have[2:]) != (name, *reached):
+        cluster = at.set(cluster, name=name, extra=ClusterFields(have.version, version, *reached))
+    answer = at.answer(cluster, stage(at, cluster), {"version": version}, named=name)
+    if isinstance(answer, Waiting) and answer.reason == "Waiting":
+        soon = (cluster.ready_at - cluster.made_at) / len(STAGES)
+        return at.wait(answer.why, min(cluster.ready_at, at.now + max(soon, SOONEST)))
+    return answer
+
+
+def release_cluster(at: At, key: str) -> Outcome:
+    at.called("cluster", key)
+    cluster = at.find("cluster", key)
+    if cluster is None:
+        return Done()
+    if at.mood("cluster", key, cluster.name) != "kept":
+        for node in list(at.hub.on("node", key).values()):
+            at.state.remove(node, at.now)
+    return at.release(cluster, "The control plane is being removed.", named=cluster.name)
+
+
+def ensure_node(
+    at: At, key: str, cluster_key: str, slot: str, node_set: str, host: str, address: str
+) -> Outcome:
+    at.called("node", key)
+    cluster = at.find("cluster", cluster_key)
+    if cluster is None or cluster.gone_at:
+        raise Unavailable("the cluster to join is not there", reason="NoCluster")
+    at.refuse_in_mood("node", key, cluster.name)
+    at.hub.host(host)
+    in_use = at.hub.taken["node"].get(host)
+    if in_use is not None and in_use.key != key:
+        raise Refused("the host is a node under another key", reason="HeldByAnother")
+    _refuse_other_key(at, key, cluster_key, slot)
+    node = at.find("node", key)
+    fields = NodeFields(slot, node_set, address)
+    if node is not None and node.gone_at:
+        return at.wait("A node is still being drained.", node.gone_at)
+    if node is None:
+        node = at.make("node", key, host, ref=cluster_key, extra=fields)
+    elif (node.name, node.ref) != (host, cluster_key):
+        ready_at = at.due("node", key)
+        node = at.set(node, name=host, ref=cluster_key, extra=fields, ready_at=ready_at)
+    elif tuple(node.extra) != fields:
+        node = at.set(node, extra=fields)
+    trouble = trouble_of(at, node)
+    if trouble and node.ready_at <= at.now:
+        return Waiting(trouble, LATEST, reason="HostDoesNotAnswer")
+    return at.answer(node, "A node is joining.", {}, named=cluster.name)
+
+
+def release_node(at: At, key: str, cluster_key: str, slot: str) -> Outcome:
+    at.called("node", key)
+    _refuse_other_key(at, key, cluster_key, slot)
+    cluster = at.find("cluster", cluster_key)
+    named = cluster.name if cluster else ""
+    return at.release(at.find("node", key), "A node is being drained.", named=named)
+
+
+def choose_leaving(
+    at: At, cluster_key: str, node_set: str, slots: Sequence[str], count: int
+) -> list[str]:
+    nodes = {NodeFields(*node.extra).slot: node for node in at.hub.on("node", cluster_key).values()}
+
+    def leaves_first(slot: str) -> tuple[int, float, int, str]:
+        node = nodes.get(slot)
+        number = slot.rpartition("-")[2]
+        youngest = (-int(number) if number.isdigit() else 0, slot)
+        if node is None or node.ready_at > at.now:
+            return 0, 0.0, *youngest
+        return (1 if trouble_of(at, node) else 2), -node.made_at, *youngest
+
+    return sorted(slots, key=leaves_first)[: max(count, 0)]
+
+
+def observe(at: At, cluster_key: str) -> dict[str, Any]:
+    cluster = at.find("cluster", cluster_key)
+    if cluster is None:
+        return {"exists": False}
+    nodes = [observe_node(at, node) for node in at.hub.on("node", cluster_key).values()]
+    available = is_available(at, cluster)
+    lost = any(node["joined"] and not node["ready"] for node in nodes)
+    message = "Some nodes are not ready." if lost else ""
+    if cluster.ready_at > at.now:
+        message = stage(at, cluster)
+    if cluster.gone_at:
+        available, message = False, "The control plane is being removed."
+    return {
+        "exists": True,
+        "available": available,
+        "degraded": available and lost,
+        "version": version_now(at, cluster),
+        "message": message,
+        "nodes": sorted(nodes, key=lambda node: (len(node["slot"]), node["slot"])),
+    }
+
+
+def observe_node(at: At, node: Thing) -> dict[str, Any]:
+    fields = NodeFields(*node.extra)
+    joined = node.ready_at <= at.now
+    message = trouble_of(at, node) if joined else "The node is joining."
+    if node.gone_at:
+        message = "The node is being drained."
+    return {
+        "slot": fields.slot,
+        "node_set": fields.node_set,
+        "joined": joined,
+        "ready": not message,
+        "message": message,
+    }
+
+
+def access(at: At, cluster_key: str) -> dict[str, str]:
+    cluster = at.find("cluster", cluster_key)
+    if cluster is None or cluster.gone_at or not is_available(at, cluster):
+        raise NotFound("there is no access to the cluster yet")
+    fields = ClusterFields(*cluster.extra)
+    return make_access(
+        cluster.name, fields.api_name, fields.ingress_name, seed=f"{cluster_key} {cluster.made_at}"
+    )
+
+
+def is_available(at: At, cluster: Thing) -> bool:
+    """A cluster that has been installed once stays available while it is upgraded."""
+    return cluster.ready_at <= at.now or bool(ClusterFields(*cluster.extra).version)
+
+
+def version_now(at: At, cluster: Thing) -> str:
+    fields = ClusterFields(*cluster.extra)
+    return fields.target if cluster.ready_at <= at.now else fields.version
+
+
+def stage(at: At, cluster: Thing) -> str:
+    """Where an install is, in words that stay the same for a while."""
+    if ClusterFields(*cluster.extra).version:
+        return "The cluster is moving to its new version."
+    whole = cluster.ready_at - cluster.made_at
+    passed = (at.now - cluster.made_at) / whole if whole > 0 else 1.0
+    return STAGES[min(int(passed * len(STAGES)), len(STAGES) - 1)]
+
+
+def trouble_of(at: At, node: Thing) -> str:
+    """Why the node's host is no use to it now; empty when all is well."""
+    flags = at.hub.hosts[node.name].flags
+    if "broken" in flags or "off" in flags:
+        return "The node's host does not answer."
+    if "unready" in flags:
+        return "The node reports that it is not ready."
+    held = at.find("host", node.name)
+    if held is None or held.gone_at or at.find("port", node.name) is None:
+        return "The node's host is not on the cluster's network."
+    return ""
+
+
+def _refuse_other_key(at: At, key: str, cluster_key: str, slot: str) -> None:
+    for node in at.hub.on("node", cluster_key).values():
+        if node.extra[0] == slot and node.key != key:
+            raise Refused(f"node {slot} belongs to another key", reason="HeldByAnother")
+
+
+VERBS: Mapping[str, Verb] = {
+    "ping": ping,
+    "list_owned": list_owned(KINDS),
+    "look": look(KINDS),
+    "ensure_cluster": ensure_cluster,
+    "release_cluster": release_cluster,
+    "ensure_node": ensure_node,
+    "release_node": release_node,
+    "choose_leaving": choose_leaving,
+    "observe": observe,
+    "access": access,
+}

@@ -1,0 +1,156 @@
+"""The simulated data centre as one pure value: state and verbs, no I/O, time as an argument.
+
+Called by the server for every request, and by `LocalTwin` where time is stepped.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from boatyard.model.errors import BoatyardError, Refused, Unavailable
+from boatyard.model.outcome import Done
+from boatyard.twin.faults import Fault, find_fault
+from boatyard.twin.layout import Layout
+from boatyard.twin.services import checks, control, dns, inventory, l2, l3, platform
+from boatyard.twin.services.at import At
+from boatyard.twin.state import State
+
+LYING = ("ensure_", "release_")  # verbs of these names can lie
+
+
+class Reply(NamedTuple):
+    """What comes back: a value or an error, how much later, and whether at all."""
+
+    value: Any = None
+    error: BoatyardError | None = None
+    delay: float = 0.0
+    silent: bool = False
+
+
+class Signature(NamedTuple):
+    """What a verb may be given, so that a wrong call is Refused and not a bug in the twin."""
+
+    run: Callable[..., Any]
+    required: frozenset[str]
+    types: Mapping[str, tuple[type, ...]]
+    can_lie: bool
+
+
+_TYPES: Mapping[str, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "float": (float, int),
+    "Sequence[str]": (list, tuple),
+}
+
+
+def _signature(verb: Callable[..., Any], given: int) -> Signature:
+    """Reads the annotations, leaving out the first `given` arguments, which the world fills in."""
+    parameters = list(inspect.signature(verb).parameters.values())[given:]
+    return Signature(
+        run=verb,
+        required=frozenset(p.name for p in parameters if p.default is p.empty),
+        types={p.name: _TYPES.get(str(p.annotation), (dict, type(None))) for p in parameters},
+        can_lie=verb.__name__.startswith(LYING),
+    )
+
+
+SERVICES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
+    "inventory": inventory.VERBS,
+    "l2": l2.VERBS,
+    "l3": l3.VERBS,
+    "dns": dns.VERBS,
+    "platform": platform.VERBS,
+    "checks": checks.VERBS,
+}
+VERBS = {
+    f"{service}.{name}": _signature(verb, given=1)
+    for service, verbs in SERVICES.items()
+    for name, verb in verbs.items()
+}
+CONTROL = {f"twin.{name}": _signature(verb, given=2) for name, verb in control.VERBS.items()}
+
+
+class World:
+    def __init__(self, layout: Layout | None = None, state: State | None = None) -> None:
+        self.state = state or State()
+        if layout is not None:
+            self.lay_out(layout)
+
+    def lay_out(self, layout: Layout) -> None:
+        """Adds the hubs that are not there yet. Those that are keep the layout they have."""
+        for name, hub in layout.hubs.items():
+            if name not in self.state.hubs:
+                self.state.change("hub", name, msgspec.to_builtins(hub))
+
+    def call(self, verb: str, args: Mapping[str, Any], now: float) -> Reply:
+        """Carries out one verb at that moment, or what the faults in force make of it."""
+        self.state.settle(now)
+        try:
+            if verb in CONTROL:
+                return Reply(_checked(CONTROL[verb], verb, args)(self.state, now, **args))
+            return self._serve(verb, dict(args), now)
+        except BoatyardError as error:
+            return Reply(error=error)
+
+    def take_changes(self) -> list[tuple[Any, ...]]:
+        """What the journal must know and does not know yet."""
+        changes = self.state.changes
+        self.state.changes = []
+        return changes
+
+    def _serve(self, verb: str, args: dict[str, Any], now: float) -> Reply:
+        signature = VERBS.get(verb)
+        if signature is None:
+            raise Refused(f"the twin has no verb {verb!r}")
+        name = args.pop("hub", "")
+        hub = self.state.hubs.get(name)
+        if hub is None:
+            raise Refused(f"the twin has no hub {name!r}; it has {', '.join(self.state.hubs)}")
+        run = _checked(signature, verb, args)
+        at = At(self.state, hub, now)
+        fault = find_fault(self.state.faults, name, verb) if self.state.faults else None
+        if fault is None:
+            return Reply(run(at, **args))
+        fault.calls += 1
+        return _misbehave(fault, verb, signature, lambda: run(at, **args))
+
+
+def _misbehave(fault: Fault, verb: str, signature: Signature, run: Callable[[], Any]) -> Reply:
+    failed = Unavailable(f"the simulated {verb.partition('.')[0]} service does not answer")
+    match fault.profile:
+        case "slow":
+            return _run(run)._replace(delay=fault.seconds)
+        case "dead":
+            return Reply(error=failed, silent=fault.silent)
+        case "flaky" if fault.calls % fault.every == 0:
+            # Half of the failures come after the work was done: the caller cannot know which half.
+            if fault.calls // fault.every % 2 == 0:
+                _run(run)
+            return Reply(error=failed)
+        case "lies" if signature.can_lie:
+            return Reply(Done())
+    return Reply(run())
+
+
+def _run(run: Callable[[], Any]) -> Reply:
+    try:
+        return Reply(run())
+    except BoatyardError as error:
+        return Reply(error=error)
+
+
+def _checked(signature: Signature, verb: str, args: Mapping[str, Any]) -> Callable[..., Any]:
+    missing = signature.required - args.keys()
+    if missing:
+        raise Refused(f"{verb} needs {', '.join(sorted(missing))}")
+    types = signature.types
+    for name, value in args.items():
+        if name not in types or not isinstance(value, types[name]):
+            raise Refused(f"{verb} does not take {name}={value!r}")
+    return signature.run

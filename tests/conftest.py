@@ -1,0 +1,23 @@
+"""What every suite shares. Fixtures for a subject live beside its tests or in tests/support."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+# No deadline: two busy cores are slow at times, and slow is not wrong.
+hypothesis.settings.register_profile("boatyard", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("boatyard")
+
+# A real PostgreSQL: `database_url`, `ledger`.
+pytest_plugins = ["tests.support.postgres"]
+
+E2E = Path(__file__).parent / "e2e"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(E2E):
+            item.add_marker(pytest.mark.e2e)

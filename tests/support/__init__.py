@@ -1,0 +1,1 @@
+"""Fixtures and values shared by several suites, one file per subject."""

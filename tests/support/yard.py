@@ -1,0 +1,271 @@
+"""The whole product in one process, on the twin and on stepped time. For journeys.
+
+What is input: what a tenant or operator asks for, and the twin's moods and faults. What is observed: the
+ledger's documents and events, and the twin's own truth. How many passes it takes is nobody's business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from boatyard.app import catalogue
+from boatyard.app.wiring import HubDirectory, make_reconcilers
+from boatyard.engine.queue import SqlQueue
+from boatyard.engine.worker import Pace, Worker
+from boatyard.ledger.changes import Due, Insert, Replace
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.model.generated.boatyard import Leftover, Order
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterNodeSet,
+    ClusterSpec,
+    ClusterState,
+    ClusterStatus,
+    ClusterTemplateReference,
+    ClusterVersionReference,
+    HostTypeReference,
+    Metadata,
+)
+from boatyard.resources.orders import rules
+from boatyard.twin.calls import LocalTwin
+from boatyard.twin.layout import HubLayout, Layout
+from boatyard.twin.world import World
+
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class SteppedClock:
+    """Time that moves only when somebody moves it."""
+
+    def __init__(self, now: datetime = BEGIN) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    async def sleep(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+    def step_to(self, moment: datetime) -> None:
+        self._now = max(self._now, moment)
+
+
+def small_layout(hosts: int = 8, hubs: int = 2) -> Layout:
+    return Layout(
+        hubs={
+            f"hub-{number}": HubLayout(
+                hosts={"bm-small": hosts},
+                subnets=f"10.{number}.0.0/16",
+                floating=f"198.51.{number}.0/24",
+                zone=f"zone-{number}.example",
+            )
+            for number in range(1, hubs + 1)
+        }
+    )
+
+
+class Yard:
+    """One Boatyard. `run` lets it work until something is so, jumping from due moment to due moment."""
+
+    def __init__(self, ledger: Ledger, world: World, clock: SteppedClock, twin: Any) -> None:
+        self.ledger = ledger
+        self.world = world
+        self.clock = clock
+        self.twin = twin
+        self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
+        self.hubs.fresh_seconds = 0.0
+        self.acknowledged: list[tuple[str, str, int]] = []
+        self._count = 0
+        self.worker = self.make_worker()
+
+    def make_worker(self) -> Worker:
+        reconcilers = make_reconcilers(
+            self.ledger, self.hubs, delete_within=timedelta(minutes=15)
+        )
+        queue = SqlQueue(
+            self.ledger, kinds=tuple(reconcilers), worker="journey", lease_seconds=30.0
+        )
+
+        async def no_hint(seconds: float) -> None:
+            raise AssertionError("a journey never waits")
+
+        return Worker(
+            queue=queue,
+            reconcilers=reconcilers,
+            clock=self.clock,
+            wait_for_hint=no_hint,
+            pace=Pace(),
+        )
+
+    async def call(self, verb: str, /, **args: Any) -> Any:
+        """Asks the twin itself, past every fault."""
+        reply = self.world.call(f"twin.{verb}", args, self.clock.now().timestamp())
+        if reply.error is not None:
+            raise reply.error
+        return reply.value
+
+    async def order(
+        self,
+        name: str,
+        *,
+        tenant: str = "acme",
+        sizes: Mapping[str, int] | None = None,
+        **spec: Any,
+    ) -> str:
+        """What the API does for `create cluster`: one write."""
+        self._count += 1
+        cluster_id = f"c-{self._count:04}-{name}"
+        node_sets = {
+            node_set: ClusterNodeSet(
+                host_type=HostTypeReference(id="bm-small", name="bm-small"), size=size
+            )
+            for node_set, size in (sizes or {"compute": 3}).items()
+        }
+        now = self.clock.now()
+        cluster = Cluster(
+            id=cluster_id,
+            metadata=Metadata(
+                name=name,
+                tenant=tenant,
+                creator="ann",
+                creation_timestamp=now,
+                generation=1,
+                finalizers=("boatyard.io/order",),
+            ),
+            spec=ClusterSpec(
+                template=ClusterTemplateReference(id="small", name="small"),
+                version=ClusterVersionReference(id="version-4.17.9", name="4-17-9"),
+                node_sets=node_sets,
+                pull_secret="pull-secret-of-" + name,
+                **spec,
+            ),
+            status=ClusterStatus(state=ClusterState.PROGRESSING),
+        )
+        await self.ledger.commit(
+            [Insert(cluster), Due("Cluster", cluster_id, now, tenant=tenant)], now=now
+        )
+        self.acknowledged.append(("Cluster", cluster_id, 0))
+        return cluster_id
+
+    async def scale(self, cluster_id: str, **sizes: int) -> None:
+        cluster = await self.cluster(cluster_id)
+        node_sets = {
+            name: msgspec.structs.replace(node_set, size=sizes.get(name, node_set.size))
+            for name, node_set in cluster.spec.node_sets.items()
+        }
+        spec = msgspec.structs.replace(cluster.spec, node_sets=node_sets)
+        metadata = msgspec.structs.replace(
+            cluster.metadata, generation=cluster.metadata.generation + 1
+        )
+        await self._replace(msgspec.structs.replace(cluster, spec=spec, metadata=metadata))
+
+    async def delete(self, cluster_id: str) -> None:
+        cluster = await self.cluster(cluster_id)
+        if cluster.metadata.deletion_timestamp is None:
+            metadata = msgspec.structs.replace(
+                cluster.metadata, deletion_timestamp=self.clock.now()
+            )
+            await self._replace(msgspec.structs.replace(cluster, metadata=metadata))
+
+    async def retry(self, cluster_id: str) -> None:
+        order = await self.order_of(cluster_id)
+        now = self.clock.now()
+        await self.ledger.commit(
+            [Replace(rules.retry(order, now)), Due("Order", cluster_id, now)], now=now
+        )
+
+    async def _replace(self, cluster: Cluster) -> None:
+        now = self.clock.now()
+        due = Due("Cluster", cluster.id, now, tenant=cluster.metadata.tenant)
+        await self.ledger.commit([Replace(cluster), due], now=now)
+        self.acknowledged.append(("Cluster", cluster.id, cluster.metadata.version + 1))
+
+    async def cluster(self, cluster_id: str) -> Cluster:
+        cluster = await self.ledger.get(Cluster, cluster_id)
+        assert cluster is not None, f"cluster {cluster_id} is gone"
+        return cluster
+
+    async def order_of(self, cluster_id: str) -> Order:
+        order = await self.ledger.get(Order, cluster_id)
+        assert order is not None, f"order {cluster_id} is gone"
+        return order
+
+    async def leftover_of(self, cluster_id: str) -> Leftover | None:
+        return await self.ledger.get(Leftover, cluster_id)
+
+    async def state(self, cluster_id: str) -> ClusterState | None:
+        cluster = await self.ledger.get(Cluster, cluster_id)
+        return cluster.status.state if cluster else None
+
+    async def run(
+        self, until: Callable[[], Any] | None = None, *, within: timedelta = timedelta(hours=2)
+    ) -> None:
+        """Works until the condition holds; fails when time or work runs out before. None: until `within` has passed."""
+        horizon = self.clock.now() + within
+        while True:
+            await self.worker.run_until_idle()
+            if until is not None and await until():
+                return
+            due = await self.ledger.next_due()
+            if due is None or due > horizon:
+                assert until is None, await self.story()
+                self.clock.step_to(horizon)
+                return
+            self.clock.step_to(due)
+
+    async def run_to(
+        self, cluster_id: str, state: ClusterState, *, within: timedelta = timedelta(hours=2)
+    ) -> None:
+        async def reached() -> bool:
+            return await self.state(cluster_id) == state
+
+        await self.run(reached, within=within)
+
+    async def run_until_gone(
+        self, cluster_id: str, *, within: timedelta = timedelta(hours=2)
+    ) -> None:
+        async def gone() -> bool:
+            return await self.state(cluster_id) is None
+
+        await self.run(gone, within=within)
+
+    async def turn(self) -> int:
+        """All that is due now, and nothing later."""
+        return await self.worker.run_until_idle()
+
+    async def held(self, cluster_id: str) -> dict[str, Any]:
+        """What the twin holds of one cluster."""
+        found = await self.call("truth", prefix=f"{cluster_id}/")
+        return dict(found)
+
+    async def story(self) -> str:
+        """Everything about every order, for the message of a failed journey."""
+        orders = (await self.ledger.list(Order)).items
+        lines = [f"at {self.clock.now():%d %H:%M:%S}"]
+        for order in orders:
+            lines.append(f"{order.id} {order.status.phase.name}")
+            for step in order.status.steps:
+                lines.append(f"  {step.name} {step.state.name} {step.reason} {step.message}")
+        return "\n".join(lines)
+
+
+@asynccontextmanager
+async def open_yard(database_url: str, layout: Layout | None = None, delays: str = "instant"):  # type: ignore[no-untyped-def]
+    clock = SteppedClock()
+    layout = layout or small_layout()
+    world = World(layout)
+    world.call("twin.set_delays", {"profile": delays}, clock.now().timestamp())
+    ledger = await Ledger.open(database_url, seal=Seal.from_bytes(b"k" * 32), application="journey")
+    try:
+        await catalogue.fill(ledger, layout, now=clock.now())
+        yard = Yard(ledger, world, clock, LocalTwin(world, clock))
+        await yard.turn()
+        yield yard
+    finally:
+        await ledger.close()

@@ -1,0 +1,116 @@
+"""The judgement of .ci/run: an emptied environment, its own home, no skip that is not listed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PASSED = '<testcase classname="tests.unit.test_a" name="test_one"/>'
+FAILED = '<testcase classname="t" name="test_two"><failure message="no"/></testcase>'
+SKIPPED = (
+    '<testcase classname="tests.unit.test_a" name="test_three">'
+    '<skipped type="pytest.skip" message="no switch here"/></testcase>'
+)
+# Stands in for the real one: says what it was given, and tests nothing.
+MAKEFILE = """\
+setup:
+\t@mkdir -p $(VENV)/bin && ln -s {python} $(VENV)/bin/python
+check:
+\t@{python} -c 'import json, os; json.dump(dict(os.environ), open("seen.json", "w"))'
+\t@{check}
+test:
+\t@mkdir -p build/reports/test && cp report.xml build/reports/test/unit.xml
+"""
+
+
+@pytest.mark.parametrize(
+    "cases, allowed, code, closing",
+    [
+        pytest.param([PASSED], "", 0, " 1 passed, 0 skipped in ", id="all passed"),
+        pytest.param([PASSED, FAILED], "", 1, " 1 failed, 1 passed, 0 skipped in ", id="failed"),
+        pytest.param([PASSED, SKIPPED], "", 1, " 1 passed, 1 skipped in ", id="an unlisted skip"),
+        pytest.param(
+            [PASSED, SKIPPED],
+            "tests.unit.test_a::test_three  # needs a switch",
+            0,
+            " 1 passed, 1 skipped in ",
+            id="a listed skip",
+        ),
+        pytest.param(
+            [PASSED, SKIPPED],
+            "tests.unit.test_a::test_other",
+            1,
+            " 1 passed, 1 skipped in ",
+            id="another test's line does not excuse it",
+        ),
+    ],
+)
+def test_skips_are_told_and_only_listed_ones_forgiven(
+    tmp_path: Path, cases: list[str], allowed: str, code: int, closing: str
+) -> None:
+    result = ci_run(tmp_path, cases=cases, allowed=allowed)
+
+    assert result.returncode == code, result.stdout + result.stderr
+    last = result.stdout.splitlines()[-1]
+    assert closing in last
+    assert last.startswith("===")
+    assert last.endswith("===")
+    assert ("no switch here" in result.stdout) is (SKIPPED in cases)
+
+
+def test_a_failed_check_fails_the_run_though_all_tests_pass(tmp_path: Path) -> None:
+    result = ci_run(tmp_path, cases=[PASSED], check="exit 1")
+
+    assert result.returncode == 1
+    assert "make check FAILED, 1 passed" in result.stdout.splitlines()[-1]
+
+
+def test_tests_that_did_not_run_fail_the_run(tmp_path: Path) -> None:
+    result = ci_run(tmp_path, cases=None)
+
+    assert result.returncode == 1
+    assert "the tests did not run" in result.stdout
+
+
+def test_only_path_and_certificates_are_kept_and_the_home_is_its_own(tmp_path: Path) -> None:
+    ci_run(tmp_path, cases=[PASSED])
+
+    seen = json.loads((tmp_path / "seen.json").read_text())
+    ours = {name for name in seen if not name.startswith("MAKE") and name != "MFLAGS"}
+    made_on_the_way = {"PWD", "OLDPWD", "SHLVL", "_", "LC_CTYPE", "VENV"}
+    assert ours - made_on_the_way == {"PATH", "HOME", "SSL_CERT_FILE"}
+    assert seen["SSL_CERT_FILE"] == "/some/certificates"
+    assert seen["HOME"] != os.environ.get("HOME")
+    assert not Path(seen["HOME"]).exists()
+
+
+def ci_run(
+    folder: Path, *, cases: list[str] | None, allowed: str = "", check: str = "true"
+) -> subprocess.CompletedProcess[str]:
+    """.ci/run in a folder whose make says what it was given and answers with `cases`."""
+    shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / ".ci" / "allowed-skips").write_text(allowed)
+    (folder / "Makefile").write_text(MAKEFILE.format(python=sys.executable, check=check))
+    if cases is not None:
+        report = f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>"
+        (folder / "report.xml").write_text(report)
+    return subprocess.run(
+        [folder / ".ci" / "run"],
+        env={
+            "PATH": os.environ["PATH"],
+            "HOME": "/home/of/the/caller",
+            "SSL_CERT_FILE": "/some/certificates",
+            "PYTHONPATH": "/somewhere/else",
+            "BOATYARD_TOKEN": "stray",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
