@@ -10,12 +10,16 @@ import asyncio
 import importlib
 import itertools
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import msgspec
+import pytest
 
 import boatyard.checks
 import boatyard.infra.dns
@@ -32,7 +36,7 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.port import Platform
 from boatyard.twin.calls import LocalTwin, TwinCalls
 from boatyard.twin.client import TwinClient
-from boatyard.twin.layout import HubLayout, Layout, write_layout
+from boatyard.twin.layout import HubLayout, Layout
 from boatyard.twin.world import World
 
 DRIVERS: Mapping[str, Mapping[str, str]] = {
@@ -58,7 +62,7 @@ class Bench:
     wait: Callable[[float], Awaitable[None]]
     misbehave: Callable[[str, str], Awaitable[None]]  # service, "dead" | "lies" | "none"
     break_host: Callable[[str], Awaitable[None]]
-    _numbers: Any = field(default_factory=lambda: itertools.count(1))
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     def order(self) -> str:
         """An order id that nothing carries yet."""
@@ -102,56 +106,67 @@ class SteppedClock:
         self._now += timedelta(seconds=seconds)
 
 
-HUB = "boston-1"
-LAYOUT = Layout(hubs={HUB: HubLayout(hosts={"bm-small": 12, "bm-large": 2}, zone="boston.example")})
+NewBench = Callable[[], Awaitable[Bench]]
+HUB = HubLayout(hosts={"bm-small": 12, "bm-large": 2}, zone="boston.example")
 
 
 @asynccontextmanager
-async def sim_in_process(directory: Path) -> AsyncIterator[Bench]:
-    """The twin as a value, with delays, on stepped time."""
-    clock = SteppedClock()
-    twin = LocalTwin(World(LAYOUT), clock)
-    await twin.call("twin.set_delays", profile="demo")
-    yield _sim_bench(twin, clock.sleep)
+async def sim_in_process() -> AsyncIterator[NewBench]:
+    """The twin as a value, with delays, on stepped time; a new one for every bench."""
+
+    async def new_bench() -> Bench:
+        clock = SteppedClock()
+        twin = LocalTwin(World(Layout(hubs={"boston-1": HUB})), clock)
+        await twin.call("twin.set_delays", profile="demo")
+        return _sim_bench(twin, "boston-1", clock.sleep)
+
+    yield new_bench
 
 
 @asynccontextmanager
-async def sim_over_socket(directory: Path) -> AsyncIterator[Bench]:
-    """The twin as a process of its own, without delays."""
-    layout = directory / "layout.json"
-    await asyncio.to_thread(layout.write_bytes, write_layout(LAYOUT))
-    socket = directory / "twin.sock"
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "boatyard.twin", "--with-parent", "--delays", "instant"),
-        *("--state", str(directory / "twin"), "--socket", str(socket), "--layout", str(layout)),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    assert process.stdout is not None
-    assert await process.stdout.readline() == b"ready\n"
-    twin = TwinClient(socket, timeout=30)
-    try:
-        yield _sim_bench(twin, lambda seconds: asyncio.sleep(min(seconds, 0.01)))
-    finally:
-        await twin.close()
-        process.terminate()
-        await process.communicate()
+async def sim_over_socket() -> AsyncIterator[NewBench]:
+    """The twin as a process of its own, without delays; a new hub in it for every bench."""
+    numbers = itertools.count(1)
+
+    async def new_bench() -> Bench:
+        hub = f"boston-{next(numbers)}"
+        await twin.call("twin.add_hub", hub=hub, layout=msgspec.to_builtins(HUB))
+        return _sim_bench(twin, hub, lambda seconds: asyncio.sleep(min(seconds, 0.01)))
+
+    # Short, for the kernel's sake: the path of a socket has 107 bytes.
+    with tempfile.TemporaryDirectory(prefix="twin-") as directory:
+        socket = Path(directory, "twin.sock")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "boatyard.twin", "--with-parent", "--delays", "instant"),
+            *("--state", str(Path(directory, "state")), "--socket", str(socket)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        assert await process.stdout.readline() == b"ready\n"
+        twin = TwinClient(socket, timeout=30)
+        try:
+            yield new_bench
+        finally:
+            await twin.close()
+            process.terminate()
+            await process.communicate()
 
 
-def _sim_bench(twin: TwinCalls, wait: Callable[[float], Awaitable[None]]) -> Bench:
+def _sim_bench(twin: TwinCalls, hub: str, wait: Callable[[float], Awaitable[None]]) -> Bench:
     async def misbehave(service: str, profile: str) -> None:
-        await twin.call("twin.set_fault", hub=HUB, service=service, profile=profile)
+        await twin.call("twin.set_fault", hub=hub, service=service, profile=profile)
 
     async def break_host(host: str) -> None:
-        await twin.call("twin.fail_host", hub=HUB, host=host)
+        await twin.call("twin.fail_host", hub=hub, host=host)
 
-    drivers = {port: load(table["sim"])(twin, HUB) for port, table in DRIVERS.items()}
+    drivers = {port: load(table["sim"])(twin, hub) for port, table in DRIVERS.items()}
     return Bench(
         **drivers, host_type="bm-small", wait=wait, misbehave=misbehave, break_host=break_host
     )
 
 
-BENCHES = {"sim": {"sim in process": sim_in_process, "sim over socket": sim_over_socket}}
+BENCHES = {"sim": {"sim-in-process": sim_in_process, "sim-over-socket": sim_over_socket}}
 
 
 def load(place: str) -> Callable[..., Any]:
@@ -160,6 +175,10 @@ def load(place: str) -> Callable[..., Any]:
     return found
 
 
-def benches_of(port: str) -> list[str]:
+def benches_of(port: str) -> list[Any]:
     """Every bench of every driver of the port; fails for a driver that has none."""
-    return [bench for driver in DRIVERS[port] for bench in BENCHES[driver]]
+    return [
+        pytest.param(site, id=name)
+        for driver in DRIVERS[port]
+        for name, site in BENCHES[driver].items()
+    ]

@@ -160,7 +160,9 @@ def test_an_address_says_whether_tls_is_used(text, expected):
     assert parse_address(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "ftp://x", "host:0", "host:99999", "host:port", "a b", "host/path"])
+@pytest.mark.parametrize(
+    "text", ["", "ftp://x", "host:0", "host:99999", "host:port", "a b", "host/path"]
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(NotConfigured):
         parse_address(text)

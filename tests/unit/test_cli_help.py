@@ -10,12 +10,24 @@ import pytest
 
 from boatyard.app.main import make_parser
 
-HEAVY = ("grpc", "rich", "asyncpg", "msgspec", "google", "asyncio", "yaml", "starlette", "sqlalchemy")
+HEAVY = (
+    "grpc",
+    "rich",
+    "asyncpg",
+    "msgspec",
+    "google",
+    "asyncio",
+    "yaml",
+    "starlette",
+    "sqlalchemy",
+)
 
 
 def verbs():
     parser = make_parser()
-    choices = next(action for action in parser._actions if action.dest == "==SUPPRESS==" or action.choices)
+    choices = next(
+        action for action in parser._actions if action.dest == "==SUPPRESS==" or action.choices
+    )
     return dict(choices.choices)
 
 

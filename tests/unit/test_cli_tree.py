@@ -47,8 +47,20 @@ CREATING = Explanation(
         HubReason(hub="eu-2", fits=True, score=0.75, reason="12 of 16 hosts free"),
     ),
     steps=(
-        Step(name="hosts", state=StepState.DONE, started_at=START, finished_at=at(0.4), detail="n1, n2"),
-        Step(name="network", state=StepState.DONE, started_at=START, finished_at=at(18), detail="vlan 7"),
+        Step(
+            name="hosts",
+            state=StepState.DONE,
+            started_at=START,
+            finished_at=at(0.4),
+            detail="n1, n2",
+        ),
+        Step(
+            name="network",
+            state=StepState.DONE,
+            started_at=START,
+            finished_at=at(18),
+            detail="vlan 7",
+        ),
         Step(
             name="install",
             state=StepState.WAITING,
@@ -69,7 +81,11 @@ READY = msgspec.structs.replace(
     steps=(
         *CREATING.steps[:2],
         msgspec.structs.replace(
-            CREATING.steps[2], state=StepState.DONE, finished_at=at(240), message="", detail="3/3 ready"
+            CREATING.steps[2],
+            state=StepState.DONE,
+            finished_at=at(240),
+            message="",
+            detail="3/3 ready",
         ),
         Step(name="validate", state=StepState.DONE, started_at=at(240), finished_at=at(250)),
     ),
@@ -93,7 +109,9 @@ def test_the_tree_shows_each_step_with_state_duration_and_words():
 def test_a_finished_tree_stands_still():
     early, late = tree(READY, now=NOW), tree(READY, now=NOW + timedelta(days=3))
     assert shown(early) == shown(late)
-    assert shown(early).splitlines()[0] == "cluster/web-prod  ready  4m10s   hub eu-2 · template small"
+    assert (
+        shown(early).splitlines()[0] == "cluster/web-prod  ready  4m10s   hub eu-2 · template small"
+    )
 
 
 def test_before_there_are_steps_the_placement_is_shown():
@@ -110,7 +128,9 @@ def test_before_there_are_steps_the_placement_is_shown():
 ])  # fmt: skip
 def test_a_stuck_step_shows_its_remedy(state, word):
     step = Step(name="names", state=state, message="the zone is gone", remedy="ask the provider")
-    line = shown(tree(Explanation(name="x", state="FAILED", steps=(step,)), now=NOW)).splitlines()[1]
+    line = shown(tree(Explanation(name="x", state="FAILED", steps=(step,)), now=NOW)).splitlines()[
+        1
+    ]
     assert line == f"└─ names  {word}    the zone is gone · ask the provider"
 
 
@@ -178,7 +198,12 @@ HOSTILE = "\x1b[2J\x1b]0;owned\x07\r\n\u202e"
 def hostile_explanation() -> Explanation:
     """Every text that a tenant, a template or a back-end could have written is hostile."""
     step = Step(
-        name=HOSTILE, detail=HOSTILE, message=HOSTILE, remedy=HOSTILE, reason=HOSTILE, needs=(HOSTILE,)
+        name=HOSTILE,
+        detail=HOSTILE,
+        message=HOSTILE,
+        remedy=HOSTILE,
+        reason=HOSTILE,
+        needs=(HOSTILE,),
     )
     return Explanation(
         cluster=HOSTILE,

@@ -9,30 +9,24 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
+from boatyard.api import policy
 from boatyard.api.crud import Call, Crud
 from boatyard.api.errors import Unimplemented
-from boatyard.api.kinds import KINDS, PRIVATE, PUBLIC, VIEWS, View
-from boatyard.api.orders import Orders
+from boatyard.api.kinds import OURS, PRIVATE, PUBLIC, VIEWS, View
+from boatyard.api.orders import Orders, http_body
 from boatyard.api.updates import update
-from boatyard.api.watch import Watches
+from boatyard.api.watch import Part, Watches
 from boatyard.model import wire
 from boatyard.model.errors import Refused
 
 Unary = Callable[[Any, Call], Awaitable[Message]]
-# Streams answer serialized messages: one event goes to many watchers.
-Stream = Callable[[Any, Call], AsyncIterator["Part"]]
+Begun = Callable[[str], Awaitable[None]]
+Stream = Callable[[Any, Call, Begun], AsyncIterator[Part]]
 
-# In the contract, and answered there by Unimplemented too.
-_NOT_IN_PUBLIC = {("Tenants", rpc) for rpc in ("Create", "Update", "Delete")}
-_ANONYMOUS = {(f"{PUBLIC}.Capabilities", "Get")}
-
-
-@dataclass(frozen=True)
-class Part:
-    """One message of a stream; `id` is the event id to resume after, where there is one."""
-
-    data: bytes
-    id: str = ""
+# Calls that need no token.
+_ANONYMOUS = {f"{PUBLIC}.Capabilities/Get"}
+# In the contract, where they are answered by Unimplemented too.
+_LEFT_OUT = {f"{PUBLIC}.Tenants/{rpc}" for rpc in ("Create", "Update", "Delete")}
 
 
 @dataclass(frozen=True)
@@ -43,17 +37,21 @@ class Method:
     rpc: str
     request: type[Message]
     response: type[Message]
+    streaming: bool
     unary: Unary | None = None
     stream: Stream | None = None
-    streaming: bool = False
 
-    @property
+    @cached_property
     def name(self) -> str:
         return f"{self.service}/{self.rpc}"
 
     @cached_property
     def anonymous(self) -> bool:
-        return (self.service, self.rpc) in _ANONYMOUS
+        return self.name in _ANONYMOUS
+
+    @property
+    def served(self) -> bool:
+        return self.unary is not None or self.stream is not None
 
     def parse(self, data: bytes) -> Message:
         try:
@@ -66,3 +64,130 @@ class Method:
         if self.unary is None:
             raise Unimplemented(f"{self.name} is not served")
         return await self.unary(request, call)
+
+    def parts(self, request: Any, call: Call, begun: Begun) -> AsyncIterator[Part]:
+        if self.stream is None:
+            raise Unimplemented(f"{self.name} is not served")
+        return self.stream(request, call, begun)
+
+
+def methods(crud: Crud, watches: Watches) -> Mapping[str, Mapping[str, Method]]:
+    """Service to call to method, for every service of the wire."""
+    orders = Orders(crud, watches)
+    table: dict[str, dict[str, Method]] = {}
+    for service in wire.services().values():
+        answers = _answers(service.full_name, crud, watches, orders)
+        table[service.full_name] = {
+            call.name: Method(
+                service=service.full_name,
+                rpc=call.name,
+                request=wire.message(call.input_type.full_name),
+                response=wire.message(call.output_type.full_name),
+                streaming=call.server_streaming,
+                unary=None if call.server_streaming else answers.get(call.name),
+                stream=answers.get(call.name) if call.server_streaming else None,
+            )
+            for call in service.methods
+        }
+    return table
+
+
+def _answers(
+    service: str, crud: Crud, watches: Watches, orders: Orders
+) -> Mapping[str, Callable[..., Any]]:
+    package, _, name = service.rpartition(".")
+    found: dict[str, Callable[..., Any]] = {}
+    if service in VIEWS:
+        found |= _generic(VIEWS[service], crud, _messages(package, name))
+    if name == "Events":
+        found["Watch"] = lambda request, call, begun: watches.watch(package, request, call, begun)
+    if name == "Capabilities":
+        found["Get"] = _capabilities(package)
+    if service == f"{PUBLIC}.Clusters":
+        found |= _credentials(orders, _messages(package, name))
+    if service == f"{OURS}.Orders":
+        found |= {
+            "Explain": orders.explain,
+            "Follow": orders.follow,
+            "Retry": orders.retry,
+            "GetReceipt": orders.receipt,
+            "History": orders.history,
+        }
+    return {rpc: run for rpc, run in found.items() if f"{service}/{rpc}" not in _LEFT_OUT}
+
+
+def _messages(package: str, service: str) -> Callable[[str], type[Message]]:
+    return lambda rpc: wire.message(f"{package}.{service}{rpc}Response")
+
+
+def _generic(
+    view: View, crud: Crud, response: Callable[[str], Callable[..., Message]]
+) -> Mapping[str, Unary]:
+    """The verbs that every kind has; those that only the service writes are read only."""
+    show = view.to_message
+
+    async def get(request: Any, call: Call) -> Message:
+        return answer_get(object=show(await crud.get(view, request.id, call)))
+
+    async def list_(request: Any, call: Call) -> Message:
+        page = await crud.list(view, request, call)
+        items = [show(doc) for doc in page.items]
+        return answer_list(size=len(items), total=page.total, items=items)
+
+    async def create(request: Any, call: Call) -> Message:
+        return answer_create(object=show(await crud.create(view, request.object, call)))
+
+    async def update_(request: Any, call: Call) -> Message:
+        return answer_update(object=show(await update(crud, view, request, call)))
+
+    async def delete(request: Any, call: Call) -> Message:
+        await crud.delete(view, request.id, call)
+        return answer_delete()
+
+    async def signal(request: Any, call: Call) -> Message:
+        await crud.signal(view, request.id, call)
+        return response("Signal")()
+
+    answer_get, answer_list = response("Get"), response("List")
+    reading: dict[str, Unary] = {"Get": get, "List": list_}
+    if view.kind.rules is None:
+        return reading
+    answer_create, answer_update = response("Create"), response("Update")
+    answer_delete = response("Delete")
+    writing: dict[str, Unary] = {"Create": create, "Update": update_, "Delete": delete}
+    return reading | writing | ({"Signal": signal} if view.private else {})
+
+
+def _credentials(
+    orders: Orders, response: Callable[[str], Callable[..., Message]]
+) -> Mapping[str, Unary]:
+    async def kubeconfig(request: Any, call: Call) -> Message:
+        return response("GetKubeconfig")(kubeconfig=await orders.kubeconfig(request, call))
+
+    async def kubeconfig_via_http(request: Any, call: Call) -> Message:
+        return http_body(await orders.kubeconfig(request, call), "application/yaml")
+
+    async def password(request: Any, call: Call) -> Message:
+        return response("GetPassword")(password=await orders.password(request, call))
+
+    async def password_via_http(request: Any, call: Call) -> Message:
+        return http_body(await orders.password(request, call), "text/plain")
+
+    return {
+        "GetKubeconfig": kubeconfig,
+        "GetKubeconfigViaHttp": kubeconfig_via_http,
+        "GetPassword": password,
+        "GetPasswordViaHttp": password_via_http,
+    }
+
+
+def _capabilities(package: str) -> Unary:
+    response = wire.message(f"{package}.CapabilitiesGetResponse")
+
+    async def get(_request: Any, call: Call) -> Message:
+        """No issuer is named: tokens are made by `boatyard token create`, not by a login page."""
+        if package == PRIVATE:
+            policy.check(call.caller, policy.Verb.GET, "Capabilities", private=True)
+        return response(authn={})
+
+    return get

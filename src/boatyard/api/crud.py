@@ -255,16 +255,16 @@ def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Chang
 
 def _predicate(view: View, text: str) -> Predicate | None:
     """The caller's filter, and beside it what its package leaves out unless it is asked about."""
-    asked = _compiled(text, view.message) if text else None
+    asked = compiled(text, view.message) if text else None
     if view.private:
         return asked
     for field, default in _PUBLIC_DEFAULTS.get(view.kind.name, ()):
         if asked is None or field not in asked.fields:
-            other = _compiled(default, view.message)
+            other = compiled(default, view.message)
             asked = other if asked is None else asked & other
     return asked
 
 
 @lru_cache(maxsize=512)
-def _compiled(text: str, message: str) -> Predicate:
-    return compile_filter(text, wire.message(message).DESCRIPTOR)
+def compiled(text: str, message: str, variable: str = "this") -> Predicate:
+    return compile_filter(text, wire.message(message).DESCRIPTOR, variable=variable)

@@ -80,6 +80,7 @@ TABLE: Mapping[str, Row] = {
     "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Event": {Verb.WATCH: _VIEWER},
+    "Capabilities": {Verb.GET: _VIEWER},  # the public ones need no token at all
 }
 
 

@@ -15,6 +15,7 @@ import tempfile
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,7 +42,10 @@ ACTS: tuple[Act, ...] = (
         ("create", "cluster", NAME, "--tenant", "acme", "--template", "small"),
     ),
     Act("Where is it, and why there?", ("explain", "cluster", NAME)),
-    Act("A kubeconfig, into a file that only you can read:", ("kubeconfig", NAME, "-o", "{kubeconfig}")),
+    Act(
+        "A kubeconfig, into a file that only you can read:",
+        ("kubeconfig", NAME, "-o", "{kubeconfig}"),
+    ),
     Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
     Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
     Act("", ("get", "clusters", "-o", "wide")),
@@ -93,8 +97,8 @@ def _run(home: Path, *, keep: bool) -> int:
         if keep:
             print("Still running; Ctrl-C ends it.")
             signal.pause()
-    if yard.left_behind():
-        raise DemoFailed(f"processes of the demo are still there: {yard.left_behind()}")
+    if yard.stragglers:
+        raise DemoFailed(f"{len(yard.stragglers)} processes did not stop by themselves; killed")
     print(f"Done in {time.monotonic() - began:.0f} seconds.\n")
     print(NEXT, end="")
     return 0
@@ -135,6 +139,7 @@ class _Yard:
         self._environ = environ
         self._log = home / "up.log"
         self._data = home / "data"
+        self.stragglers: list[int] = []
 
     def __enter__(self) -> _Yard:
         print("Starting Boatyard with a simulated data centre of two hubs …", flush=True)
@@ -157,7 +162,9 @@ class _Yard:
         patience = time.monotonic() + READY_SECONDS
         while not current_path(self._environ).exists() or read_current(self._environ) is None:
             if self._process.poll() is not None:
-                raise DemoFailed(f"`boatyard up` ended with {self._process.returncode}:\n{self._tail()}")
+                raise DemoFailed(
+                    f"`boatyard up` ended with {self._process.returncode}:\n{self._tail()}"
+                )
             if time.monotonic() > patience:
                 raise DemoFailed(f"`boatyard up` was not ready in time:\n{self._tail()}")
             time.sleep(0.05)
@@ -170,8 +177,13 @@ class _Yard:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        for pid in self.left_behind():
-            os.kill(pid, signal.SIGKILL)
+        patience = time.monotonic() + 3.0
+        while self.left_behind() and time.monotonic() < patience:
+            time.sleep(0.05)
+        self.stragglers = self.left_behind()
+        for pid in self.stragglers:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def left_behind(self) -> list[int]:
         """Processes that still work in the demo's directory or belong to its session."""
@@ -193,6 +205,3 @@ class _Yard:
 
     def _tail(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])
-
-
-__all__ = ["ACTS", "run"]

@@ -65,7 +65,7 @@ async def _follow(
         screen.tell(f"connection lost, trying again: {clean(str(error))}")
 
     last: Explanation | None = None
-    final = False
+    final = moved = False
     try:
         async with aclosing(client.follow(cluster, on_cut=lost)) as stream:
             while True:
@@ -78,7 +78,8 @@ async def _follow(
                     raise
                 screen.show(last)
                 final = bool(judge(last, goal))
-                if final and last != before:
+                moved = moved or last != before
+                if final and moved:
                     return last
     except (NotFound, StopAsyncIteration):
         if goal != DELETED:

@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from boatyard.client.connection import Connection, as_struct
+from boatyard.client.connection import Connection, Opened, as_struct
 from boatyard.client.kinds import CLUSTER, Kind
 from boatyard.model.errors import BoatyardError, Conflict, NotFound, Refused, Unavailable
 from boatyard.model.generated.boatyard import Explanation, Happening, Receipt
@@ -100,7 +100,7 @@ class Client(Connection):
         """Events about one kind, none lost and none twice over a lost connection. Never ends.
 
         The first thing given is None: the server watches for us from there on, so what is listed
-        then has no gap to what follows. It is given again when the place to resume is lost.
+        then has no gap to what follows.
         """
         if not kind.event or kind.package == "boatyard.v1":
             raise Refused(f"{kind.plural} cannot be watched")
@@ -113,8 +113,9 @@ class Client(Connection):
                     f"{kind.package}.Events/Watch", filter=text, **fields
                 ):
                     stretch.reset()
-                    if answer is None:
+                    if isinstance(answer, Opened):
                         if not after:
+                            after = answer.start
                             yield None
                         continue
                     after = answer.event.id or after
@@ -168,7 +169,7 @@ class Client(Connection):
         while True:
             try:
                 async for answer in self.stream("boatyard.v1.Orders/Follow", cluster=cluster):
-                    if answer is None:
+                    if isinstance(answer, Opened):
                         continue
                     stretch.reset()
                     explanation: Explanation = as_struct(answer.explanation)

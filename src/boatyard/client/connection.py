@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -27,6 +28,13 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
     ("grpc.max_receive_message_length", -1),  # a page of large objects is still one answer
     ("grpc.primary_user_agent", "boatyard-cli"),
 )
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The server has begun to stream; `start` is the event id before the first, where there is one."""
+
+    start: str = ""
 
 
 class Connection:
@@ -63,8 +71,8 @@ class Connection:
         except grpc.aio.AioRpcError as error:
             raise understand(error, address=self.target.address) from error
 
-    async def stream(self, method: str, /, **fields: Any) -> AsyncGenerator[Any | None, None]:
-        """None once the server has taken the call up, then its answers until it ends the stream.
+    async def stream(self, method: str, /, **fields: Any) -> AsyncGenerator[Any, None]:
+        """Opened once the server has taken the call up, then its answers until it ends the stream.
 
         After STREAM_SECONDS the stream ends with Unavailable (reason Timeout), to be opened anew.
         """
@@ -76,8 +84,8 @@ class Connection:
         )
         call = invoke(request, metadata=self._metadata, timeout=STREAM_SECONDS)
         try:
-            await call.initial_metadata()
-            yield None
+            begun = dict(await call.initial_metadata())
+            yield Opened(start=str(begun.get("boatyard-start", "")))
             async for one in call:
                 yield one
         except grpc.aio.AioRpcError as error:

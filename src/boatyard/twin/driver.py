@@ -51,10 +51,10 @@ class TwinDriver:
 
 
 def has(key: str, **fields: Any) -> Callable[[Seen], bool]:
-    """Looks whether something of that key, with these fields, is there to stay."""
+    """Looks whether something of that key, with these fields, is there, ready, and to stay."""
 
     def so(seen: Seen) -> bool:
-        if seen is None or seen["leaving"] or seen["key"] != key:
+        if seen is None or seen["key"] != key or seen["leaving"] or not seen["ready"]:
             return False
         return all(seen[name] == value for name, value in fields.items())
 

@@ -6,18 +6,23 @@ from collections.abc import Sequence
 
 from boatyard.model.outcome import Outcome
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
-from boatyard.twin.driver import TwinDriver, has, lacks
+from boatyard.twin.driver import Seen, TwinDriver, has, lacks
 
 
 class SimPlatform(TwinDriver):
     service = "platform"
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+        there = has(key, name=wanted.name)
+
+        def so(seen: Seen) -> bool:
+            return there(seen) and seen is not None and wanted.version in seen["extra"]
+
         return await self.act(
             "ensure_cluster",
             kind="cluster",
             id=key,
-            so=has(key, name=wanted.name),
+            so=so,
             key=key,
             name=wanted.name,
             version=wanted.version,

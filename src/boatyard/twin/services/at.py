@@ -113,6 +113,7 @@ def look(kinds: tuple[str, ...]) -> Verb:
             "name": thing.name,
             "ref": thing.ref,
             "extra": list(thing.extra),
+            "ready": thing.ready_at <= at.now,
             "leaving": bool(thing.gone_at),
         }
 

@@ -1,0 +1,146 @@
+"""The gRPC door: every call of the wire, health and reflection. Started by the API server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from boatyard.api import reflection
+from boatyard.api.callers import ANONYMOUS, Callers
+from boatyard.api.calls import Method
+from boatyard.api.crud import Call
+from boatyard.api.errors import CutOff, Failure, failure
+from boatyard.model.errors import Unavailable
+
+LARGEST_MESSAGE = 4 * 1024 * 1024
+WRITE_SECONDS = 30.0  # how long a watcher may leave an event unread
+_DETAILS = "grpc-status-details-bin"
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", LARGEST_MESSAGE),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.so_reuseport", 0),
+    ("grpc.keepalive_time_ms", 30_000),
+    ("grpc.keepalive_timeout_ms", 10_000),
+    ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+)
+
+Table = Mapping[str, Mapping[str, Method]]
+
+
+class GrpcDoor:
+    def __init__(self, table: Table, callers: Callers) -> None:
+        self._table = table
+        self._callers = callers
+        self._server: grpc.aio.Server | None = None
+        self._health = health.aio.HealthServicer()
+
+    async def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
+        """Listens, and answers the port."""
+        server = grpc.aio.server(options=_OPTIONS)
+        server.add_generic_rpc_handlers(
+            tuple(self._service(name, calls) for name, calls in self._table.items())
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
+        names = (*self._table, health.SERVICE_NAME)
+        server.add_generic_rpc_handlers(tuple(reflection.handlers(names)))
+        try:
+            if credentials is None:
+                port = server.add_insecure_port(address)
+            else:
+                port = server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            raise Unavailable(f"cannot listen on {address}: is it in use?") from error
+        await server.start()
+        for name in ("", *self._table):
+            await self._health.set(name, health_pb2.HealthCheckResponse.SERVING)
+        self._server = server
+        return port
+
+    async def stop(self, grace: float) -> None:
+        if self._server is not None:
+            await self._health.enter_graceful_shutdown()
+            await self._server.stop(grace)
+
+    def _service(self, name: str, calls: Mapping[str, Method]) -> grpc.GenericRpcHandler:
+        handlers = {}
+        for rpc, method in calls.items():
+            if method.streaming:
+                handlers[rpc] = grpc.unary_stream_rpc_method_handler(self._streaming(method))
+            else:
+                handlers[rpc] = grpc.unary_unary_rpc_method_handler(
+                    self._unary(method), response_serializer=_serialized
+                )
+        return grpc.method_handlers_generic_handler(name, handlers)
+
+    # Requests arrive as bytes and are read after the caller is known: a stranger learns nothing
+    # about what would have been valid, and what cannot be read is answered in our words.
+
+    def _unary(self, method: Method) -> Callable[[bytes, Any], Any]:
+        async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            try:
+                call = self._call(method, context)
+                return await method.answer(method.parse(data), call)
+            except Exception as error:
+                found = failure(error, call=method.name)
+            return await _abort(context, found)
+
+        return handle
+
+    def _streaming(self, method: Method) -> Callable[[bytes, Any], Any]:
+        async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+            async def begun(start: str) -> None:
+                await context.send_initial_metadata((("boatyard-start", start),) if start else ())
+
+            try:
+                call = self._call(method, context)
+                parts = method.parts(method.parse(data), call, begun)
+                try:
+                    async for part in parts:
+                        await _write(context, part.data)
+                finally:
+                    await parts.aclose()  # type: ignore[attr-defined]  # they are generators
+                return
+            except Exception as error:
+                found = failure(error, call=method.name)
+            await _abort(context, found)
+
+        return handle
+
+    def _call(self, method: Method, context: grpc.aio.ServicerContext[Any, Any]) -> Call:
+        authorization, dry_run = None, False
+        for key, value in context.invocation_metadata() or ():
+            if key == "authorization":
+                authorization = value
+            elif key == "x-dry-run":
+                dry_run = str(value).lower() == "true"
+        if method.anonymous:
+            return Call(ANONYMOUS)
+        return Call(self._callers.who(authorization), dry_run=dry_run)
+
+
+async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> None:
+    try:
+        async with asyncio.timeout(WRITE_SECONDS):
+            await context.write(data)
+    except TimeoutError as error:
+        raise CutOff(
+            f"nothing was read for {WRITE_SECONDS:.0f} seconds; resume after the last event you have"
+        ) from error
+
+
+async def _abort(context: grpc.aio.ServicerContext[Any, Any], found: Failure) -> None:
+    trailing = ()
+    if found.violations:
+        trailing = ((_DETAILS, found.status().SerializeToString()),)
+    await context.abort(found.code, found.message, trailing_metadata=trailing)
+
+
+def _serialized(message: Message) -> bytes:
+    return message.SerializeToString()

@@ -1,0 +1,95 @@
+"""Who may speak to the REST door from where: Host, Origin and content type. Wraps the application."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import grpc
+from google.protobuf import json_format
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from boatyard.api.errors import Failure
+from boatyard.model import wire
+
+_BODIES = ("POST", "PUT", "PATCH")
+
+
+class Guard:
+    """Refuses what a browser was talked into: a foreign name in Host, a foreign Origin, a form as body.
+
+    On loopback only loopback names (and those given) are answered, so that a page that rebinds its
+    name to this machine reaches nothing.
+    """
+
+    def __init__(self, app: ASGIApp, address: str, hosts: Sequence[str]) -> None:
+        self._app = app
+        self._hosts = frozenset(host.lower() for host in hosts)
+        bound = address.rpartition(":")[0].strip("[]")
+        self._any_host = not hosts and not _is_loopback(bound)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refusal = self._refusal(scope["method"], Headers(scope=scope))
+        if refusal is None:
+            await self._app(scope, receive, send)
+        else:
+            await refusal(scope, receive, send)
+
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
+        host = headers.get("host", "")
+        if not self._answers(_name(host)):
+            return _refused(421, f"this server is not called {host[:80]!r}")
+        origin = headers.get("origin")
+        if origin is not None and not self._same(origin, host):
+            return _refused(403, f"calls from {origin[:80]!r} are not accepted")
+        if method in _BODIES:
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind != "application/json":
+                return _refused(415, "the body must be sent as application/json")
+        return None
+
+    def _answers(self, name: str) -> bool:
+        return self._any_host or name in self._hosts or _is_loopback(name)
+
+    def _same(self, origin: str, host: str) -> bool:
+        parts = urlsplit(origin)
+        return parts.netloc.lower() == host.lower() or (parts.hostname or "") in self._hosts
+
+
+def answer(found: Failure, *, status: int | None = None) -> Response:
+    """A failure in the form of the gateway: the gRPC status as JSON."""
+    body = json_format.MessageToDict(
+        found.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
+    )
+    headers = {}
+    if found.code is grpc.StatusCode.UNAUTHENTICATED:
+        headers["www-authenticate"] = found.message.encode("ascii", "replace").decode()
+    return JSONResponse(body, status_code=status or found.http, headers=headers)
+
+
+def _refused(status: int, text: str) -> Response:
+    code = grpc.StatusCode.PERMISSION_DENIED if status == 403 else grpc.StatusCode.INVALID_ARGUMENT
+    return answer(Failure(code, text), status=status)
+
+
+def _name(host: str) -> str:
+    """The name in a Host header, without port and brackets."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,66 @@
+"""uvicorn in the event loop of the process that started it. Called by the REST door."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any
+
+import uvicorn
+
+from boatyard.model.errors import Unavailable
+
+
+class HttpServer:
+    def __init__(self, app: Any, address: str, tls: Any | None) -> None:
+        host, _, port = address.rpartition(":")
+        self._host, self._port = host.strip("[]"), int(port)
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            h11_max_incomplete_event_size=64 * 1024,
+            timeout_graceful_shutdown=1,
+            ssl_certfile=str(tls.certificate) if tls is not None else None,
+            ssl_keyfile=str(tls.key) if tls is not None else None,
+        )
+        self._server = _Server(config)
+        self._serving: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Listens, and answers the port."""
+        family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
+        listener = socket.socket(family, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((self._host, self._port))
+        except OSError as error:
+            listener.close()
+            raise Unavailable(f"cannot listen on {self._host}:{self._port}: {error}") from error
+        port: int = listener.getsockname()[1]
+        self._serving = asyncio.create_task(
+            self._server.serve(sockets=[listener]), name="rest server"
+        )
+        while not self._server.started:
+            if self._serving.done():
+                self._serving.result()
+                raise Unavailable(f"cannot serve on {self._host}:{port}")
+            await asyncio.sleep(0.005)
+        return port
+
+    async def stop(self, grace: float) -> None:
+        if self._serving is None:
+            return
+        self._server.config.timeout_graceful_shutdown = max(1, round(grace))
+        self._server.should_exit = True
+        await self._serving
+
+
+class _Server(uvicorn.Server):
+    """Signals belong to the process, not to its HTTP server."""
+
+    def install_signal_handlers(self) -> None:
+        return

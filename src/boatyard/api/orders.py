@@ -1,0 +1,200 @@
+"""Questions about a cluster's order, and its credentials. Called by both doors."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from google.api import httpbody_pb2
+from google.protobuf.message import Message
+from msgspec.structs import replace
+
+from boatyard.api import policy, writing
+from boatyard.api.crud import Call, Crud, check_id, missing, sees
+from boatyard.api.kinds import KINDS, OURS
+from boatyard.api.policy import Verb
+from boatyard.api.watch import Part, Watches
+from boatyard.ledger.changes import Change, Due, Replace
+from boatyard.model import wire
+from boatyard.model.caller import SHARED, Caller
+from boatyard.model.errors import Conflict, NotFound, Refused, Violation
+from boatyard.model.generated import convert
+from boatyard.model.generated.boatyard import Explanation, Order, Receipt
+from boatyard.model.generated.osac import Cluster
+from boatyard.resources.metadata import shown
+from boatyard.resources.orders.explain import explain
+
+DEFAULT_HAPPENINGS = 100
+MOST_HAPPENINGS = 1000
+FOLLOW_SECONDS = 30.0
+
+_CLUSTER = KINDS["Cluster"]
+
+
+def _ours(name: str) -> Callable[..., Message]:
+    return wire.message(f"{OURS}.{name}")
+
+
+class Orders:
+    """What `boatyard.v1.Orders` answers beyond List and Get, and the two calls for credentials."""
+
+    def __init__(self, crud: Crud, watches: Watches) -> None:
+        self._crud = crud
+        self._ledger = crud.ledger
+        self._watches = watches
+
+    async def explain(self, request: Any, call: Call) -> Message:
+        policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
+        cluster, gone = await self._find_ever(request.cluster, call.caller)
+        explanation = await self._explanation(cluster, call.caller, gone=gone)
+        return _ours("OrdersExplainResponse")(explanation=_message(explanation))
+
+    async def follow(
+        self, request: Any, call: Call, begun: Callable[[str], Awaitable[None]]
+    ) -> AsyncIterator[Part]:
+        """The explanation now and after each change; the last one says that the cluster is gone."""
+        policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
+        watcher = await self._watches.follow(None, None)
+        try:
+            cluster, gone = await self._find_ever(request.cluster, call.caller)
+            await begun("")
+            last = None
+            while True:
+                explanation = await self._explanation(cluster, call.caller, gone=gone)
+                if explanation != last:
+                    response = _ours("OrdersFollowResponse")(explanation=_message(explanation))
+                    yield Part(response.SerializeToString())
+                    last = explanation
+                if gone:
+                    return
+                while not any(
+                    entry.row.id == cluster.id and entry.row.kind in ("Cluster", "Order")
+                    for entry in await watcher.entries(FOLLOW_SECONDS)
+                ):
+                    pass
+                cluster, gone = await self._again(cluster)
+        finally:
+            self._watches.leave(watcher)
+
+    async def retry(self, request: Any, call: Call) -> Message:
+        """Asks the order's reconciler to try again at once what it had given up or put off."""
+        policy.check(call.caller, Verb.RETRY, "Cluster", private=False)
+        cluster = await self._find(request.cluster, call.caller)
+        policy.check_owner(call.caller, Verb.RETRY, cluster.metadata.tenant)
+        for last in writing.tries():
+            now = self._ledger.clock.now()
+            tenant = cluster.metadata.tenant
+            changes: list[Change] = [Due("Cluster", cluster.id, now, tenant=tenant)]
+            order = await self._ledger.get(Order, cluster.id)
+            if order is not None:
+                asked = replace(order.status, retried=order.status.retried + 1)
+                note = writing.note("Retried", call.caller, "Retry requested")
+                changes.append(Replace(replace(order, status=asked), note))
+                changes.append(Due("Order", order.id, now, tenant=tenant))
+            try:
+                await self._ledger.commit(changes, now=now)
+            except Conflict:
+                if last:
+                    raise
+                continue
+            break
+        return _ours("OrdersRetryResponse")()
+
+    async def receipt(self, request: Any, call: Call) -> Message:
+        policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
+        cluster, _gone = await self._find_ever(request.cluster, call.caller)
+        order = await self._order(cluster.id)
+        if order is None or order.status.receipt == Receipt():
+            raise NotFound(f"there is no receipt for the cluster {shown(cluster.metadata.name)} yet")
+        receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](order.status.receipt)
+        return _ours("OrdersGetReceiptResponse")(receipt=receipt)
+
+    async def history(self, request: Any, call: Call) -> Message:
+        """What has happened, oldest first. What the order did in detail is for operators."""
+        policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
+        limit = request.limit if request.HasField("limit") else DEFAULT_HAPPENINGS
+        if limit < 0:
+            raise Refused("", Violation("limit", f"{limit} is negative", "give 0 or more"))
+        cluster, _gone = await self._find_ever(request.cluster, call.caller)
+        about = [("Cluster", cluster.id)]
+        if call.caller.is_operator:
+            about.append(("Order", cluster.id))
+        rows = await self._ledger.happenings(about, min(limit, MOST_HAPPENINGS)) if limit else []
+        items = [
+            {"at": wire.timestamp_fields(row.at), "reason": row.reason, "message": row.message}
+            for row in rows
+            if row.message
+        ]
+        return _ours("OrdersHistoryResponse")(items=items)
+
+    async def kubeconfig(self, request: Any, call: Call) -> str:
+        return (await self._credentials(request.id, call.caller)).status.credentials.kubeconfig
+
+    async def password(self, request: Any, call: Call) -> str:
+        return (await self._credentials(request.id, call.caller)).status.credentials.password
+
+    async def _credentials(self, id: str, caller: Caller) -> Order:
+        policy.check(caller, Verb.CREDENTIALS, "Cluster", private=False)
+        cluster = await self._crud.find(_CLUSTER, id, caller, sealed=True)
+        policy.check_owner(caller, Verb.CREDENTIALS, cluster.metadata.tenant)
+        order = await self._ledger.get(Order, id)
+        if order is None or not order.status.credentials.kubeconfig:
+            raise NotFound(
+                f"the cluster {shown(cluster.metadata.name)} has no credentials yet: it is"
+                f" {cluster.status.state.name}; wait until it is READY"
+            )
+        return order
+
+    async def _find(self, key: str, caller: Caller) -> Cluster:
+        """The cluster of that id or name. The caller's own comes before a shared one."""
+        check_id(key)
+        found = await self._ledger.get(Cluster, key, sealed=True)
+        if found is not None and sees(caller, found):
+            return found
+        tenants = caller.visible_tenants
+        named = await self._ledger.find(Cluster, name=key, tenants=tenants, sealed=True)
+        own = [cluster for cluster in named if cluster.metadata.tenant != SHARED] or named
+        if len(own) > 1:
+            raise Refused("", Violation("cluster", f"{shown(key)} is ambiguous", "give the id"))
+        if not own:
+            raise missing(_CLUSTER, key)
+        return own[0]
+
+    async def _find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
+        """Also one that is gone already; True when it is."""
+        try:
+            return await self._find(key, caller), False
+        except NotFound:
+            found = await self._ledger.archived(Cluster, key, sealed=True)
+            if found is None or not sees(caller, found):
+                found = await self._ledger.archived_find(
+                    Cluster, key, caller.visible_tenants, sealed=True
+                )
+            if found is None:
+                raise
+            return found, True
+
+    async def _again(self, cluster: Cluster) -> tuple[Cluster, bool]:
+        found = await self._ledger.get(Cluster, cluster.id, sealed=True)
+        if found is not None:
+            return found, False
+        return await self._ledger.archived(Cluster, cluster.id, sealed=True) or cluster, True
+
+    async def _order(self, id: str) -> Order | None:
+        order = await self._ledger.get(Order, id, sealed=True)
+        return order or await self._ledger.archived(Order, id, sealed=True)
+
+    async def _explanation(self, cluster: Cluster, caller: Caller, *, gone: bool) -> Explanation:
+        order = await self._order(cluster.id)
+        explanation = explain(
+            cluster, order, now=self._ledger.clock.now(), operator=caller.is_operator
+        )
+        return replace(explanation, gone=True) if gone else explanation
+
+
+def http_body(text: str, content_type: str) -> Message:
+    return httpbody_pb2.HttpBody(content_type=content_type, data=text.encode())
+
+
+def _message(explanation: Explanation) -> Message:
+    return convert.TO_MESSAGE[f"{OURS}.Explanation"](explanation)

@@ -1,0 +1,301 @@
+"""The REST door: the same calls as JSON over HTTP, routes from the wire's bindings. Started by the API server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib.resources import files
+from typing import Any
+
+import grpc
+from google.api import httpbody_pb2
+from google.protobuf import json_format
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.message import Message
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from boatyard.api import masks
+from boatyard.api.callers import ANONYMOUS, Callers
+from boatyard.api.calls import Method
+from boatyard.api.crud import Call
+from boatyard.api.errors import Failure, failure
+from boatyard.api.http_guard import Guard, answer
+from boatyard.api.http_server import HttpServer
+from boatyard.api.watch import Part
+from boatyard.model import wire
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated import rest as bindings
+from boatyard.resources.metadata import shown
+
+LARGEST_BODY = 4 * 1024 * 1024
+KEEP_ALIVE_SECONDS = 15.0
+
+Table = Mapping[str, Mapping[str, Method]]
+
+_OPENAPI = files("boatyard.model.generated").joinpath("openapi.json")
+
+
+class RestDoor:
+    def __init__(self, table: Table, callers: Callers, *, hosts: Sequence[str] = ()) -> None:
+        self._callers = callers
+        self._hosts = hosts
+        routes = [Route("/healthz", _health), Route("/openapi.json", _openapi)]
+        routes += [
+            self._route(binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES
+        ]
+        self._app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
+        self._server: HttpServer | None = None
+
+    async def start(self, address: str, tls: Any | None) -> int:
+        """Listens, and answers the port."""
+        guard = Guard(self._app, address, self._hosts)
+        self._server = HttpServer(guard, address, tls)
+        return await self._server.start()
+
+    async def stop(self, grace: float) -> None:
+        if self._server is not None:
+            await self._server.stop(grace)
+
+    def _route(self, binding: bindings.Route, method: Method) -> Route:
+        # Starlette's names have no dots: {object.id} is called object__id on the way through.
+        path = re.sub(r"{([^}]+)}", lambda name: "{" + name[1].replace(".", "__") + "}", binding.path)
+
+        async def endpoint(request: Request) -> Response:
+            try:
+                call = self._call(method, request)
+                message, from_body = await _message(request, binding, method)
+                call = Call(call.caller, dry_run=call.dry_run, mask_from_body=from_body)
+                if method.streaming:
+                    return await _stream(request, method, message, call)
+                return _answer(await method.answer(message, call), binding.response_body)
+            except ClientDisconnect:
+                return Response(status_code=499)
+            except Exception as error:
+                return answer(failure(error, call=method.name))
+
+        return Route(path, endpoint, methods=[binding.method])
+
+    def _call(self, method: Method, request: Request) -> Call:
+        if method.anonymous:
+            return Call(ANONYMOUS)
+        dry_run = request.headers.get("x-dry-run", "").lower() == "true"
+        return Call(self._callers.who(request.headers.get("authorization")), dry_run=dry_run)
+
+
+async def _message(
+    request: Request, binding: bindings.Route, method: Method
+) -> tuple[Any, bool]:
+    """The request's message from path, query and body; True when its mask was read off the body."""
+    message: Any = method.request()
+    derived = False
+    if binding.body:
+        body = await _body(request)
+        whole = binding.body == "*"
+        target = message if whole else getattr(message, binding.body)
+        if not whole:
+            target.SetInParent()
+        _parse(body, target)
+        derived = binding.method == "PATCH" and "update_mask" not in request.query_params
+        if derived:
+            message.update_mask.paths.extend(masks.paths_in_body(body, target.DESCRIPTOR))
+            # An empty mask would mean everything; an empty body means nothing.
+            if not body:
+                message.update_mask.paths.append("id")
+    for name, value in request.path_params.items():
+        _set(message, name.replace("__", "."), value)
+    for name, value in request.query_params.multi_items():
+        _set_query(message, name, value)
+    last = request.headers.get("last-event-id")
+    if last and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
+        message.after = last
+    return message, derived
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > LARGEST_BODY:
+            raise Refused("", Violation("", f"the body has more than {LARGEST_BODY} bytes"))
+        chunks.append(chunk)
+    data = b"".join(chunks)
+    if not data:
+        return {}
+    try:
+        body = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"the body is not JSON: {str(error)[:200]}") from error
+    if not isinstance(body, dict):
+        raise Refused("the body must be a JSON object")
+    return body
+
+
+def _parse(body: dict[str, Any], target: Message) -> None:
+    try:
+        json_format.ParseDict(body, target, descriptor_pool=wire.pool)
+    except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise Refused("", Violation(*_where(str(error)))) from error
+
+
+def _where(text: str) -> tuple[str, str]:
+    """The path and the complaint in what protobuf says about JSON it cannot read."""
+    unknown = re.search(r'no field named "([^"]*)" at "([^"]*)"', text)
+    if unknown is not None:
+        path = ".".join([*unknown[2].split(".")[1:], unknown[1]])
+        return path, "there is no such field"
+    failed = re.match(r"Failed to parse (\S+) field: (.*)", text, re.DOTALL)
+    if failed is not None:
+        inner, complaint = _where(failed[2])
+        return (f"{failed[1]}.{inner}" if inner else failed[1]), complaint
+    return "", text[:300].rstrip(".")
+
+
+def _set(message: Any, path: str, value: str) -> None:
+    *parents, name = path.split(".")
+    for parent in parents:
+        message = getattr(message, parent)
+    setattr(message, name, value)
+
+
+def _set_query(message: Any, name: str, value: str) -> None:
+    if name == "update_mask" and "update_mask" in message.DESCRIPTOR.fields_by_name:
+        message.update_mask.paths.extend(path for path in value.split(",") if path)
+        return
+    field = message.DESCRIPTOR.fields_by_name.get(name)
+    if field is None or field.message_type is not None:
+        raise Refused("", Violation(name[:80], "there is no such parameter"))
+    try:
+        setattr(message, name, _parsed(field, value))
+    except ValueError as error:
+        raise Refused("", Violation(name, f"{shown(value)} is not a valid value")) from error
+
+
+def _parsed(field: FieldDescriptor, value: str) -> Any:
+    match field.cpp_type:
+        case FieldDescriptor.CPPTYPE_STRING:
+            return value
+        case FieldDescriptor.CPPTYPE_BOOL:
+            if value.lower() not in ("true", "false", "1", "0", ""):
+                raise ValueError(value)
+            return value.lower() in ("true", "1", "")
+        case _:
+            return int(value)
+
+
+def _answer(message: Message, response_body: str) -> Response:
+    if isinstance(message, httpbody_pb2.HttpBody):
+        headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+        return Response(message.data, media_type=message.content_type, headers=headers)
+    shown_part = getattr(message, response_body) if response_body else message
+    return JSONResponse(as_json(shown_part))
+
+
+def as_json(message: Message) -> dict[str, Any]:
+    shown: dict[str, Any] = json_format.MessageToDict(
+        message, preserving_proto_field_name=True, descriptor_pool=wire.pool
+    )
+    return shown
+
+
+async def _stream(request: Request, method: Method, message: Any, call: Call) -> Response:
+    """NDJSON, or server-sent events for those who accept them. Failures before the first event are plain."""
+    sse = "text/event-stream" in request.headers.get("accept", "")
+    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def begun(start: str) -> None:
+        if not started.done():
+            started.set_result(start)
+
+    parts = _Ahead(method.parts(message, call, begun))
+    try:
+        await parts.until(started)
+    except BaseException:
+        await parts.aclose()
+        raise
+    lines = _lines(parts, method, started.result() if sse else "", sse=sse)
+    media = "text/event-stream" if sse else "application/x-ndjson"
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(lines, media_type=media, headers=headers)
+
+
+class _Ahead:
+    """Parts of a stream, asked for with patience: a silent while does not cancel the asking."""
+
+    def __init__(self, parts: AsyncIterator[Part]) -> None:
+        self._parts = parts
+        self._next: asyncio.Task[Part] | None = None
+
+    def _asked(self) -> asyncio.Task[Part]:
+        if self._next is None:
+            self._next = asyncio.ensure_future(anext(self._parts))  # type: ignore[arg-type]
+        return self._next
+
+    async def until(self, started: asyncio.Future[str]) -> None:
+        """Returns once the stream has begun; raises what kept it from beginning."""
+        asked = self._asked()
+        await asyncio.wait({asked, started}, return_when=asyncio.FIRST_COMPLETED)
+        if not started.done():
+            asked.result()
+            started.set_result("")
+
+    async def next(self, timeout: float) -> Part | None:
+        """The next part, or None when there was none in time."""
+        asked = self._asked()
+        done, _ = await asyncio.wait({asked}, timeout=timeout)
+        if not done:
+            return None
+        self._next = None
+        return asked.result()
+
+    async def aclose(self) -> None:
+        if self._next is not None:
+            self._next.cancel()
+            await asyncio.wait({self._next})
+        await self._parts.aclose()  # type: ignore[attr-defined]  # they are generators
+
+
+async def _lines(parts: _Ahead, method: Method, start: str, *, sse: bool) -> AsyncIterator[str]:
+    try:
+        if start:
+            yield f"id: {start}\n\n"
+        while True:
+            part = await parts.next(KEEP_ALIVE_SECONDS)
+            if part is None:
+                yield ": still here\n\n" if sse else "\n"
+                continue
+            result = as_json(method.response.FromString(part.data))
+            if sse:
+                id = f"id: {part.id}\n" if part.id else ""
+                yield f"{id}data: {json.dumps(result)}\n\n"
+            else:
+                yield json.dumps({"result": result}) + "\n"
+    except StopAsyncIteration:
+        return
+    except Exception as error:
+        found = failure(error, call=method.name)
+        text = json.dumps({"error": as_json(found.status())})
+        yield f"event: error\ndata: {text}\n\n" if sse else text + "\n"
+    finally:
+        await parts.aclose()
+
+
+async def _health(_request: Request) -> Response:
+    return JSONResponse({"status": "SERVING"})
+
+
+async def _openapi(_request: Request) -> Response:
+    return Response(_OPENAPI.read_bytes(), media_type="application/json")
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+
+    
+    status = getattr(error, "status_code", 404)
+    code = grpc.StatusCode.NOT_FOUND if status == 404 else grpc.StatusCode.UNIMPLEMENTED
+    text = "there is no such path" if status == 404 else "the path does not have that method"
+    return answer(Failure(code, text), status=status)

@@ -1,0 +1,117 @@
+"""The API as one thing to start and stop. Called by `boatyard serve` and `boatyard up`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+from msgspec.structs import replace
+
+from boatyard.api.callers import Callers, Issuer, TokenChecker
+from boatyard.api.calls import methods
+from boatyard.api.catalogue import Catalogue
+from boatyard.api.crud import Crud
+from boatyard.api.grpc import GrpcDoor
+from boatyard.api.rest import RestDoor
+from boatyard.api.watch import Watches
+from boatyard.ledger.changes import Insert, Note
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Exists, Refused
+from boatyard.model.generated.osac import Metadata, Tenant, TenantState, TenantStatus
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Files in PEM form."""
+
+    certificate: Path
+    key: Path
+
+
+class ApiServer:
+    """Both doors on one ledger. The ledger's own tasks (`ledger.run`) are the caller's to run."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        issuer: Issuer,
+        *,
+        anonymous: bool = False,
+        hosts: Sequence[str] = (),
+    ) -> None:
+        self._ledger = ledger
+        self._anonymous = anonymous
+        self._catalogue = Catalogue(ledger)
+        self._watches = Watches(ledger, self._catalogue)
+        self._crud = Crud(ledger, self._catalogue)
+        table = methods(self._crud, self._watches)
+        callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
+        self._grpc = GrpcDoor(table, callers)
+        self._rest = RestDoor(table, callers, hosts=hosts)
+        self._reader: asyncio.Task[None] | None = None
+        self.grpc_port = 0
+        self.rest_port = 0
+
+    async def start(
+        self, grpc_address: str | None, rest_address: str | None, tls: Tls | None = None
+    ) -> None:
+        """Listens on HOST:PORT each (None: not at all); port 0 is any free one, see `grpc_port`."""
+        for address in (grpc_address, rest_address):
+            if self._anonymous and address is not None and not is_loopback(address):
+                raise Refused(f"--anonymous is for loopback only, not for {address}")
+        await ensure_built_in_tenants(self._ledger)
+        await self._watches.start()
+        # Owned by this object from start to stop; a task group cannot be left open across calls.
+        self._reader = asyncio.create_task(self._watches.run(), name="event reader")
+        if grpc_address is not None:
+            self.grpc_port = await self._grpc.start(grpc_address, _credentials(tls))
+        if rest_address is not None:
+            self.rest_port = await self._rest.start(rest_address, tls)
+
+    async def stop(self, grace: float = 5.0) -> None:
+        """Refuses new calls, ends watches so that they resume elsewhere, lets the others finish."""
+        self._watches.stop()
+        await asyncio.gather(self._grpc.stop(grace), self._rest.stop(grace))
+        if self._reader is not None:
+            self._reader.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._reader
+
+
+async def ensure_built_in_tenants(ledger: Ledger) -> None:
+    """`shared` and `system` are always there."""
+    now = ledger.clock.now()
+    for name in (SHARED, SYSTEM):
+        if await ledger.get(Tenant, name) is not None:
+            continue
+        tenant = Tenant(
+            id=name,
+            metadata=Metadata(
+                name=name, tenant=name, creator=SYSTEM, creation_timestamp=now, generation=1
+            ),
+            status=replace(TenantStatus(), state=TenantState.SYNCED),
+        )
+        with contextlib.suppress(Exists):
+            await ledger.commit([Insert(tenant, Note("Created", "Built in"))], now=now)
+
+
+def is_loopback(address: str) -> bool:
+    host = address.rpartition(":")[0].strip("[]")
+    if host == "localhost" or address.startswith("unix:"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _credentials(tls: Tls | None) -> grpc.ServerCredentials | None:
+    if tls is None:
+        return None
+    return grpc.ssl_server_credentials([(tls.key.read_bytes(), tls.certificate.read_bytes())])

@@ -1,0 +1,279 @@
+"""Events as they happen. One reader of the log per process; every watcher has a small queue of its own.
+
+A watcher that falls behind is served from the log until it has caught up; one that does not read
+at all is cut, and may resume after the last event it has read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from boatyard.api import policy
+from boatyard.api.catalogue import Catalogue
+from boatyard.api.crud import Call, compiled
+from boatyard.api.kinds import KINDS, PRIVATE, PUBLIC, Kind
+from boatyard.api.policy import Verb
+from boatyard.ledger.filters import Predicate
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import EventRow
+from boatyard.model import wire
+from boatyard.model.errors import Refused, Unavailable, Violation
+from boatyard.model.generated import convert
+from boatyard.model.generated.osac import Event, EventType
+
+logger = logging.getLogger(__name__)
+
+QUEUE = 256  # events a watcher may be behind before it is served from the log
+PAGE = 500
+LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
+BOOKMARK_SECONDS = 30.0
+_RETRY_SECONDS = 0.5
+
+_RESPONSE = {
+    package: wire.message(f"{package}.EventsWatchResponse") for package in (PUBLIC, PRIVATE)
+}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One serialized message of a stream; `id` is the event id to resume after, where there is one."""
+
+    data: bytes
+    id: str = ""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One event of the log, read once and shown to many."""
+
+    row: EventRow
+    id: str
+
+    @property
+    def kind(self) -> Kind | None:
+        return KINDS.get(self.row.kind)
+
+    @cached_property
+    def event(self) -> Event:
+        kind = KINDS[self.row.kind]
+        doc = msgspec.json.decode(self.row.doc or b"{}", type=kind.struct)
+        if self.row.doc is None:
+            doc = msgspec.structs.replace(doc, id=self.row.id)
+        return Event(
+            id=self.id,
+            type=EventType(self.row.type),
+            at=self.row.at,
+            reason=self.row.reason,
+            message=self.row.message,
+            **{kind.field: doc},
+        )
+
+    @cached_property
+    def public(self) -> Part:
+        return _part(self.event, PUBLIC)
+
+    @cached_property
+    def private(self) -> Part:
+        return _part(self.event, PRIVATE)
+
+
+class Watcher:
+    """One reader's place in the log: a cursor, and a queue of what came since."""
+
+    def __init__(self, watches: Watches, seq: int, tenants: Sequence[str] | None) -> None:
+        self._watches = watches
+        self.seq = seq
+        self._tenants = tenants
+        self._queue: deque[Entry] = deque()
+        self._bell = asyncio.Event()
+        self._live_from: int | None = None  # the queue holds everything above; None: read the log
+
+    def offer(self, entries: Sequence[Entry]) -> None:
+        """Called by the reader for each batch; never waits."""
+        self._bell.set()
+        if self._live_from is None:
+            return
+        if len(self._queue) + len(entries) > QUEUE:
+            self._queue.clear()
+            self._live_from = None
+            return
+        self._queue.extend(entries)
+
+    async def entries(self, timeout: float) -> list[Entry]:
+        """What comes next, in order and without gaps; empty when nothing came in time."""
+        while True:
+            self._watches.check()
+            if self._live_from is None:
+                found = await self._catch_up()
+            else:
+                found = [entry for entry in self._queue if entry.row.seq > self.seq]
+                self._queue.clear()
+                if found:
+                    self.seq = found[-1].row.seq
+            seen = [entry for entry in found if self._sees(entry)]
+            if seen:
+                return seen
+            if self._live_from is None or self._queue:
+                continue
+            if not await self._ring(timeout):
+                return []
+
+    def at(self) -> int:
+        """The last number this watcher has been past, whether or not it was for it."""
+        if self._live_from is not None and not self._queue:
+            return max(self.seq, self._watches.seq)
+        return self.seq
+
+    async def _catch_up(self) -> list[Entry]:
+        """A page of the log; the last page puts the watcher back on its queue."""
+        upto = self._watches.seq
+        self._bell.clear()
+        if self.seq >= upto:
+            self._queue.clear()
+            self._live_from = upto
+            return []
+        rows = await self._watches.ledger.events_after(self.seq, PAGE, tenants=self._tenants)
+        entries = [self._watches.entry(row) for row in rows if row.seq <= upto]
+        self.seq = entries[-1].row.seq if len(rows) == PAGE and entries else upto
+        return entries
+
+    def _sees(self, entry: Entry) -> bool:
+        return self._tenants is None or entry.row.tenant in self._tenants
+
+    async def _ring(self, timeout: float) -> bool:
+        try:
+            async with asyncio.timeout(timeout):
+                await self._bell.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._bell.clear()
+        return True
+
+
+class Watches:
+    """The one reader of the log, and everybody who wants to know."""
+
+    def __init__(self, ledger: Ledger, catalogue: Catalogue) -> None:
+        self.ledger = ledger
+        self._catalogue = catalogue
+        self._watchers: set[Watcher] = set()
+        self.seq = 0
+        self._stopping = False
+
+    async def start(self) -> None:
+        self.seq = await self.ledger.last_seq()
+
+    async def run(self) -> None:
+        """Reads the log until cancelled, and hands every batch to all watchers at once."""
+        async with self.ledger.published.subscribe() as wake:
+            while True:
+                try:
+                    full = await self._read()
+                except Unavailable:
+                    logger.warning("events cannot be read", exc_info=True)
+                    await asyncio.sleep(_RETRY_SECONDS)
+                    continue
+                if not full:
+                    await wake.wait(LOOK_SECONDS)
+
+    def stop(self) -> None:
+        """Ends every watch; their readers may resume elsewhere."""
+        self._stopping = True
+        for watcher in self._watchers:
+            watcher.offer(())
+
+    def check(self) -> None:
+        if self._stopping:
+            raise Unavailable("the server is stopping; resume after the last event you have read")
+
+    def entry(self, row: EventRow) -> Entry:
+        return Entry(row, self.ledger.seal.event_id(row.seq))
+
+    async def _read(self) -> bool:
+        rows = await self.ledger.events_after(self.seq, PAGE)
+        if not rows:
+            return False
+        entries = [self.entry(row) for row in rows]
+        for row in rows:
+            self._catalogue.forget(row.kind)
+        self.seq = rows[-1].seq
+        for watcher in self._watchers:
+            watcher.offer(entries)
+        return len(rows) == PAGE
+
+    async def follow(self, after: str | None, tenants: Sequence[str] | None) -> Watcher:
+        """A watcher from now, or from behind an event. It must be given back with `leave`."""
+        self.check()
+        if after:
+            seq = self.ledger.seal.event_seq(after)
+            await self.ledger.events_after(seq, 1, tenants=())  # refuses what is no longer kept
+        else:
+            await self.ledger.publish()
+            seq = await self.ledger.last_seq()
+        watcher = Watcher(self, seq, tenants)
+        self._watchers.add(watcher)
+        return watcher
+
+    def leave(self, watcher: Watcher) -> None:
+        self._watchers.discard(watcher)
+
+    async def watch(
+        self, package: str, request: Any, call: Call, begun: Callable[[str], Any]
+    ) -> AsyncIterator[Part]:
+        """Events/Watch of either package. `begun` is told the id from which the watch starts.
+
+        Who sets `after`, if only to the empty string, is sent bookmarks too: one at the start, and
+        one whenever nothing came for a while.
+        """
+        private = package == PRIVATE
+        policy.check(call.caller, Verb.WATCH, "Event", private=private)
+        wanted = compiled(request.filter, f"{package}.Event", "event") if request.filter else None
+        bookmarks = request.HasField("after")
+        watcher = await self.follow(_after(request), call.caller.visible_tenants)
+        try:
+            start = self.ledger.seal.event_id(watcher.seq)
+            await begun(start)
+            if bookmarks:
+                yield self._bookmark(package, watcher.seq)
+            while True:
+                entries = await watcher.entries(BOOKMARK_SECONDS)
+                for entry in entries:
+                    if _shows(entry, wanted, private=private):
+                        yield entry.private if private else entry.public
+                if bookmarks and not entries:
+                    yield self._bookmark(package, watcher.at())
+        finally:
+            self.leave(watcher)
+
+    def _bookmark(self, package: str, seq: int) -> Part:
+        return _part(Event(id=self.ledger.seal.event_id(seq), bookmark=True), package)
+
+
+def _after(request: Any) -> str:
+    after: str = request.after
+    if len(after) > 64:
+        raise Refused("", Violation("after", "is not an event id of this service"))
+    return after
+
+
+def _shows(entry: Entry, wanted: Predicate | None, *, private: bool) -> bool:
+    kind = entry.kind
+    if kind is None or kind.rules is None:
+        return False  # orders and leftovers have their own calls
+    if not private and (not kind.public or entry.row.type == EventType.OBJECT_SIGNALED):
+        return False
+    return wanted is None or wanted.matches(entry.event)
+
+
+def _part(event: Event, package: str) -> Part:
+    message = convert.TO_MESSAGE[f"{package}.Event"](event)
+    return Part(_RESPONSE[package](event=message).SerializeToString(), event.id)

@@ -1,0 +1,150 @@
+"""What the long-running commands share: settings, logs, signals, keys, and one clear line when they cannot start."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from boatyard.app.settings import Settings, load
+from boatyard.ledger.ledger import Ledger, OnWrite
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import BoatyardError, Refused
+
+SEAL_KEY = "seal.key"
+ISSUER_KEY = "issuer.key"
+OPERATOR_TOKEN = "operator.token"  # noqa: S105 - the name of a file
+
+Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
+
+
+def run(args: Namespace, body: Body) -> int:
+    """Runs a process until SIGTERM or Ctrl-C; the exit code. A second signal ends it at once."""
+    try:
+        settings = load(args)
+        start_logging(settings.log_level)
+        asyncio.run(_until_signalled(settings, body))
+    except BoatyardError as error:
+        sys.stderr.write(f"boatyard: {error}\n")
+        return 4 if isinstance(error, Refused) else 1
+    except BaseExceptionGroup as group:
+        ours, rest = group.split(BoatyardError)
+        if rest is not None or ours is None:
+            raise
+        for leaf in _leaves(ours):
+            sys.stderr.write(f"boatyard: {leaf}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _leaves(group: BaseExceptionGroup[BoatyardError]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+async def _until_signalled(settings: Settings, body: Body) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def asked() -> None:
+        if stop.is_set():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                loop.remove_signal_handler(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked)
+    await body(settings, stop)
+
+
+@asynccontextmanager
+async def open_ledger(
+    settings: Settings, url: str, *, application: str, on_write: OnWrite | None = None
+) -> AsyncIterator[Ledger]:
+    """The ledger, with its publisher and listener running beside."""
+    seal = Seal.load_or_create(settings.data_dir / SEAL_KEY)
+    ledger = await Ledger.open(
+        url,
+        seal=seal,
+        application=application,
+        on_write=on_write,
+        pool_size=settings.pool_size,
+    )
+    try:
+        beside = asyncio.create_task(ledger.run())
+        try:
+            yield ledger
+        finally:
+            beside.cancel()
+            await asyncio.gather(beside, return_exceptions=True)
+    finally:
+        await ledger.close()
+
+
+def require_database(settings: Settings) -> str:
+    if not settings.database_url:
+        raise Refused(
+            "which database? give --database-url postgresql://… (or use `boatyard up`, which starts one)"
+        )
+    return settings.database_url
+
+
+def make_data_dir(settings: Settings) -> Path:
+    path = settings.data_dir
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot make the data directory {path}: {error.strerror}") from error
+    return path
+
+
+def say(text: str) -> None:
+    """One line for the person or script that started us."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class _Lines(logging.Formatter):
+    """One JSON object per line: the fixed message and its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= {
+            name: value for name, value in vars(record).items() if name not in _BUILT_IN
+        }
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+_BUILT_IN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def start_logging(level: str) -> None:
+    try:
+        number = logging.getLevelNamesMapping()[level.upper()]
+    except KeyError as error:
+        raise Refused(
+            f"log_level {level!r} is none of debug, info, warning, error"
+        ) from error
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=number, handlers=[handler], force=True)
+    for noisy in ("uvicorn", "alembic", "asyncio", "grpc"):
+        logging.getLogger(noisy).setLevel(max(number, logging.WARNING))

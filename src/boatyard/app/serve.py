@@ -1,0 +1,25 @@
+"""`boatyard serve`: the API alone, beside others on one database."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+
+from boatyard.app import running
+from boatyard.app.serving import serve_api
+from boatyard.app.settings import Settings
+
+
+def run(args: Namespace) -> int:
+    return running.run(args, _serve)
+
+
+async def _serve(settings: Settings, stop: asyncio.Event) -> None:
+    url = running.require_database(settings)
+    running.make_data_dir(settings)
+    async with (
+        running.open_ledger(settings, url, application="boatyard serve") as ledger,
+        serve_api(ledger, settings) as doors,
+    ):
+        running.say(f"boatyard: serving gRPC {doors.grpc} REST {doors.rest}")
+        await stop.wait()

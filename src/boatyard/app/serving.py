@@ -1,0 +1,71 @@
+"""The API inside a running process. Called by `up` and `serve`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from boatyard.api.callers import Issuer
+from boatyard.api.server import ApiServer, Tls
+from boatyard.app.running import ISSUER_KEY
+from boatyard.app.settings import Settings
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.errors import Refused
+from boatyard.pki.selfsigned import ensure_self_signed
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Where the API listens, as a client should write it."""
+
+    grpc: str
+    rest: str
+    ca_file: str
+    issuer: Issuer
+    now: Callable[[], datetime]
+
+
+@asynccontextmanager
+async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
+    """Serves gRPC and REST until left."""
+    issuer = Issuer.load_or_create(settings.data_dir / ISSUER_KEY)
+    tls = _tls(settings, ledger)
+    server = ApiServer(
+        ledger, issuer, anonymous=settings.anonymous, hosts=settings.allowed_hosts
+    )
+    try:
+        await server.start(settings.grpc, settings.rest, tls=tls)
+        scheme = "https" if tls else "http"
+        yield Doors(
+            grpc=_with_port(settings.grpc, server.grpc_port),
+            rest=f"{scheme}://{_with_port(settings.rest, server.rest_port)}",
+            ca_file=str(tls.certificate) if tls and not settings.tls_cert else "",
+            issuer=issuer,
+            now=ledger.clock.now,
+        )
+    finally:
+        await server.stop()
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}"
+
+
+def _tls(settings: Settings, ledger: Ledger) -> Tls | None:
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise Refused("give --tls-cert and --tls-key together")
+    if settings.tls_cert:
+        files = Path(settings.tls_cert), Path(settings.tls_key)
+        for path in files:
+            if not path.is_file():
+                raise Refused(f"there is no file {path}")
+        return Tls(*files)
+    if not settings.tls:
+        return None
+    hosts = {address.rpartition(":")[0].strip("[]") for address in (settings.grpc, settings.rest)}
+    named = [*settings.allowed_hosts, *sorted(hosts - {"0.0.0.0", "::", ""})]  # noqa: S104 - left out
+    pair = ensure_self_signed(settings.data_dir, named, now=ledger.clock.now())
+    return Tls(pair.certificate, pair.key)

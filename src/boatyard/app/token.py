@@ -1,0 +1,48 @@
+"""`boatyard token create`: a token for somebody, signed with the key in the data directory."""
+
+from __future__ import annotations
+
+import re
+import sys
+from argparse import Namespace
+from datetime import UTC, datetime, timedelta
+
+from boatyard.api.callers import Issuer
+from boatyard.app import running
+from boatyard.app.settings import load
+from boatyard.model.caller import SHARED, Role
+from boatyard.model.errors import BoatyardError, Refused
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def run(args: Namespace) -> int:
+    try:
+        sys.stdout.write(_create(args) + "\n")
+    except BoatyardError as error:
+        sys.stderr.write(f"boatyard: {error}\n")
+        return 2
+    return 0
+
+
+def _create(args: Namespace) -> str:
+    settings = load(args)
+    role = Role(args.role)
+    tenant = args.tenant or (SHARED if role is Role.OPERATOR else "")
+    path = settings.data_dir / running.ISSUER_KEY
+    if not path.exists():
+        raise Refused(
+            f"there is no key {path}; give --data the data directory of the server that shall accept the token"
+        )
+    issuer = Issuer.load_or_create(path)
+    return issuer.create_token(
+        tenant=tenant, user=args.user, role=role, ttl=parse_ttl(args.ttl), now=datetime.now(UTC)
+    )
+
+
+def parse_ttl(text: str) -> timedelta:
+    """`90s`, `15m`, `8h`, `30d`."""
+    match = re.fullmatch(r"(\d{1,6})([smhd])", text)
+    if match is None:
+        raise Refused(f"--ttl {text!r} is not a time; write for example 15m, 8h or 30d")
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})

@@ -1,0 +1,32 @@
+"""`boatyard twin`: the simulated data centre alone."""
+
+from __future__ import annotations
+
+import asyncio
+from argparse import Namespace
+from pathlib import Path
+
+from boatyard.app import running
+from boatyard.app.settings import Settings
+from boatyard.app.twins import default_socket
+from boatyard.twin.layout import read_layout
+from boatyard.twin.process import serve
+
+
+def run(args: Namespace) -> int:
+    if getattr(args, "socket", None):
+        args.twin_socket = args.socket
+    return running.run(args, _twin)
+
+
+async def _twin(settings: Settings, stop: asyncio.Event) -> None:
+    path = default_socket(settings)
+    running.make_data_dir(settings)
+    await serve(
+        settings.data_dir / "twin",
+        Path(path),
+        layout=read_layout(Path(settings.twin_layout)) if settings.twin_layout else None,
+        delays=settings.twin_delays,
+        stop=stop,
+        on_ready=lambda: running.say(f"boatyard: the twin answers on {path}"),
+    )

@@ -1,0 +1,89 @@
+"""The twin as a child of `up`, and where its socket is."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from boatyard.app.settings import Settings
+from boatyard.model.errors import Unavailable
+
+_LONGEST_PATH = 100  # of a unix socket, in bytes
+_START_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+
+
+def default_socket(settings: Settings) -> str:
+    """In the data directory, or in a short directory of our own when that path is too long for a socket."""
+    if settings.twin_socket:
+        return settings.twin_socket
+    path = settings.data_dir / "twin.sock"
+    if len(os.fsencode(path)) <= _LONGEST_PATH:
+        return str(path)
+    mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+    short = Path(tempfile.gettempdir()) / f"boatyard-{os.getuid()}-{mark}"
+    short.mkdir(mode=0o700, exist_ok=True)
+    if short.stat().st_uid != os.getuid():
+        raise Unavailable(f"{short} belongs to somebody else; give --data a shorter path")
+    return str(short / "twin.sock")
+
+
+@asynccontextmanager
+async def start_twin(settings: Settings) -> AsyncIterator[str]:
+    """Runs the twin as a child that ends with us, however we end; yields its socket."""
+    socket_path = default_socket(settings)
+    command = [
+        sys.executable,
+        "-m",
+        "boatyard.twin",
+        "--state",
+        str(settings.data_dir / "twin"),
+        "--socket",
+        socket_path,
+        "--delays",
+        settings.twin_delays,
+        "--with-parent",
+    ]
+    if settings.twin_layout:
+        command += ["--layout", settings.twin_layout]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        # A Ctrl-C at the terminal is for us: the twin must outlive the work that is being ended.
+        start_new_session=True,
+    )
+    try:
+        await _wait_until_ready(process)
+        yield socket_path
+    finally:
+        await _stop(process)
+
+
+async def _wait_until_ready(process: asyncio.subprocess.Process) -> None:
+    if process.stdout is None:
+        raise Unavailable("the twin has no output to wait for")
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            line = await process.stdout.readline()
+    except TimeoutError as error:
+        raise Unavailable(f"the twin was not ready within {_START_SECONDS:g} s") from error
+    if line.strip() != b"ready":
+        raise Unavailable("the twin could not start; its reason is above")
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()

@@ -1,0 +1,87 @@
+"""`boatyard up`: everything on this machine: one process, with PostgreSQL and the twin as children."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from argparse import Namespace
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+
+from boatyard.app import catalogue, running
+from boatyard.app.serving import Doors, serve_api
+from boatyard.app.settings import Settings
+from boatyard.app.twins import start_twin
+from boatyard.app.working import work
+from boatyard.client.config import clear_current, write_current, write_private_file
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.schema import migrate
+from boatyard.model.caller import SHARED, Role
+from boatyard.twin.layout import demo_layout, read_layout
+
+_TOKEN_LIFE = timedelta(days=365)
+
+
+def run(args: Namespace) -> int:
+    return running.run(args, _up)
+
+
+async def _up(settings: Settings, stop: asyncio.Event) -> None:
+    async with _everything(settings) as (ledger, doors, socket):
+        token_file = _write_token(settings, doors)
+        write_current(
+            grpc=doors.grpc,
+            rest=doors.rest,
+            token_file=token_file,
+            pid=os.getpid(),
+            ca_file=doors.ca_file,
+        )
+        try:
+            running.say(
+                f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
+            )
+            running.say("try: boatyard create cluster web-1 --template small   (in another terminal)")
+            await work(ledger, settings, stop, twin_socket=socket)
+        finally:
+            clear_current(pid=os.getpid())
+
+
+@asynccontextmanager
+async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str]]:
+    """PostgreSQL, its schema, the twin, the first catalogue and the doors, taken down in reverse."""
+    running.make_data_dir(settings)
+    async with AsyncExitStack() as stack:
+        url = settings.database_url
+        if not url:
+            postgres = EmbeddedPostgres(settings.data_dir)
+            await stack.enter_async_context(postgres)
+            url = postgres.url()
+        await migrate(url)
+        socket = await stack.enter_async_context(start_twin(settings))
+        ledger = await stack.enter_async_context(
+            running.open_ledger(settings, url, application="boatyard up")
+        )
+        if not settings.bare:
+            layout = (
+                read_layout(Path(settings.twin_layout)) if settings.twin_layout else demo_layout()
+            )
+            await catalogue.fill(ledger, layout, now=ledger.clock.now())
+        doors = await stack.enter_async_context(serve_api(ledger, settings))
+        yield ledger, doors, socket
+
+
+def _write_token(settings: Settings, doors: Doors) -> Path:
+    """A fresh operator token for the owner of the data directory; our command line finds it by itself."""
+    token = doors.issuer.create_token(
+        tenant=SHARED,
+        user=os.environ.get("USER") or "operator",
+        role=Role.OPERATOR,
+        ttl=_TOKEN_LIFE,
+        now=doors.now(),
+    )
+    path = settings.data_dir / running.OPERATOR_TOKEN
+    write_private_file(path, token.encode())
+    return path

@@ -1,0 +1,50 @@
+"""A worker inside a running process. Called by `up` and `work`."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+from boatyard.app.settings import Settings
+from boatyard.app.wiring import HubDirectory, TwinFor, make_reconcilers, make_worker
+from boatyard.engine.worker import Pace
+from boatyard.ledger.ledger import Ledger
+from boatyard.twin.calls import TwinCalls
+from boatyard.twin.client import TwinClient
+
+
+def connect_twin(path: str) -> TwinCalls:
+    return TwinClient(Path(path))
+
+
+async def work(
+    ledger: Ledger,
+    settings: Settings,
+    stop: asyncio.Event,
+    *,
+    twin_socket: str,
+    twin_for: TwinFor = connect_twin,
+) -> None:
+    """Works on what is due until asked to stop."""
+    hubs = HubDirectory(ledger, twin_for=twin_for, default_socket=twin_socket)
+    pace = Pace(
+        at_once=settings.workers_at_once,
+        lease=settings.lease_seconds,
+        poll=settings.poll_seconds,
+    )
+    reconcilers = make_reconcilers(
+        ledger, hubs, delete_within=timedelta(minutes=settings.delete_minutes)
+    )
+    try:
+        async with ledger.wakes.subscribe() as wake:
+            worker = make_worker(
+                ledger,
+                reconcilers,
+                clock=ledger.clock,
+                wait_for_hint=wake.wait,
+                pace=pace,
+            )
+            await worker.run(stop)
+    finally:
+        await hubs.close()

@@ -1,0 +1,190 @@
+"""Paths of a message, checked against its descriptor, with their two readings: in SQL and in a struct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+
+from boatyard.ledger.filters.conditions import Parameters
+
+Getter = Callable[[Any], Any]
+
+
+class Kind(Enum):
+    BOOL = "bool"
+    INT = "int"
+    ENUM = "enum"
+    DOUBLE = "double"
+    STRING = "string"
+    BYTES = "bytes"
+    TIMESTAMP = "timestamp"
+    MESSAGE = "message"
+    MAP = "map"
+    LIST = "list"
+    NULL = "null"
+
+
+class Absent:
+    """There is nothing to compare: equal to nothing, not even to itself."""
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT = Absent()
+
+# How a value of a kind is read from JSON text, bound as a parameter, and what it is when nothing is stored.
+SQL_TYPES: Mapping[Kind, str] = {
+    Kind.BOOL: "boolean",
+    Kind.INT: "bigint",
+    Kind.ENUM: "bigint",
+    Kind.DOUBLE: "double precision",
+    Kind.STRING: "text",
+    Kind.TIMESTAMP: "timestamptz",
+}
+_DEFAULT_SQL: Mapping[Kind, str] = {
+    Kind.BOOL: "false",
+    Kind.INT: "0",
+    Kind.ENUM: "0",
+    Kind.DOUBLE: "0",
+    Kind.STRING: "''",
+}
+DEFAULTS: Mapping[Kind, Any] = {
+    Kind.BOOL: False,
+    Kind.INT: 0,
+    Kind.ENUM: 0,
+    Kind.DOUBLE: 0.0,
+    Kind.STRING: "",
+}
+
+# Paths with a column of their own, all kinds alike.
+_COLUMNS = {
+    ("id",): "id",
+    ("metadata", "tenant"): "tenant",
+    ("metadata", "project"): "project",
+    ("metadata", "name"): "name",
+    ("metadata", "version"): "version",
+    ("metadata", "creation_timestamp"): "created",
+    ("metadata", "deletion_timestamp"): "deleted",
+    ("status", "state"): "state",
+    ("spec", "template", "id"): "template",
+    ("spec", "version", "id"): "cluster_version",
+}
+# Columns that may also hold something else, or leave something out: an index to look into, not the truth.
+_HINTS = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
+
+_KINDS = {
+    FieldDescriptor.CPPTYPE_BOOL: Kind.BOOL,
+    FieldDescriptor.CPPTYPE_INT32: Kind.INT,
+    FieldDescriptor.CPPTYPE_INT64: Kind.INT,
+    FieldDescriptor.CPPTYPE_UINT32: Kind.INT,
+    FieldDescriptor.CPPTYPE_UINT64: Kind.INT,
+    FieldDescriptor.CPPTYPE_FLOAT: Kind.DOUBLE,
+    FieldDescriptor.CPPTYPE_DOUBLE: Kind.DOUBLE,
+    FieldDescriptor.CPPTYPE_ENUM: Kind.ENUM,
+    FieldDescriptor.CPPTYPE_STRING: Kind.STRING,
+}
+_TIMESTAMP = "google.protobuf.Timestamp"
+
+
+@dataclass(frozen=True)
+class Path:
+    """A place in a message: field names, and keys of maps. The empty path is the message itself."""
+
+    kind: Kind
+    steps: tuple[str, ...] = ()
+    keyed: tuple[bool, ...] = ()  # which of the steps are keys of a map
+    message: Descriptor | None = None  # of a MESSAGE, and of the items of a LIST or MAP of messages
+    enum: EnumDescriptor | None = None
+    item: Kind | None = None  # of a LIST, and of the values of a MAP
+    presence: bool = False  # whether unset and default differ
+
+    @property
+    def dotted(self) -> str:
+        return ".".join(self.steps)
+
+    def field(self, field: FieldDescriptor) -> Path:
+        steps, keyed = (*self.steps, field.name), (*self.keyed, False)
+        message, enum = field.message_type, field.enum_type
+        if message is not None and message.GetOptions().map_entry:
+            value = message.fields_by_name["value"]
+            return Path(
+                Kind.MAP, steps, keyed, value.message_type, value.enum_type, item=kind_of(value)
+            )
+        if field.is_repeated:
+            return Path(Kind.LIST, steps, keyed, message, enum, item=kind_of(field))
+        return Path(kind_of(field), steps, keyed, message, enum, presence=field.has_presence)
+
+    def entry(self, key: str) -> Path:
+        """The value of a map at a key."""
+        assert self.item is not None
+        steps, keyed = (*self.steps, key), (*self.keyed, True)
+        return Path(self.item, steps, keyed, self.message, self.enum, presence=True)
+
+    # --- in SQL ----------------------------------------------------------------------------------
+
+    @property
+    def column(self) -> str | None:
+        return None if any(self.keyed) else _COLUMNS.get(self.steps)
+
+    @property
+    def hint(self) -> str | None:
+        return None if any(self.keyed) else _HINTS.get(self.steps)
+
+    def json(self, parameters: Parameters) -> str:
+        return f"data #> {parameters.add(list(self.steps), 'text[]')}"
+
+    def stored(self, parameters: Parameters) -> str:
+        """The value as stored; null when nothing is."""
+        if self.column is not None:
+            return self.column
+        text = f"data #>> {parameters.add(list(self.steps), 'text[]')}"
+        sql_type = SQL_TYPES[self.kind]
+        return f"({text})" if sql_type == "text" else f"({text})::{sql_type}"
+
+    def value(self, parameters: Parameters) -> str:
+        """The value, or its default; null only when there is nothing to compare."""
+        stored = self.stored(parameters)
+        if self.kind not in DEFAULTS or (self.keyed and self.keyed[-1]):
+            return stored
+        default = f"coalesce({stored}, {_DEFAULT_SQL[self.kind]})"
+        if True not in self.keyed:
+            return default
+        entry = list(self.steps[: _last_key(self.keyed) + 1])
+        there = f"data #> {parameters.add(entry, 'text[]')}"
+        return f"case when {there} is not null then {default} end"
+
+    # --- in a struct -----------------------------------------------------------------------------
+
+    def getter(self) -> Getter:
+        """Reads the value from a struct: its default when unset, ABSENT when there is nothing to compare."""
+        steps = tuple(zip(self.steps, self.keyed, strict=True))
+        unset = DEFAULTS.get(self.kind, ABSENT)
+
+        def get(value: Any) -> Any:
+            for step, is_key in steps:
+                if is_key:
+                    value = value.get(step, ABSENT) if isinstance(value, Mapping) else ABSENT
+                    if value is ABSENT:
+                        return ABSENT
+                elif value is not None:
+                    value = getattr(value, step)
+            return unset if value is None else value
+
+        return get
+
+
+def kind_of(field: FieldDescriptor) -> Kind:
+    if field.message_type is not None:
+        return Kind.TIMESTAMP if field.message_type.full_name == _TIMESTAMP else Kind.MESSAGE
+    if field.type == FieldDescriptor.TYPE_BYTES:
+        return Kind.BYTES
+    return _KINDS[field.cpp_type]
+
+
+def _last_key(keyed: tuple[bool, ...]) -> int:
+    return max(index for index, is_key in enumerate(keyed) if is_key)

@@ -1,0 +1,277 @@
+"""The typed tree of a filter. Each node knows its SQL and its function over structs, and they agree.
+
+In SQL a null condition counts as false, so `not` is written `is not true`. What is not there to be
+compared (a missing map entry, an unset timestamp) makes == false, != true and every other test false.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import msgspec
+
+from boatyard.ledger.filters.conditions import Parameters
+from boatyard.ledger.filters.fields import ABSENT, DEFAULTS, SQL_TYPES, Getter, Kind, Path
+
+Match = Callable[[Any], bool]
+
+
+class Node(Protocol):
+    def sql(self, parameters: Parameters) -> str: ...
+    def match(self) -> Match: ...
+
+
+@dataclass(frozen=True)
+class And:
+    parts: Sequence[Node]
+
+    def sql(self, parameters: Parameters) -> str:
+        return " and ".join(f"({part.sql(parameters)})" for part in self.parts)
+
+    def match(self) -> Match:
+        parts = [part.match() for part in self.parts]
+        return lambda value: all(part(value) for part in parts)
+
+
+@dataclass(frozen=True)
+class Or:
+    parts: Sequence[Node]
+
+    def sql(self, parameters: Parameters) -> str:
+        return " or ".join(f"({part.sql(parameters)})" for part in self.parts)
+
+    def match(self) -> Match:
+        parts = [part.match() for part in self.parts]
+        return lambda value: any(part(value) for part in parts)
+
+
+@dataclass(frozen=True)
+class Not:
+    part: Node
+
+    def sql(self, parameters: Parameters) -> str:
+        return f"({self.part.sql(parameters)}) is not true"
+
+    def match(self) -> Match:
+        part = self.part.match()
+        return lambda value: not part(value)
+
+
+@dataclass(frozen=True)
+class Always:
+    """`true` or `false`."""
+
+    answer: bool
+
+    def sql(self, parameters: Parameters) -> str:
+        return "true" if self.answer else "false"
+
+    def match(self) -> Match:
+        return lambda _: self.answer
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A bool field by itself."""
+
+    path: Path
+
+    def sql(self, parameters: Parameters) -> str:
+        return self.path.value(parameters)
+
+    def match(self) -> Match:
+        get = self.path.getter()
+        return lambda value: get(value) is True
+
+
+@dataclass(frozen=True)
+class Constant:
+    kind: Kind
+    value: Any
+
+    def sql(self, parameters: Parameters) -> str:
+        return parameters.add(self.value, SQL_TYPES[self.kind])
+
+    def getter(self) -> Getter:
+        return lambda _: self.value
+
+
+Operand = Path | Constant
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Two values of one kind. != is written as Not(==)."""
+
+    op: str
+    left: Operand
+    right: Operand
+
+    def sql(self, parameters: Parameters) -> str:
+        if self.op == "==" and isinstance(self.left, Path) and isinstance(self.right, Constant):
+            return _equals(self.left, self.right, parameters)
+        left, right = _value(self.left, parameters), _value(self.right, parameters)
+        if self.op == "==":
+            return f"{left} = {right}"
+        collate = ' collate "C"' if self.left.kind is Kind.STRING else ""
+        return f"{left} {self.op} {right}{collate}"
+
+    def match(self) -> Match:
+        left, right, test = self.left.getter(), self.right.getter(), _OPERATORS[self.op]
+
+        def compare(value: Any) -> bool:
+            a, b = left(value), right(value)
+            return a is not ABSENT and b is not ABSENT and test(a, b)
+
+        return compare
+
+
+def _value(operand: Operand, parameters: Parameters) -> str:
+    return operand.value(parameters) if isinstance(operand, Path) else operand.sql(parameters)
+
+
+def _equals(path: Path, constant: Constant, parameters: Parameters) -> str:
+    """A constant that is not the default is never equal to what is not stored: the index can be used."""
+    if constant.value == DEFAULTS.get(path.kind, ABSENT):
+        return f"{path.value(parameters)} = {constant.sql(parameters)}"
+    exact = f"{path.stored(parameters)} = {constant.sql(parameters)}"
+    return f"{path.hint} = {constant.sql(parameters)} and {exact}" if path.hint else exact
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """`field in [constants]`."""
+
+    path: Path
+    values: tuple[Any, ...]
+
+    def sql(self, parameters: Parameters) -> str:
+        plain = DEFAULTS.get(self.path.kind, ABSENT) not in self.values
+        left = self.path.stored(parameters) if plain else self.path.value(parameters)
+        return f"{left} = any ({parameters.add(list(self.values), SQL_TYPES[self.path.kind] + '[]')})"
+
+    def match(self) -> Match:
+        get, values = self.path.getter(), frozenset(self.values)
+        return lambda value: get(value) in values
+
+
+@dataclass(frozen=True)
+class Holds:
+    """`constant in field`, of a map (its keys) or a list."""
+
+    path: Path
+    constant: Constant
+
+    def sql(self, parameters: Parameters) -> str:
+        field = f"({self.path.json(parameters)})"
+        if self.path.kind is Kind.MAP:
+            return f"{field} ? {self.constant.sql(parameters)}"
+        return f"{field} @> to_jsonb({self.constant.sql(parameters)})"
+
+    def match(self) -> Match:
+        get, wanted = self.path.getter(), self.constant.value
+
+        def holds(value: Any) -> bool:
+            held = get(value)
+            return held is not ABSENT and wanted in held
+
+        return holds
+
+
+@dataclass(frozen=True)
+class Text:
+    """startsWith, endsWith and contains, of a string field and a constant."""
+
+    op: str
+    path: Path
+    wanted: str
+
+    def sql(self, parameters: Parameters) -> str:
+        value, wanted = self.path.value(parameters), parameters.add(self.wanted, "text")
+        match self.op:
+            case "startsWith":
+                return f"starts_with({value}, {wanted})"
+            case "endsWith":
+                return f"right({value}, length({wanted})) = {wanted}"
+            case _:
+                return f"strpos({value}, {wanted}) > 0"
+
+    def match(self) -> Match:
+        get, wanted = self.path.getter(), self.wanted
+        test: Callable[[str], bool]
+        match self.op:
+            case "startsWith":
+                test = lambda text: text.startswith(wanted)  # noqa: E731
+            case "endsWith":
+                test = lambda text: text.endswith(wanted)  # noqa: E731
+            case _:
+                test = lambda text: wanted in text  # noqa: E731
+
+        def tested(value: Any) -> bool:
+            text = get(value)
+            return text is not ABSENT and test(text)
+
+        return tested
+
+
+@dataclass(frozen=True)
+class Has:
+    """Whether something is set. An empty message, list or map counts as unset."""
+
+    path: Path
+
+    def sql(self, parameters: Parameters) -> str:
+        if self.path.kind in (Kind.MESSAGE, Kind.MAP, Kind.LIST) and not self._is_entry:
+            return f"coalesce({self.path.json(parameters)}, 'null') not in ('null', '{{}}', '[]')"
+        if self.path.kind in DEFAULTS and not self.path.presence:
+            default = parameters.add(DEFAULTS[self.path.kind], SQL_TYPES[self.path.kind])
+            return f"{self.path.value(parameters)} <> {default}"
+        if self.path.column is not None:
+            return f"{self.path.column} is not null"
+        return f"{self.path.json(parameters)} is not null"
+
+    def match(self) -> Match:
+        get, bare = _presence(self.path), self.path.presence and self.path.kind in DEFAULTS
+        is_entry = self._is_entry
+
+        def has(value: Any) -> bool:
+            found = get(value)
+            if found is None or found is ABSENT:
+                return False
+            if bare or is_entry:
+                return True
+            return found != type(found)() if isinstance(found, msgspec.Struct) else _is_set(found)
+
+        return has
+
+    @property
+    def _is_entry(self) -> bool:
+        return bool(self.path.keyed) and self.path.keyed[-1]
+
+
+def _is_set(found: Any) -> bool:
+    return bool(found) or isinstance(found, float) and found != 0
+
+
+def _presence(path: Path) -> Getter:
+    """Reads what is there, None and all."""
+    steps = tuple(zip(path.steps, path.keyed, strict=True))
+
+    def get(value: Any) -> Any:
+        for step, is_key in steps:
+            if value is None:
+                return None
+            value = value.get(step) if is_key else getattr(value, step)
+        return value
+
+    return get

@@ -1,0 +1,227 @@
+"""The platform port's promises, for every driver."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import yaml
+
+from boatyard.model.errors import NotFound
+from boatyard.model.outcome import Done
+from boatyard.platforms.port import ClusterWanted, NodeWanted
+from tests.contracts.bench import Bench
+from tests.contracts.rules import Rule, keys, not_confirmed, refuses, rules_of, unavailable
+
+PORT = "platform"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+async def a_cluster_made_again_is_one_cluster(bench: Bench) -> None:
+    wanted = _wanted()
+    await bench.until_done(lambda: bench.platform.ensure_cluster("order-1/cluster", wanted))
+    assert isinstance(await bench.platform.ensure_cluster("order-1/cluster", wanted), Done)
+    assert keys(await bench.platform.list_owned("order-1/")) == ["order-1/cluster"]
+    seen = await bench.platform.observe("order-1/cluster")
+    assert (seen.exists, seen.available, seen.degraded) == (True, True, False)
+    assert seen.version == wanted.version
+
+
+async def clusters_of_strangers_may_share_a_name(bench: Bench) -> None:
+    for order in ("order-1", "order-2"):
+        ask = partial(bench.platform.ensure_cluster, f"{order}/cluster", _wanted())
+        await bench.until_done(ask)
+    assert keys(await bench.platform.list_owned()) == ["order-1/cluster", "order-2/cluster"]
+
+
+async def a_new_version_is_a_correction(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    newer = replace(_wanted(), version="4.17.2")
+    await bench.until_done(lambda: bench.platform.ensure_cluster("order-1/cluster", newer))
+    seen = await bench.platform.observe("order-1/cluster")
+    assert (seen.available, seen.version) == (True, "4.17.2")
+    assert keys(await bench.platform.list_owned()) == ["order-1/cluster"]
+
+
+async def an_unknown_cluster_does_not_exist(bench: Bench) -> None:
+    assert not (await bench.platform.observe("order-1/cluster")).exists
+    await _fails_with_not_found(bench.platform.access("order-1/cluster"))
+
+
+async def access_is_what_kubectl_can_read(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    access = await bench.platform.access("order-1/cluster")
+    config = yaml.safe_load(access.kubeconfig)
+    assert config["kind"] == "Config"
+    assert config["clusters"][0]["cluster"]["server"] == access.api_url
+    assert access.api_url.startswith("https://")
+    assert access.console_url.startswith("https://")
+    assert access.username
+    assert access.password
+    assert await bench.platform.access("order-1/cluster") == access
+
+
+async def a_host_that_joins_again_is_one_ready_node(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    node = await _join(bench, "order-1", "compute-0")
+    again = await bench.platform.ensure_node("order-1/node/compute-0", "order-1/cluster", node)
+    assert isinstance(again, Done)
+    (seen,) = (await bench.platform.observe("order-1/cluster")).nodes
+    assert (seen.slot, seen.node_set, seen.ready) == ("compute-0", "compute", True)
+    assert keys(await bench.platform.list_owned("order-1/node/")) == ["order-1/node/compute-0"]
+
+
+async def a_host_cannot_be_a_node_twice(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    node = await _join(bench, "order-1", "compute-0")
+    twice = replace(node, slot="compute-1")
+    await refuses(bench.platform.ensure_node("order-1/node/compute-1", "order-1/cluster", twice))
+    assert len((await bench.platform.observe("order-1/cluster")).nodes) == 1
+
+
+async def a_node_of_another_key_is_left_alone(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    await _join(bench, "order-1", "compute-0")
+    stranger = ("order-2/node/compute-0", "order-1/cluster", "compute-0")
+    await refuses(bench.platform.release_node(*stranger))
+    assert len((await bench.platform.observe("order-1/cluster")).nodes) == 1
+
+
+async def a_node_cannot_join_no_cluster(bench: Bench) -> None:
+    host, address = await bench.joined_host(bench.order(), "compute-0")
+    node = NodeWanted("compute-0", "compute", host, address)
+    await unavailable(bench.platform.ensure_node("order-1/node/0", "order-1/cluster", node))
+    assert await bench.platform.list_owned() == []
+
+
+async def a_released_node_is_gone(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    await _join(bench, "order-1", "compute-0")
+    release = ("order-1/node/compute-0", "order-1/cluster", "compute-0")
+    await bench.until_done(lambda: bench.platform.release_node(*release))
+    assert await bench.platform.release_node(*release) == Done()
+    assert (await bench.platform.observe("order-1/cluster")).nodes == ()
+
+
+async def releasing_nothing_is_done(bench: Bench) -> None:
+    release = ("order-1/node/compute-0", "order-1/cluster", "compute-0")
+    assert await bench.platform.release_node(*release) == Done()
+    assert await bench.platform.release_cluster("order-1/cluster") == Done()
+
+
+async def a_released_cluster_is_gone_with_all_it_holds(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    await _join(bench, "order-1", "compute-0")
+    await bench.until_done(lambda: bench.platform.release_cluster("order-1/cluster"))
+    assert await bench.platform.release_cluster("order-1/cluster") == Done()
+    assert await bench.platform.list_owned() == []
+    assert not (await bench.platform.observe("order-1/cluster")).exists
+    await _fails_with_not_found(bench.platform.access("order-1/cluster"))
+
+
+async def a_lost_host_degrades_the_cluster(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    node = await _join(bench, "order-1", "compute-0")
+    await _join(bench, "order-1", "compute-1")
+    await bench.break_host(node.host)
+    seen = await bench.platform.observe("order-1/cluster")
+    assert (seen.available, seen.degraded) == (True, True)
+    assert {node.slot: node.ready for node in seen.nodes} == {"compute-0": False, "compute-1": True}
+    assert seen.message
+
+
+async def who_leaves_is_first_who_never_joined_then_not_ready_then_youngest(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    slots = [f"compute-{number}" for number in range(5)]
+    nodes = []
+    for slot in slots[:4]:
+        nodes.append(await _join(bench, "order-1", slot))
+        await bench.wait(1.0)
+    await bench.break_host(nodes[1].host)
+    ask = partial(bench.platform.choose_leaving, "order-1/cluster", "compute", slots)
+    assert list(await ask(4)) == ["compute-4", "compute-1", "compute-3", "compute-2"]
+    assert list(await ask(0)) == []
+    assert len((await bench.platform.observe("order-1/cluster")).nodes) == 4
+
+
+async def who_leaves_is_answered_also_without_a_cluster(bench: Bench) -> None:
+    slots = ["compute-0", "compute-1", "compute-2"]
+    chosen = await bench.platform.choose_leaving("order-1/cluster", "compute", slots, 2)
+    assert len(set(chosen)) == 2
+    assert set(chosen) <= set(slots)
+
+
+async def a_service_that_does_not_answer_is_unavailable(bench: Bench) -> None:
+    await bench.platform.check_ready()
+    await bench.misbehave("platform", "dead")
+    await unavailable(bench.platform.check_ready())
+    await unavailable(bench.platform.ensure_cluster("order-1/cluster", _wanted()))
+    await unavailable(bench.platform.observe("order-1/cluster"))
+    await unavailable(bench.platform.release_cluster("order-1/cluster"))
+    await bench.misbehave("platform", "none")
+    assert await bench.platform.list_owned() == []
+
+
+async def done_means_it_is_so(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    await _join(bench, "order-1", "compute-0")
+    host, address = await bench.joined_host(bench.order(), "compute-1")
+    node = NodeWanted("compute-1", "compute", host, address)
+    newer = replace(_wanted(), version="4.17.2")
+    release = ("order-1/node/compute-0", "order-1/cluster", "compute-0")
+    await bench.misbehave("platform", "lies")
+    await not_confirmed(bench.platform.ensure_cluster("order-2/cluster", _wanted()))
+    await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", newer))
+    await not_confirmed(
+        bench.platform.ensure_node("order-1/node/compute-1", "order-1/cluster", node)
+    )
+    await not_confirmed(bench.platform.release_node(*release))
+    await not_confirmed(bench.platform.release_cluster("order-1/cluster"))
+
+
+async def closing_twice_is_fine(bench: Bench) -> None:
+    await bench.platform.close()
+    await bench.platform.close()
+
+
+def _wanted() -> ClusterWanted:
+    return ClusterWanted(
+        name="one",
+        version="4.17.1",
+        release_image="registry.invalid/release:4.17.1",
+        api_name="api.one.boston.example",
+        api_address="198.51.100.1",
+        ingress_name="*.apps.one.boston.example",
+        ingress_address="198.51.100.2",
+        pod_cidr="10.128.0.0/14",
+        service_cidr="172.30.0.0/16",
+        ssh_public_key="",
+        pull_secret="{}",
+    )
+
+
+async def _cluster(bench: Bench, order: str) -> None:
+    await bench.until_done(partial(bench.platform.ensure_cluster, f"{order}/cluster", _wanted()))
+
+
+async def _join(bench: Bench, order: str, slot: str) -> NodeWanted:
+    host, address = await bench.joined_host(order, slot)
+    node = NodeWanted(slot, "compute", host, address)
+    ask = partial(bench.platform.ensure_node, f"{order}/node/{slot}", f"{order}/cluster", node)
+    await bench.until_done(ask)
+    return node
+
+
+async def _fails_with_not_found(asked: Awaitable[object]) -> None:
+    try:
+        answer = await asked
+    except NotFound:
+        return
+    raise AssertionError(f"NotFound expected, not {answer}")
+
+
+@pytest.mark.parametrize("rule", rules_of(globals()), ids=lambda rule: rule.__name__)
+async def test_platform(rule: Rule, bench: Bench) -> None:
+    await rule(bench)
