@@ -11,8 +11,8 @@ import pytest
 hypothesis.settings.register_profile("boatyard", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("boatyard")
 
-# A real PostgreSQL: `database_url`, `ledger`.
-pytest_plugins = ["tests.support.postgres"]
+# A real PostgreSQL: `database_url`, `ledger`; an API that answers as told: `told_server`, `ordering`.
+pytest_plugins = ["tests.support.postgres", "tests.support.told_server"]
 
 E2E = Path(__file__).parent / "e2e"
 

@@ -23,8 +23,9 @@ def rules_of(namespace: Mapping[str, Any]) -> list[Rule]:
     ]
 
 
-async def refuses(asked: Awaitable[Any]) -> None:
-    await _fails(asked, Refused)
+async def refuses(asked: Awaitable[Any], reason: str = "") -> None:
+    error = await _fails(asked, Refused)
+    assert not reason or getattr(error, "reason", "") == reason
 
 
 async def unavailable(asked: Awaitable[Any]) -> None:
@@ -40,11 +41,11 @@ async def not_confirmed(asked: Awaitable[Any]) -> None:
     assert not isinstance(answer, Done), "the driver believed what is not so"
 
 
-async def _fails(asked: Awaitable[Any], kind: type[BoatyardError]) -> None:
+async def _fails(asked: Awaitable[Any], kind: type[BoatyardError]) -> BoatyardError:
     try:
         answer = await asked
-    except kind:
-        return
+    except kind as error:
+        return error
     except BoatyardError as error:
         raise AssertionError(f"{kind.__name__} expected, not {error!r}") from error
     raise AssertionError(f"{kind.__name__} expected, not {answer}")

@@ -82,7 +82,8 @@ async def of_many_who_ask_at_once_one_gets_the_host(bench: Bench) -> None:
 
 
 async def an_unknown_host_is_refused(bench: Bench) -> None:
-    await refuses(bench.inventory.ensure_held("order-1/host/a", "no-such-host"))
+    asked = bench.inventory.ensure_held("order-1/host/a", "no-such-host")
+    await refuses(asked, reason="HostUnusable")
 
 
 async def a_broken_host_is_refused_and_not_counted(bench: Bench) -> None:
@@ -91,7 +92,8 @@ async def a_broken_host_is_refused_and_not_counted(bench: Bench) -> None:
     await bench.break_host(host)
     assert (await bench.inventory.capacity())[bench.host_type] == before - 1
     assert host not in await _free(bench)
-    await refuses(bench.inventory.ensure_held("order-1/host/a", host))
+    asked = bench.inventory.ensure_held("order-1/host/a", host)
+    await refuses(asked, reason="HostUnusable")
 
 
 async def a_host_that_breaks_while_held_stays_held(bench: Bench) -> None:

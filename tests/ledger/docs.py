@@ -16,7 +16,9 @@ def at(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
-def cluster(id: str, *, name: str = "", tenant: str = "acme", template: str = "", **spec: Any) -> Cluster:
+def cluster(
+    id: str, *, name: str = "", tenant: str = "acme", template: str = "", **spec: Any
+) -> Cluster:
     metadata = Metadata(tenant=tenant, name=name or id, creation_timestamp=NOW)
     if template:
         spec["template"] = ClusterTemplateReference(id=template)

@@ -34,7 +34,9 @@ async def test_a_replace_is_stored_with_one_version_more(ledger: Ledger) -> None
     assert await ledger.get(Cluster, "a") == read_at(doc, 2)
 
 
-async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(ledger: Ledger) -> None:
+async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(
+    ledger: Ledger,
+) -> None:
     doc = cluster("a")
     await ledger.commit([Insert(doc)], now=NOW)
     await ledger.commit([Replace(doc)], now=NOW)
@@ -47,7 +49,9 @@ async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(led
 
 
 @pytest.mark.parametrize("change", [Replace, Archive])
-async def test_what_is_gone_is_not_found(ledger: Ledger, change: type[Replace] | type[Archive]) -> None:
+async def test_what_is_gone_is_not_found(
+    ledger: Ledger, change: type[Replace] | type[Archive]
+) -> None:
     with pytest.raises(NotFound):
         await ledger.commit([change(cluster("a"))], now=NOW)
 
@@ -171,7 +175,9 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
 ) -> None:
     doc = cluster("a", pull_secret="hunter2")
     hub = Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(kubeconfig=b"hunter2"))
-    await ledger.commit([Insert(doc), Insert(hub), Signal("Cluster", "a", "acme", Note("R", "m"))], now=NOW)
+    await ledger.commit(
+        [Insert(doc), Insert(hub), Signal("Cluster", "a", "acme", Note("R", "m"))], now=NOW
+    )
     await ledger.commit([Replace(doc)], now=NOW)
     await ledger.publish()
 
@@ -197,7 +203,9 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
     assert msgspec.json.decode(events[0].doc, type=Hub).spec.kubeconfig == b"***"
 
 
-async def test_a_sealed_text_is_of_no_use_in_another_place(ledger: Ledger, database_url: str) -> None:
+async def test_a_sealed_text_is_of_no_use_in_another_place(
+    ledger: Ledger, database_url: str
+) -> None:
     await ledger.commit(
         [Insert(cluster("a", pull_secret="hunter2")), Insert(cluster("b", pull_secret="other"))],
         now=NOW,
@@ -213,12 +221,16 @@ async def test_a_sealed_text_is_of_no_use_in_another_place(ledger: Ledger, datab
         await ledger.get(Cluster, "b")
 
 
-async def test_another_key_is_refused_when_the_ledger_opens(ledger: Ledger, database_url: str) -> None:
+async def test_another_key_is_refused_when_the_ledger_opens(
+    ledger: Ledger, database_url: str
+) -> None:
     with pytest.raises(Refused, match="seal key"):
         await Ledger.open(database_url, seal=Seal.from_bytes(b"x" * 32), application="test")
 
 
-async def test_an_empty_message_is_stored_like_no_message(ledger: Ledger, database_url: str) -> None:
+async def test_an_empty_message_is_stored_like_no_message(
+    ledger: Ledger, database_url: str
+) -> None:
     await ledger.commit([Insert(Cluster(id="a", spec=ClusterSpec()))], now=NOW)
 
     connection = await asyncpg.connect(database_url)

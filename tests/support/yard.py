@@ -6,7 +6,7 @@ ledger's documents and events, and the twin's own truth. How many passes it take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,10 +17,10 @@ from boatyard.app import catalogue
 from boatyard.app.wiring import HubDirectory, make_reconcilers
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
-from boatyard.ledger.changes import Due, Insert, Replace
+from boatyard.ledger.changes import Archive, Due, Insert, Replace
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
-from boatyard.model.generated.boatyard import Leftover, Order
+from boatyard.model.generated.boatyard import Explanation, Leftover, Order, Receipt
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterNodeSet,
@@ -30,14 +30,24 @@ from boatyard.model.generated.osac import (
     ClusterTemplateReference,
     ClusterVersionReference,
     HostTypeReference,
+    Hub,
     Metadata,
 )
 from boatyard.resources.orders import rules
-from boatyard.twin.calls import LocalTwin
+from boatyard.resources.orders.explain import explain
+from boatyard.twin.calls import LocalTwin, ObservedTwin
 from boatyard.twin.layout import HubLayout, Layout
 from boatyard.twin.world import World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
+# Everything takes two seconds each way: few moments to look at, and every step has its own.
+EVEN = dict.fromkeys(
+    (
+        *("host", "network", "port", "agent", "subnet", "binding", "floating", "record"),
+        *("cluster", "upgrade", "node", "-node", "-cluster", "-host", "-port", "-network"),
+    ),
+    2.0,
+)
 
 
 class SteppedClock:
@@ -56,11 +66,12 @@ class SteppedClock:
         self._now = max(self._now, moment)
 
 
-def small_layout(hosts: int = 8, hubs: int = 2) -> Layout:
+def small_layout(hosts: int = 8, hubs: int = 2, versions: tuple[str, ...] = ()) -> Layout:
     return Layout(
         hubs={
             f"hub-{number}": HubLayout(
                 hosts={"bm-small": hosts},
+                versions=versions,
                 subnets=f"10.{number}.0.0/16",
                 floating=f"198.51.{number}.0/24",
                 zone=f"zone-{number}.example",
@@ -73,23 +84,27 @@ def small_layout(hosts: int = 8, hubs: int = 2) -> Layout:
 class Yard:
     """One Boatyard. `run` lets it work until something is so, jumping from due moment to due moment."""
 
-    def __init__(self, ledger: Ledger, world: World, clock: SteppedClock, twin: Any) -> None:
+    def __init__(
+        self, ledger: Ledger, world: World, clock: SteppedClock, database_url: str = ""
+    ) -> None:
         self.ledger = ledger
         self.world = world
         self.clock = clock
-        self.twin = twin
+        self.database_url = database_url
+        self.on_effect: Callable[[str], Awaitable[None] | None] = lambda _: None
+        twin = ObservedTwin(LocalTwin(world, clock), lambda point: self.on_effect(point))
         self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []
         self._count = 0
         self.worker = self.make_worker()
 
-    def make_worker(self) -> Worker:
-        reconcilers = make_reconcilers(
-            self.ledger, self.hubs, delete_within=timedelta(minutes=15)
-        )
+    def make_worker(self, only: Sequence[str] = (), name: str = "journey") -> Worker:
+        """A worker for every kind, or `only` for some."""
+        made = make_reconcilers(self.ledger, self.hubs, delete_within=timedelta(minutes=15))
+        reconcilers = {kind: one for kind, one in made.items() if kind in only or not only}
         queue = SqlQueue(
-            self.ledger, kinds=tuple(reconcilers), worker="journey", lease_seconds=30.0
+            self.ledger, kinds=tuple(reconcilers), worker=name, lease_seconds=30.0
         )
 
         async def no_hint(seconds: float) -> None:
@@ -109,6 +124,12 @@ class Yard:
         if reply.error is not None:
             raise reply.error
         return reply.value
+
+    async def break_service(self, service: str, profile: str, hub: str = "*", **how: Any) -> None:
+        await self.call("set_fault", hub=hub, service=service, profile=profile, **how)
+
+    async def heal(self) -> None:
+        await self.call("clear_faults")
 
     async def order(
         self,
@@ -159,7 +180,18 @@ class Yard:
             name: msgspec.structs.replace(node_set, size=sizes.get(name, node_set.size))
             for name, node_set in cluster.spec.node_sets.items()
         }
-        spec = msgspec.structs.replace(cluster.spec, node_sets=node_sets)
+        await self.change(cluster_id, node_sets=node_sets)
+
+    async def set_version(self, cluster_id: str, version: str) -> None:
+        reference = ClusterVersionReference(
+            id=f"version-{version}", name=version.replace(".", "-")
+        )
+        await self.change(cluster_id, version=reference)
+
+    async def change(self, cluster_id: str, **fields: Any) -> None:
+        """What the API does for an update of the spec: one write, one generation more."""
+        cluster = await self.cluster(cluster_id)
+        spec = msgspec.structs.replace(cluster.spec, **fields)
         metadata = msgspec.structs.replace(
             cluster.metadata, generation=cluster.metadata.generation + 1
         )
@@ -180,6 +212,22 @@ class Yard:
             [Replace(rules.retry(order, now)), Due("Order", cluster_id, now)], now=now
         )
 
+    async def change_hub(self, hub_id: str, **fields: Any) -> None:
+        """What the API does when an operator changes a hub."""
+        hub = await self.ledger.get(Hub, hub_id)
+        assert hub is not None
+        metadata = msgspec.structs.replace(hub.metadata, generation=hub.metadata.generation + 1)
+        spec = msgspec.structs.replace(hub.spec, **fields)
+        changed = msgspec.structs.replace(hub, metadata=metadata, spec=spec)
+        now = self.clock.now()
+        await self.ledger.commit([Replace(changed), Due("Hub", hub_id, now, hub=hub_id)], now=now)
+
+    async def forget_hub(self, hub_id: str) -> None:
+        """A hub is taken out of the ledger while there are orders on it."""
+        hub = await self.ledger.get(Hub, hub_id)
+        assert hub is not None
+        await self.ledger.commit([Archive(hub)], now=self.clock.now())
+
     async def _replace(self, cluster: Cluster) -> None:
         now = self.clock.now()
         due = Due("Cluster", cluster.id, now, tenant=cluster.metadata.tenant)
@@ -198,6 +246,17 @@ class Yard:
 
     async def leftover_of(self, cluster_id: str) -> Leftover | None:
         return await self.ledger.get(Leftover, cluster_id)
+
+    async def receipt_of(self, cluster_id: str) -> Receipt:
+        """The receipt of a deletion that has ended."""
+        order = await self.ledger.archived(Order, cluster_id)
+        assert order is not None, f"order {cluster_id} has not ended"
+        return order.status.receipt
+
+    async def explain(self, cluster_id: str, *, operator: bool = True) -> Explanation:
+        cluster = await self.cluster(cluster_id)
+        order = await self.ledger.get(Order, cluster_id)
+        return explain(cluster, order, now=self.clock.now(), operator=operator)
 
     async def state(self, cluster_id: str) -> ClusterState | None:
         cluster = await self.ledger.get(Cluster, cluster_id)
@@ -235,14 +294,47 @@ class Yard:
 
         await self.run(gone, within=within)
 
+    async def step(self) -> bool:
+        """To the next due moment, and all that is due then. False when nothing is due any more."""
+        due = await self.ledger.next_due()
+        if due is None:
+            return False
+        self.clock.step_to(due)
+        await self.turn()
+        return True
+
     async def turn(self) -> int:
         """All that is due now, and nothing later."""
         return await self.worker.run_until_idle()
 
-    async def held(self, cluster_id: str) -> dict[str, Any]:
-        """What the twin holds of one cluster."""
-        found = await self.call("truth", prefix=f"{cluster_id}/")
-        return dict(found)
+    async def held(self, cluster_id: str = "") -> dict[str, dict[str, list[str]]]:
+        """What the twin holds of one cluster, or of all: by kind, by key, the names under it."""
+        found = await self.call("truth", prefix=f"{cluster_id}/" if cluster_id else "")
+        merged: dict[str, dict[str, list[str]]] = {}
+        for kinds in found.values():
+            for kind, keys in kinds.items():
+                merged.setdefault(kind, {}).update(keys)
+        return merged
+
+    async def names(self, kind: str, cluster_id: str = "") -> list[str]:
+        """The names the twin holds of that kind."""
+        held = (await self.held(cluster_id)).get(kind, {})
+        return sorted(name for names in held.values() for name in names)
+
+    async def happenings(self) -> list[tuple[str, str, int]]:
+        """What the twin made (+1) and took away (-1), in order: kind, key, change."""
+        rows = (await self.call("history"))["happenings"]
+        return [(row["kind"], row["key"], row["change"]) for row in rows]
+
+    async def assert_nothing_left(self) -> None:
+        """The twin holds nothing, nothing is claimed, reserved, ordered or left over."""
+        assert await self.held() == {}, await self.story()
+        assert await self.ledger.reserved_by_pool() == {}
+        for pool in ("hosts", "vlans", "subnets", "floating"):
+            for hub in self.world.state.hubs:
+                assert await self.ledger.pool_claims(f"{hub}/{pool}") == []
+        for kind in (Cluster, Order, Leftover):
+            assert (await self.ledger.list(kind)).items == ()
 
     async def story(self) -> str:
         """Everything about every order, for the message of a failed journey."""
@@ -256,15 +348,23 @@ class Yard:
 
 
 @asynccontextmanager
-async def open_yard(database_url: str, layout: Layout | None = None, delays: str = "instant"):  # type: ignore[no-untyped-def]
+async def open_yard(
+    database_url: str,
+    layout: Layout | None = None,
+    delays: str = "instant",
+    overrides: Mapping[str, float] | None = None,
+) -> AsyncIterator[Yard]:
     clock = SteppedClock()
     layout = layout or small_layout()
     world = World(layout)
-    world.call("twin.set_delays", {"profile": delays}, clock.now().timestamp())
-    ledger = await Ledger.open(database_url, seal=Seal.from_bytes(b"k" * 32), application="journey")
+    how_long = {"profile": delays, "overrides": dict(overrides or {})}
+    world.call("twin.set_delays", how_long, clock.now().timestamp())
+    ledger = await Ledger.open(
+        database_url, seal=Seal.from_bytes(b"k" * 32), application="journey", pool_size=2
+    )
     try:
         await catalogue.fill(ledger, layout, now=clock.now())
-        yard = Yard(ledger, world, clock, LocalTwin(world, clock))
+        yard = Yard(ledger, world, clock, database_url)
         await yard.turn()
         yield yard
     finally:

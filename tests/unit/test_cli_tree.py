@@ -101,7 +101,7 @@ def test_the_tree_shows_each_step_with_state_duration_and_words():
         "cluster/web-prod  creating  4m12s   hub eu-2 · template small\n"
         "├─ hosts     done        0s  n1, n2\n"
         "├─ network   done       18s  vlan 7\n"
-        "├─ install   waiting  3m40s  2/3 ready · waiting: a node is starting (try 4, next look in 8s)\n"
+        "├─ install   waiting  3m40s  2/3 ready · a node is starting (try 4, next look in 8s)\n"
         "└─ validate  queued          needs: install"
     )
 
@@ -149,7 +149,7 @@ def test_in_a_pipe_each_change_is_one_line():
     assert lines == [
         "web-prod: hosts done in 0s: n1, n2",
         "web-prod: network done in 18s: vlan 7",
-        "web-prod: install waiting: 2/3 ready · waiting: a node is starting",
+        "web-prod: install waiting: 2/3 ready · a node is starting",
         "web-prod: creating",
     ]
     assert news(CREATING, READY, doing="creating") == [

@@ -61,7 +61,9 @@ def hidden_violations(kind: Kind, doc: Any) -> Iterator[Violation]:
     for path in kind.sensitive:
         for at, value in fields.walk(doc, fields.split(path)):
             if fields.is_hidden(value):
-                yield Violation(at, "*** stands for a hidden value", "give the value, or leave it out")
+                yield Violation(
+                    at, "*** stands for a hidden value", "give the value, or leave it out"
+                )
 
 
 def _nul_violations(value: Any, at: str) -> Iterator[Violation]:

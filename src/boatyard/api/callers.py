@@ -182,9 +182,7 @@ def _moment(claims: dict[str, Any], name: str) -> float:
 def _check_person(tenant: str, user: str, role: Role, ttl: timedelta) -> None:
     violations = []
     if not user or len(user) > LONGEST_USER or not user.isprintable():
-        violations.append(
-            Violation("user", f"must be 1 to {LONGEST_USER} printable characters")
-        )
+        violations.append(Violation("user", f"must be 1 to {LONGEST_USER} printable characters"))
     if not is_label(tenant):
         violations.append(
             Violation("tenant", f"{tenant[:80]!r} is not a tenant's name", "give --tenant NAME")

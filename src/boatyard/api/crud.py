@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,7 +16,8 @@ from boatyard.api.kinds import MADE, NAME, Kind, View
 from boatyard.api.policy import Verb
 from boatyard.api.references import Resolved, resolve
 from boatyard.ledger.changes import Archive, Change, Due, Insert, Replace, Signal, Unreserve
-from boatyard.ledger.filters import Predicate, compile_filter, compile_order
+from boatyard.ledger.filters.compile import compile_filter, compile_order
+from boatyard.ledger.filters.conditions import Predicate
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import Page, Taken
 from boatyard.model import wire
@@ -141,7 +141,9 @@ class Crud:
         id: str = found[0].id
         return id
 
-    async def world(self, view: View, resolved: Resolved, caller: Caller, *, now: datetime) -> World:
+    async def world(
+        self, view: View, resolved: Resolved, caller: Caller, *, now: datetime
+    ) -> World:
         """What the kind's rules may know: what is referred to, and what else they want to see."""
         tenants = (resolved.doc.metadata.tenant, SHARED)
         for want in writing.maybe(view.kind.rules, "wants", resolved.doc) or ():
@@ -265,6 +267,5 @@ def _predicate(view: View, text: str) -> Predicate | None:
     return asked
 
 
-@lru_cache(maxsize=512)
 def compiled(text: str, message: str, variable: str = "this") -> Predicate:
     return compile_filter(text, wire.message(message).DESCRIPTOR, variable=variable)

@@ -107,5 +107,9 @@ def _number(code: grpc.StatusCode) -> int:
 
 
 def _short(message: str) -> str:
-    printable = "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message)
-    return printable if len(printable) <= LONGEST_MESSAGE else printable[: LONGEST_MESSAGE - 1] + "…"
+    printable = "".join(
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message
+    )
+    return (
+        printable if len(printable) <= LONGEST_MESSAGE else printable[: LONGEST_MESSAGE - 1] + "…"
+    )

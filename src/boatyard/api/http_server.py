@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import uvicorn
@@ -62,5 +64,6 @@ class HttpServer:
 class _Server(uvicorn.Server):
     """Signals belong to the process, not to its HTTP server."""
 
-    def install_signal_handlers(self) -> None:
-        return
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

@@ -135,7 +135,9 @@ KINDS: Mapping[str, Kind] = {
             "Tenants",
             tenants,
             ids=NAME,
-            more_referrers=tuple((name, "$.metadata.tenant") for name in (*_EVERYTHING_OWNED, "Order", "Leftover")),
+            more_referrers=tuple(
+                (name, "$.metadata.tenant") for name in (*_EVERYTHING_OWNED, "Order", "Leftover")
+            ),
         ),
         Kind(osac.Project, "Projects", projects),
         Kind(osac.HostType, "HostTypes", host_types, names_from_ids=True),

@@ -149,7 +149,9 @@ def _next(rest: str) -> tuple[str, str]:
     rest = rest[match.end() :]
     if rest and (rest[0] != "." or len(rest) == 1):
         if rest[0] == "[":
-            raise _BadPath("a list cannot be changed by index", "name the list to replace all of it")
+            raise _BadPath(
+                "a list cannot be changed by index", "name the list to replace all of it"
+            )
         raise _BadPath("is not a path", "names joined by dots; a key with dots goes in backquotes")
     return name, rest[1:]
 

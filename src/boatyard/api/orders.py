@@ -105,7 +105,9 @@ class Orders:
         cluster, _gone = await self._find_ever(request.cluster, call.caller)
         order = await self._order(cluster.id)
         if order is None or order.status.receipt == Receipt():
-            raise NotFound(f"there is no receipt for the cluster {shown(cluster.metadata.name)} yet")
+            raise NotFound(
+                f"there is no receipt for the cluster {shown(cluster.metadata.name)} yet"
+            )
         receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](order.status.receipt)
         return _ours("OrdersGetReceiptResponse")(receipt=receipt)
 

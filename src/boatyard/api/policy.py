@@ -52,9 +52,7 @@ _NOBODY: frozenset[Role] = frozenset()
 Row = Mapping[Verb, frozenset[Role]]
 
 
-def _row(
-    read: frozenset[Role], write: frozenset[Role], **others: frozenset[Role]
-) -> Row:
+def _row(read: frozenset[Role], write: frozenset[Role], **others: frozenset[Role]) -> Row:
     verbs = {Verb.GET: read, Verb.LIST: read, Verb.WATCH: read}
     verbs |= {Verb.CREATE: write, Verb.UPDATE: write, Verb.DELETE: write}
     return verbs | {Verb(name): roles for name, roles in others.items()}

@@ -53,7 +53,9 @@ def _answer(asked: Any, services: Sequence[str]) -> dict[str, Any]:
     try:
         match asked.WhichOneof("message_request"):
             case "list_services":
-                return {"list_services_response": {"service": [{"name": name} for name in services]}}
+                return {
+                    "list_services_response": {"service": [{"name": name} for name in services]}
+                }
             case "file_by_filename":
                 file = wire.pool.FindFileByName(asked.file_by_filename)
             case "file_containing_symbol":
@@ -104,13 +106,11 @@ def _define_v1() -> None:
     """The v1 file is the v1alpha one with the package renamed."""
     file = descriptor_pb2.FileDescriptorProto()
     reflection_pb2.DESCRIPTOR.CopyToProto(file)
-    text = file.SerializeToString()
-    file = descriptor_pb2.FileDescriptorProto.FromString(text)
     file.name = "grpc/reflection/v1/reflection.proto"
     file.package = V1
     old, new = f".{V1ALPHA}.", f".{V1}."
     for message in file.message_type:
-        for field in message.field:
+        for field in filter(lambda field: field.type_name, message.field):
             field.type_name = field.type_name.replace(old, new)
     for service in file.service:
         for method in service.method:

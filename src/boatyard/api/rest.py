@@ -63,7 +63,9 @@ class RestDoor:
 
     def _route(self, binding: bindings.Route, method: Method) -> Route:
         # Starlette's names have no dots: {object.id} is called object__id on the way through.
-        path = re.sub(r"{([^}]+)}", lambda name: "{" + name[1].replace(".", "__") + "}", binding.path)
+        path = re.sub(
+            r"{([^}]+)}", lambda name: "{" + name[1].replace(".", "__") + "}", binding.path
+        )
 
         async def endpoint(request: Request) -> Response:
             try:
@@ -87,9 +89,7 @@ class RestDoor:
         return Call(self._callers.who(request.headers.get("authorization")), dry_run=dry_run)
 
 
-async def _message(
-    request: Request, binding: bindings.Route, method: Method
-) -> tuple[Any, bool]:
+async def _message(request: Request, binding: bindings.Route, method: Method) -> tuple[Any, bool]:
     """The request's message from path, query and body; True when its mask was read off the body."""
     message: Any = method.request()
     derived = False
@@ -292,9 +292,7 @@ async def _openapi(_request: Request) -> Response:
     return Response(_OPENAPI.read_bytes(), media_type="application/json")
 
 
-async def _no_route(request: Request, error: Exception) -> Response:
-
-    
+async def _no_route(_request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     code = grpc.StatusCode.NOT_FOUND if status == 404 else grpc.StatusCode.UNIMPLEMENTED
     text = "there is no such path" if status == 404 else "the path does not have that method"

@@ -105,7 +105,9 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
         if not call.mask_from_body:
             violations.append(
                 Violation(
-                    "update_mask", f"{shown(path)} is written by the service", "take it out of the mask"
+                    "update_mask",
+                    f"{shown(path)} is written by the service",
+                    "take it out of the mask",
                 )
             )
         tree = masks.without(tree, path)
@@ -140,6 +142,4 @@ def _immutable_violations(kind: Kind, old: Any, new: Any) -> Iterator[Violation]
 
 
 def _changed(old: Any, new: Any) -> list[str]:
-    return [
-        name for name in old.__struct_fields__ if getattr(old, name) != getattr(new, name)
-    ]
+    return [name for name in old.__struct_fields__ if getattr(old, name) != getattr(new, name)]

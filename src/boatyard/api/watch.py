@@ -21,7 +21,7 @@ from boatyard.api.catalogue import Catalogue
 from boatyard.api.crud import Call, compiled
 from boatyard.api.kinds import KINDS, PRIVATE, PUBLIC, Kind
 from boatyard.api.policy import Verb
-from boatyard.ledger.filters import Predicate
+from boatyard.ledger.filters.conditions import Predicate
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import EventRow
 from boatyard.model import wire

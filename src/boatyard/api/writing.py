@@ -96,9 +96,7 @@ def beside(kind: Kind, old: Any | None, new: Any, world: World) -> list[Change]:
         room = 2 if key in given_up else 1
         changes.append(Reserve(key, owner(kind, new.id), 1, room))
     changes += [Unreserve(owner(kind, new.id), key) for key in sorted(before - set(holds(new)))]
-    changes += [
-        Unreserve(owner(kind, other.id), key) for key, other in sorted(given_up.items())
-    ]
+    changes += [Unreserve(owner(kind, other.id), key) for key, other in sorted(given_up.items())]
     return changes
 
 
@@ -147,5 +145,3 @@ def _referred(kind: Kind, doc: Any) -> set[tuple[str, str]]:
         for _, reference in fields.walk(doc, fields.split(path))
         if reference.id
     }
-
-

@@ -1,4 +1,6 @@
-"""What an empty data directory is given, so that one can order at once: host types, versions, templates, hubs, tenants."""
+"""What an empty data directory is given, so that one can order at once: host types, versions,
+templates, hubs, tenants.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,10 @@ DRIVERS = ("inventory", "l2", "l3", "dns", "platform", "checks")
 
 
 async def fill(ledger: Ledger, layout: Layout, *, now: datetime) -> bool:
-    """Gives an empty ledger its first catalogue; False when it was filled before. Killed half way, it starts over: one write."""
+    """Gives an empty ledger its first catalogue; False when it was filled before.
+
+    Killed half way, it starts over: one write.
+    """
     changes = [*_catalogue(now), *_hubs(layout, now), *_tenants(now)]
     try:
         await ledger.commit(changes, now=now)

@@ -44,7 +44,7 @@ ACTS: tuple[Act, ...] = (
     Act("Where is it, and why there?", ("explain", "cluster", NAME)),
     Act(
         "A kubeconfig, into a file that only you can read:",
-        ("kubeconfig", NAME, "-o", "{kubeconfig}"),
+        ("kubeconfig", NAME, "-o", f"{NAME}.kubeconfig"),
     ),
     Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
     Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
@@ -116,16 +116,13 @@ def _environment(home: Path) -> Mapping[str, str]:
 
 
 def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
-    words = [word.format(kubeconfig=home / f"{NAME}.kubeconfig") for word in act.words]
-    shown = [word.format(kubeconfig=f"{NAME}.kubeconfig") for word in act.words]
-    if act.why:
-        print(f"\n# {act.why}")
-    print(f"$ boatyard {shlex.join(shown)}", flush=True)
-    done = subprocess.run([*_boatyard(), *words], env=dict(environ), check=False)
+    typed = f"boatyard {shlex.join(act.words)}"
+    print(f"\n# {act.why}\n$ {typed}" if act.why else f"\n$ {typed}", flush=True)
+    done = subprocess.run([*_boatyard(), *act.words], env=dict(environ), cwd=home, check=False)
     if done.returncode == 130:
         raise KeyboardInterrupt
     if done.returncode:
-        raise DemoFailed(f"`boatyard {shlex.join(shown)}` ended with {done.returncode}")
+        raise DemoFailed(f"`{typed}` ended with {done.returncode}")
 
 
 def _boatyard() -> Sequence[str]:

@@ -20,7 +20,7 @@ from boatyard.model.errors import BoatyardError, Refused
 
 SEAL_KEY = "seal.key"
 ISSUER_KEY = "issuer.key"
-OPERATOR_TOKEN = "operator.token"  # noqa: S105 - the name of a file
+OPERATOR_TOKEN = "operator.token"
 
 Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -125,9 +125,7 @@ class _Lines(logging.Formatter):
             "from": record.name,
             "message": record.getMessage(),
         }
-        fields |= {
-            name: value for name, value in vars(record).items() if name not in _BUILT_IN
-        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _BUILT_IN}
         if record.exc_info:
             fields["trace"] = self.formatException(record.exc_info)
         return json.dumps(fields, default=str)
@@ -140,9 +138,7 @@ def start_logging(level: str) -> None:
     try:
         number = logging.getLevelNamesMapping()[level.upper()]
     except KeyError as error:
-        raise Refused(
-            f"log_level {level!r} is none of debug, info, warning, error"
-        ) from error
+        raise Refused(f"log_level {level!r} is none of debug, info, warning, error") from error
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=number, handlers=[handler], force=True)

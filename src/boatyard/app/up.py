@@ -43,7 +43,9 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
             running.say(
                 f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
             )
-            running.say("try: boatyard create cluster web-1 --template small   (in another terminal)")
+            running.say(
+                "try: boatyard create cluster web-1 --template small   (in another terminal)"
+            )
             await work(ledger, settings, stop, twin_socket=socket)
         finally:
             clear_current(pid=os.getpid())

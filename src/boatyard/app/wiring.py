@@ -21,7 +21,7 @@ from boatyard.model.generated.osac import Hub
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.clusters.reconciler import ClusterReconciler
-from boatyard.resources.hubs.reconciler import HubReconciler
+from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
@@ -99,7 +99,11 @@ class HubDirectory:
 
 
 def make_reconcilers(
-    ledger: Ledger, hubs: HubDirectory, *, delete_within: timedelta
+    ledger: Ledger,
+    hubs: HubDirectory,
+    *,
+    delete_within: timedelta,
+    sweep_every: timedelta = SWEEP_EVERY,
 ) -> dict[str, Reconciler]:
     """One reconciler per kind that something must happen for."""
 
@@ -114,7 +118,9 @@ def make_reconcilers(
             ledger=ledger, book_for=book_of_hub, delete_within=delete_within
         ),
         "Order": OrderReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
-        "Hub": HubReconciler(ledger=ledger, drivers_for=hubs.drivers_for),
+        "Hub": HubReconciler(
+            ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every
+        ),
         "Leftover": LeftoverReconciler(
             ledger=ledger, book_for=book_of_turn, drivers_for=hubs.drivers_for
         ),

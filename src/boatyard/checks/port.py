@@ -32,7 +32,8 @@ class Checks(Protocol):
     async def ask(self, name: str, subject: Subject) -> Outcome:
         """Done when the answer is yes, Waiting(why) while it is no.
 
-        Changes nothing that stays, so it may be asked any number of times. Unavailable when it could not be asked.
+        Changes nothing that stays, so it may be asked any number of times. Unavailable when it could
+        not be asked. A question this driver does not know: Refused.
         """
 
     async def close(self) -> None:

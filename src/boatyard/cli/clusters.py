@@ -72,7 +72,6 @@ async def _scale(client: Client, args: argparse.Namespace) -> None:
     if args.no_wait:
         _hint(f"boatyard wait cluster {clean(args.name)} --for ready")
         return
-    same = all(have[name].size == size for name, size in sizes.items())
     await follow_until(
         client,
         found.id,
@@ -81,7 +80,8 @@ async def _scale(client: Client, args: argparse.Namespace) -> None:
         doing="scaling",
         timeout=timeout,
         stream=sys.stdout,
-        before=None if same else before,
+        before=before,
+        must_move=any(have[name].size != size for name, size in sizes.items()),
     )
 
 
@@ -108,15 +108,18 @@ def delete(args: argparse.Namespace) -> int:
 async def _delete(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
     found = await client.find_one(CLUSTER, args.name)
+    _, before = await client.explain(found.id)
     await client.delete_cluster(found.id)
     print(f"Deleting cluster {clean(args.name)} ({found.id}).")
     if args.no_wait:
         _hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
         return
-    await _until_gone(client, found.id, name=args.name, timeout=timeout)
+    await _until_gone(client, found.id, name=args.name, timeout=timeout, before=before)
 
 
-async def _until_gone(client: Client, id: str, *, name: str, timeout: float) -> None:
+async def _until_gone(
+    client: Client, id: str, *, name: str, timeout: float, before: Explanation | None = None
+) -> None:
     last = await follow_until(
         client,
         id,
@@ -125,6 +128,7 @@ async def _until_gone(client: Client, id: str, *, name: str, timeout: float) -> 
         doing="deleting",
         timeout=timeout,
         stream=sys.stdout,
+        before=before,
     )
     receipt = last.receipt
     if receipt == Receipt():
@@ -186,13 +190,9 @@ async def _retry(client: Client, args: argparse.Namespace) -> None:
         doing=_doing(found),
         timeout=timeout,
         stream=sys.stdout,
-        before=_if_failed(before),
+        before=before,
+        must_move=before.state != "READY",  # a ready cluster may stay as it is
     )
-
-
-def _if_failed(before: Explanation) -> Explanation | None:
-    """A ready cluster may stay as it is after a retry; a failed one must say something new."""
-    return None if before.state == "READY" else before
 
 
 def _doing(found: Found) -> str:

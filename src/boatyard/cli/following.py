@@ -34,17 +34,20 @@ async def follow_until(
     timeout: float,
     stream: TextIO,
     before: Explanation | None = None,
+    must_move: bool = False,
 ) -> Explanation:
     """Shows the tree until the goal is reached; `before` is what was true before we acted.
 
+    With `must_move` it is not content with what was true before, unless that stays so for a while.
     Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
     Interrupted, it says that the order goes on and how to watch it again.
     """
     again = f"boatyard wait cluster {clean(name)} --for {goal}"
     try:
-        with open_screen(stream, doing=doing, clock=terminal_now) as screen:
+        with open_screen(stream, doing=doing, clock=terminal_now, before=before) as screen:
             async with asyncio.timeout(timeout or None):
-                last = await _follow(client, cluster, goal=goal, screen=screen, before=before)
+                stale = before if must_move else None
+                last = await _follow(client, cluster, goal=goal, screen=screen, stale=stale)
     except TimeoutError as error:
         raise StillRunning(
             f"still {doing} after {spell_duration(timeout)}; it goes on. Watch it again: {again}"
@@ -59,7 +62,7 @@ async def follow_until(
 
 
 async def _follow(
-    client: Client, cluster: str, *, goal: str, screen: Screen, before: Explanation | None
+    client: Client, cluster: str, *, goal: str, screen: Screen, stale: Explanation | None
 ) -> Explanation:
     def lost(error: BoatyardError) -> None:
         screen.tell(f"connection lost, trying again: {clean(str(error))}")
@@ -78,7 +81,7 @@ async def _follow(
                     raise
                 screen.show(last)
                 final = bool(judge(last, goal))
-                moved = moved or last != before
+                moved = moved or last != stale
                 if final and moved:
                     return last
     except (NotFound, StopAsyncIteration):

@@ -44,11 +44,20 @@ class Screen(Protocol):
         """A passing remark, such as a lost connection."""
 
 
-def open_screen(stream: TextIO, *, doing: str, clock: Callable[[], datetime]) -> Screen:
-    """The live tree when the stream is a terminal that can draw it, else lines."""
+def open_screen(
+    stream: TextIO,
+    *,
+    doing: str,
+    clock: Callable[[], datetime],
+    before: Explanation | None = None,
+) -> Screen:
+    """The live tree when the stream is a terminal that can draw it, else lines.
+
+    What was so `before` is no news and gets no line.
+    """
     if is_terminal(stream):
         return TerminalScreen(stream, doing=doing, clock=clock)
-    return PipeScreen(stream, doing=doing)
+    return PipeScreen(stream, doing=doing, before=before)
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -58,10 +67,10 @@ def is_terminal(stream: TextIO) -> bool:
 class PipeScreen:
     """One line per change."""
 
-    def __init__(self, stream: TextIO, *, doing: str) -> None:
+    def __init__(self, stream: TextIO, *, doing: str, before: Explanation | None = None) -> None:
         self._stream = stream
         self._doing = doing
-        self._last: Explanation | None = None
+        self._last = before
 
     def __enter__(self) -> Self:
         return self

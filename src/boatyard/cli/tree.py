@@ -33,7 +33,7 @@ _STATES: dict[StepState, tuple[str, str]] = {
     StepState.UNSPECIFIED: ("-", "dim"),
     StepState.QUEUED: ("queued", "dim"),
     StepState.RUNNING: ("running", "busy"),
-    StepState.WAITING: ("waiting", "late"),
+    StepState.WAITING: ("waiting", "busy"),  # most waiting is just time
     StepState.DONE: ("done", "good"),
     StepState.FAILED: ("failed", "bad"),
     StepState.QUARANTINED: ("quarantined", "bad"),
@@ -113,6 +113,8 @@ def finished_at(explanation: Explanation) -> datetime | None:
 
 def _row(step: Step, now: datetime) -> Line:
     word, style = _STATES[step.state]
+    if step.state is StepState.WAITING and step.actor in (Actor.TENANT, Actor.OPERATOR):
+        style = "late"
     return (
         Span(clean(step.name), "dim" if step.state is StepState.QUEUED else ""),
         Span(word, style),
@@ -153,8 +155,7 @@ def step_words(step: Step, now: datetime | None = None) -> str:
             return f"needs: {clean(', '.join(step.needs))}" if step.needs else ""
         case StepState.WAITING | StepState.RUNNING | StepState.RELEASING:
             if step.message:
-                told = clean(step.message) + _tries(step, now)
-                parts.append(f"waiting: {told}" if step.state is StepState.WAITING else told)
+                parts.append(clean(step.message) + _tries(step, now))
         case StepState.FAILED | StepState.QUARANTINED:
             parts.append(clean(step.message or step.reason))
             if step.remedy:
@@ -170,9 +171,9 @@ def _tries(step: Step, now: datetime | None) -> str:
     facts = []
     if step.tries > 1:
         facts.append(f"try {step.tries}")
-    if step.next_look:
-        seconds = (step.next_look - now).total_seconds()
-        facts.append(f"next look in {spell_duration(seconds)}" if seconds >= 1 else "looking now")
+    seconds = (step.next_look - now).total_seconds() if step.next_look else 0.0
+    if seconds >= 2:  # less would only flicker
+        facts.append(f"next look in {spell_duration(seconds)}")
     return f" ({', '.join(facts)})" if facts else ""
 
 
@@ -219,7 +220,9 @@ def _news_line(name: str, step: Step) -> str:
 def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
     """Everything an explanation says: summary, tree, what blocks and who can act, why this hub."""
     lines = tree(explanation, now=now)
-    told = [("", explanation.summary)]
+    told = []
+    if explanation.summary.lower() != state_word(explanation)[0]:
+        told.append(("", explanation.summary))
     if explanation.blocked_by:
         since = f", for {age(explanation.since, now)}" if explanation.since else ""
         told.append(("blocked by", f"{explanation.blocked_by}{since}"))

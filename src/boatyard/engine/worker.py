@@ -55,6 +55,7 @@ class Worker:
         self._held: dict[tuple[str, str], Lease] = {}
         self._ends: dict[tuple[str, str], datetime] = {}
         self._soon: list[datetime] = []
+        self._failures: dict[tuple[str, str], int] = {}  # in a row, of what fails now
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until asked to stop; then finishes the turns under way and gives their leases back."""
@@ -114,6 +115,7 @@ class Worker:
                     await self._queue.write(lease, result, now=now)
                     continue
                 await self._queue.finish(lease, result, attempts=0, now=now)
+                self._failures.pop((lease.kind, lease.id), None)
                 if result.look_again is not None:
                     heapq.heappush(self._soon, result.look_again)
                 break
@@ -142,21 +144,23 @@ class Worker:
         return await reconciler.poisoned(turn)
 
     async def _again(self, lease: Lease, delay: float) -> None:
-        """Gives the lease back with nothing written. If even that fails, the lease runs out by itself."""
+        """Gives the lease back with nothing written. If even that fails, it runs out by itself."""
         now = self._clock.now()
         look = now + timedelta(seconds=delay)
         result = Result(look_again=look, hub=lease.hub, waiting_for=lease.waiting_for)
-        attempts = 0 if delay == 0.0 else min(lease.attempts, POISON_AFTER)
         try:
-            await self._queue.finish(lease, result, attempts=attempts, now=now)
+            await self._queue.finish(lease, result, attempts=0, now=now)
         except BoatyardError as error:
             logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
             return
         heapq.heappush(self._soon, look)
 
     def _patience(self, lease: Lease) -> float:
-        share = hashlib.sha256(f"{lease.id}/{lease.attempts}".encode()).digest()[0] / 255
-        return min(_LONGEST_DELAY, 2.0 ** min(lease.attempts, 16)) * (0.75 + 0.5 * share)
+        """Seconds until the next try: twice as many after each failure in a row, spread a little."""
+        key = (lease.kind, lease.id)
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        share = hashlib.sha256(f"{lease.id}/{failures}".encode()).digest()[0] / 255
+        return min(_LONGEST_DELAY, 2.0 ** min(failures, 16)) * (0.75 + 0.5 * share)
 
     def _check(self, lease: Lease) -> None:
         """Raises LeaseLost once the lease may have passed on: no effect is started after that."""

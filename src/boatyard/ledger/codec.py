@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -107,9 +106,7 @@ def _rewrite(raw: Any, paths: Sequence[Path], change: Callable[[str, Path], str]
     return raw
 
 
-def _rewrite_at(
-    raw: Any, rest: Path, done: Path, change: Callable[[str, Path], str]
-) -> None:
+def _rewrite_at(raw: Any, rest: Path, done: Path, change: Callable[[str, Path], str]) -> None:
     """Changes, in place, every text found at the path or below it."""
     step, deeper = rest[0], rest[1:]
     if isinstance(raw, list):
@@ -137,7 +134,6 @@ def _masker(cls: type[Any]) -> Callable[[str, Path], str]:
     return mask
 
 
-@lru_cache(maxsize=1024)
 def _is_bytes(cls: type[Any], path: Path) -> bool:
     kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
     for step in path:
@@ -151,7 +147,9 @@ def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
             return next(field.type for field in fields if field.encode_name == step)
         case msgspec.inspect.DictType(value_type=value):
             return value
-        case msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.ListType(item_type=item):
+        case (
+            msgspec.inspect.VarTupleType(item_type=item) | msgspec.inspect.ListType(item_type=item)
+        ):
             return item
         case other:
             return other
@@ -164,6 +162,11 @@ def _bare(kind: msgspec.inspect.Type) -> msgspec.inspect.Type:
     return kind
 
 
-@lru_cache(maxsize=256)
+_decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
+
+
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(cls)
+    found = _decoders.get(cls)
+    if found is None:
+        found = _decoders[cls] = msgspec.json.Decoder(cls)
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,13 @@ CREATED, UPDATED, DELETED, SIGNALED = 1, 2, 3, 4  # EventType
 _COLUMNS = {"$.spec.template.id": "template", "$.spec.version.id": "cluster_version"}
 
 Entry = dict[str, Any]
+
+# What a change is called, the event it makes, and the version it stores.
+_OPERATIONS: Mapping[type[Change], tuple[str, int, Callable[[int], int]]] = {
+    Insert: ("insert", CREATED, lambda _: 0),
+    Replace: ("replace", UPDATED, lambda version: version + 1),
+    Archive: ("archive", DELETED, lambda version: version),
+}
 
 
 def payload(
@@ -119,14 +126,8 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
 def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
     doc, metadata = change.doc, change.doc.metadata
     version: int = metadata.version
-    match change:
-        case Insert():
-            op, type_, stored = "insert", CREATED, 0
-        case Replace():
-            op, type_, stored = "replace", UPDATED, version + 1
-        case Archive():
-            op, type_, stored = "archive", DELETED, version
-    data, shown = codec.encode(doc, stored)
+    op, type_, stored = _OPERATIONS[type(change)]
+    data, shown = codec.encode(doc, stored(version))
     entry: Entry = {
         "op": op,
         "kind": type(doc).__name__,

@@ -15,7 +15,7 @@ _CONNECT_SECONDS = 10.0
 _TRIES = 8
 
 
-class _Connection(asyncpg.Connection):  # type: ignore[type-arg]
+class _Connection(asyncpg.Connection):
     def get_reset_query(self) -> str:
         # No session state is ever left behind here, and the usual reset costs a round trip each time.
         return ""
@@ -37,7 +37,7 @@ def unreachable(error: Exception) -> Unavailable | Refused:
         return Refused(f"cannot use the database address: {error}")
     if isinstance(error, asyncpg.InvalidCatalogNameError):
         return Refused(f"cannot use the database address: {error}; create the database first")
-    return Unavailable(f"PostgreSQL cannot be reached: {error or type(error).__name__}")
+    return Unavailable(f"PostgreSQL cannot be reached: {str(error) or type(error).__name__}")
 
 
 class Connections:

@@ -82,7 +82,9 @@ class Documents:
         return Page(items, (await self._read(cls, count, *asked))[0][0])
 
     async def archived(self, cls: type[T], id: str, *, sealed: bool) -> T | None:
-        query = "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
+        query = (
+            "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
+        )
         rows = await self._read(cls, query, cls.__name__, id)
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
 

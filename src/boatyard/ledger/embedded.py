@@ -7,6 +7,7 @@ PostgreSQL refuses root.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import importlib.util
 import logging
@@ -175,7 +176,9 @@ class EmbeddedPostgres:
         version = self._pgdata / "PG_VERSION"
         if version.exists():
             if version.read_text().strip() != str(VERSION):
-                raise Refused(f"{self._pgdata} was made by PostgreSQL {version.read_text().strip()}")
+                raise Refused(
+                    f"{self._pgdata} was made by PostgreSQL {version.read_text().strip()}"
+                )
             return
         if self._pgdata.exists() and any(self._pgdata.iterdir()):
             raise Refused(f"{self._pgdata} is neither empty nor a PostgreSQL data directory")
@@ -209,7 +212,9 @@ class EmbeddedPostgres:
             raise Unavailable(f"PostgreSQL's {command[0]} failed: {said[-1000:]}")
 
     def _launch(self, identity: Identity) -> Postmaster:
-        settings = self._settings | {"unix_socket_directories": str(self._make_socket_dir(identity))}
+        settings = self._settings | {
+            "unix_socket_directories": str(self._make_socket_dir(identity))
+        }
         arguments = [part for pair in settings.items() for part in ("-c", "=".join(pair))]
         command = [str(binaries() / "postgres"), "-D", str(self._pgdata), *arguments]
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
@@ -247,30 +252,23 @@ class EmbeddedPostgres:
             self._release_lock()
             return
         for number in (signal.SIGINT, signal.SIGQUIT):  # fast, then immediate
-            if self._signal(number) and self._ended(_STOP_SECONDS):
+            if self._runs():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._pid, number)
+            if self._ended(_STOP_SECONDS):
                 break
         if self._socket_dir is not None and self._socket_dir != self._pgdata:
             shutil.rmtree(self._socket_dir, ignore_errors=True)
         self._pid, self._process, self._socket_dir = 0, None, None
         self._release_lock()
 
-    def _signal(self, number: int) -> bool:
-        if self._process is None and not _is_postmaster(self._pid, self._pgdata):
-            return True
-        try:
-            os.kill(self._pid, number)
-        except ProcessLookupError:
-            pass
-        return True
+    def _runs(self) -> bool:
+        if self._process is not None:
+            return self._process.poll() is None
+        return _is_postmaster(self._pid, self._pgdata)
 
     def _ended(self, seconds: float) -> bool:
-        for _ in _ticks(seconds):
-            if self._process is not None:
-                if self._process.poll() is not None:
-                    return True
-            elif not _is_postmaster(self._pid, self._pgdata):
-                return True
-        return False
+        return any(not self._runs() for _ in _ticks(seconds))
 
 
 def binaries() -> Path:

@@ -61,7 +61,9 @@ class Events:
                 reason="EventsTrimmed",
             )
         if seq > last:
-            raise Refused("there is no such event yet; watch from now instead", reason="NoSuchEvent")
+            raise Refused(
+                "there is no such event yet; watch from now instead", reason="NoSuchEvent"
+            )
         return [_row(row) for row in rows if row["seq"] is not None]
 
     async def bounds(self) -> tuple[int, int]:

@@ -32,6 +32,7 @@ DROPPED = (
     asyncpg.ReadOnlySQLTransactionError,
 )
 
+
 def translate(error: Exception, doing: str) -> BoatyardError:
     """Our kind of failure for what PostgreSQL or the connection said; a bug of ours passes through."""
     if isinstance(error, asyncpg.DataError) or _is_bad_argument(error):

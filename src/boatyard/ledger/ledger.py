@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+import asyncpg
+
 from boatyard.ledger.changes import Change
 from boatyard.ledger.claims import Claims
 from boatyard.ledger.clock import DatabaseClock
@@ -107,6 +109,10 @@ class Ledger:
         """Looks at the database's clock."""
         rows = await self._connections.read("reading the time", "select clock_timestamp()")
         self.clock.set(rows[0][0])
+
+    async def read(self, doing: str, query: str, *args: object) -> Sequence[asyncpg.Record]:
+        """Rows of the tables themselves, for those who check the ledger rather than use it."""
+        return await self._connections.read(doing, query, *args)
 
     # --- documents -------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ import msgspec
 from boatyard.ledger.connections import Connections
 from boatyard.ledger.records import Lease
 
+# `attempts` counts the times it was taken since a pass last ended: a worker that dies leaves its mark.
 # Hops from tenant to tenant through the index, looks at the most overdue of each, and takes one of
 # each tenant before a second of any. Somebody else's row is skipped, so more are looked at than taken.
 _TAKE = """
@@ -35,7 +36,7 @@ with recursive tenants as (
         for update of w skip locked
 ), taken as (
     update work w set due = $3, token = nextval('work_token'), worker = $4,
-            poked = case when w.poked > $5 then w.poked end
+            attempts = w.attempts + 1, poked = case when w.poked > $5 then w.poked end
         from locked l where w.kind = l.kind and w.id = l.id
         returning w.kind, w.id, w.tenant, w.hub, w.attempts, w.token, w.waiting_for, l.place, l.due
 )

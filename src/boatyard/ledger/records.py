@@ -22,7 +22,10 @@ class Taken(Exists):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A piece of work held by a worker until `until`, proven by the token."""
+    """A piece of work held by a worker until `until`, proven by the token.
+
+    `attempts` counts this taking and those before it that never finished, on top of `Finish.attempts`.
+    """
 
     kind: str
     id: str

@@ -101,5 +101,3 @@ async def _last_step(connections: Connections) -> str | None:
 async def _exists(connections: Connections, table: str) -> bool:
     rows = await connections.read("reading the schema", "select to_regclass($1) is not null", table)
     return bool(rows[0][0])
-
-

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 from pathlib import Path
 
@@ -37,10 +38,8 @@ class Seal:
     @classmethod
     def load_or_create(cls, path: Path) -> Seal:
         """The key in this file, made on first use. Refused when others may read the file."""
-        try:
+        with contextlib.suppress(FileExistsError):
             _create(path)
-        except FileExistsError:
-            pass
         mode = path.stat().st_mode & 0o777
         if mode & 0o077:
             raise Refused(

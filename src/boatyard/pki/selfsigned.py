@@ -56,12 +56,14 @@ def _is_good(pair: Pair, hosts: Sequence[str], now: datetime) -> bool:
     except (ValueError, x509.ExtensionNotFound):
         return False
     matches = key.public_key() == certificate.public_key()
-    return matches and set(names) == set(_names(hosts)) and certificate.not_valid_after_utc > now + _RENEW_BEFORE
+    return (
+        matches
+        and set(names) == set(_names(hosts))
+        and certificate.not_valid_after_utc > now + _RENEW_BEFORE
+    )
 
 
-def _sign(
-    key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], now: datetime
-) -> x509.Certificate:
+def _sign(key: ec.EllipticCurvePrivateKey, hosts: Sequence[str], now: datetime) -> x509.Certificate:
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "boatyard")])
     return (
         x509.CertificateBuilder()

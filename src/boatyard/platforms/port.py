@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from boatyard.model.outcome import Owned
-from boatyard.model.outcome import Outcome
+from boatyard.model.outcome import Outcome, Owned
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,8 @@ class Platform(Protocol):
         """Says before any work whether the platform can work: Unavailable or Refused when not. Changes nothing."""
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        """Makes the control plane, or corrects it (a new version is a correction). Done when its API is available, Waiting until then.
+        """Makes the control plane, or corrects it (a new version is a correction). Done when its
+        API is available, Waiting until then.
 
         May be called any number of times. Wanted something this platform never offers: Refused.
         """
@@ -81,17 +81,26 @@ class Platform(Protocol):
         """Removes the control plane and all it holds. Nothing there: Done. Waiting until it is observed gone."""
 
     async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
-        """Makes the host join as a node; Done when the node is Ready, Waiting until then. The same node again: Done."""
+        """Makes the host join as a node; Done when the node is Ready, Waiting until then.
+
+        The same node again: Done. The host, or the slot of that cluster, in use under another key:
+        Refused. No such cluster: Unavailable.
+        """
 
     async def release_node(self, key: str, cluster_key: str, slot: str) -> Outcome:
-        """Cordons, drains and removes the node. No such node, or no such cluster: Done. Waiting while it drains."""
+        """Cordons, drains and removes the node.
+
+        No such node, or no such cluster: Done. Waiting while it drains. The slot in use under another
+        key: Refused.
+        """
 
     async def choose_leaving(
         self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
     ) -> Sequence[str]:
         """Which `count` of `slots` should leave when the node set shrinks. Only a question: changes nothing.
 
-        Prefers nodes that never joined, then not ready, then the youngest. Answers also when the cluster does not exist.
+        Prefers nodes that never joined, then not ready, then the youngest. Answers also when the
+        cluster does not exist.
         """
 
     async def observe(self, cluster_key: str) -> ClusterSeen:

@@ -16,7 +16,9 @@ Range = ipaddress.IPv4Network | ipaddress.IPv6Network
 _REMEDY = "give a range such as 10.128.0.0/14"
 
 
-def canonical(network: ClusterNetwork | None, path: str, violations: list[Violation]) -> ClusterNetwork | None:
+def canonical(
+    network: ClusterNetwork | None, path: str, violations: list[Violation]
+) -> ClusterNetwork | None:
     """The network with both ranges in their one spelling; what is wrong goes to `violations`."""
     if network is None:
         return None

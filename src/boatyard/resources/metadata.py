@@ -67,11 +67,15 @@ def tag_violations(
         yield from _key_violations("metadata.labels", key)
         if value and _WORD.fullmatch(value) is None:
             yield Violation(
-                f"metadata.labels[{shown(key)}]", f"{shown(value)} is not a valid value", _WORD_REMEDY
+                f"metadata.labels[{shown(key)}]",
+                f"{shown(value)} is not a valid value",
+                _WORD_REMEDY,
             )
     if sum(len(key) + len(value) for key, value in annotations.items()) > LONGEST_ANNOTATIONS:
         yield Violation(
-            "metadata.annotations", "is too long", f"at most {LONGEST_ANNOTATIONS} characters in all"
+            "metadata.annotations",
+            "is too long",
+            f"at most {LONGEST_ANNOTATIONS} characters in all",
         )
         return
     for key in annotations:

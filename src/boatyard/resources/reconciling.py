@@ -33,7 +33,10 @@ class Result:
 
 class Reconciler(Protocol):
     async def reconcile(self, turn: Turn) -> Result:
-        """Looks at the object as it is now and does what can be done. May be called at any time, any number of times."""
+        """Looks at the object as it is now and does what can be done.
+
+        May be called at any time, any number of times.
+        """
 
     async def poisoned(self, turn: Turn) -> Result:
         """Called instead when workers died during the last turns: sets the object aside where a person sees it."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from boatyard.twin.journal import Journal
 from boatyard.twin.layout import Layout, demo_layout
-from boatyard.twin.server import Connection, TwinServer
+from boatyard.twin.server import SMALLEST_JOURNAL_TO_REPLACE, Connection, TwinServer
 from boatyard.twin.wire import check_socket_path
 from boatyard.twin.world import World
 
@@ -25,6 +25,7 @@ async def serve(
     *,
     layout: Layout | None = None,
     delays: str | None = None,
+    replace_journal_at: int = SMALLEST_JOURNAL_TO_REPLACE,
     stop: asyncio.Event | None = None,
     on_ready: Callable[[], None] | None = None,
 ) -> None:
@@ -43,7 +44,7 @@ async def serve(
     changes = world.take_changes()
     if changes:
         journal.append(changes)
-    server = TwinServer(world, journal, _Clock().now)
+    server = TwinServer(world, journal, _Clock().now, replace_at=replace_journal_at)
     connections: set[Connection] = set()
     # The directory's lock is ours: a socket that is there belongs to a twin that was killed.
     _remove(socket_path)
@@ -57,6 +58,7 @@ async def serve(
     try:
         await _until(stop or asyncio.Event(), server.failed)
     finally:
+        server.closing = True
         listener.close()
         for connection in list(connections):
             connection.close()

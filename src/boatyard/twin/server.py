@@ -41,6 +41,7 @@ class TwinServer:
         self._entries: list[tuple[Any, ...]] = []
         self._answers: list[tuple[Connection, bytes, float]] = []
         self._writing = False
+        self.closing = False
         self.failed: asyncio.Future[None] = self._loop.create_future()
 
     def handle(self, connection: Connection, payload: bytes) -> None:
@@ -118,6 +119,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections.add(self)
+        if self._server.closing:  # it was accepted in the last moment
+            transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None

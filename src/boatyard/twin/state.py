@@ -139,9 +139,6 @@ class State:
             case ("counts", kind, key, applied, removed, calls):
                 counts = self._counts(sys.intern(kind), key)
                 counts.applied, counts.removed, counts.calls = applied, removed, calls
-                order = order_of(key)
-                if order not in self.owned:
-                    self._settled[order] = None
             case ("happened", *fields):
                 self.history.append(Happening(*fields))
             case ("number", number):
@@ -159,7 +156,7 @@ class State:
             yield "hub", name, msgspec.to_builtins(hub.layout)
             for host in hub.hosts.values():
                 if host.flags:
-                    yield "host", name, host.name, host.flags
+                    yield "host", name, host.name, dict.fromkeys(host.flags, True)
         yield "delays", self.delays.profile, self.delays.overrides
         for (hub_name, target), fault in self.faults.items():
             yield "fault", hub_name, target, msgspec.to_builtins(fault)
@@ -217,9 +214,7 @@ class State:
         self._disown(thing)
         order = order_of(thing.key)
         if order not in self.owned:
-            self._settled[order] = None
-            if len(self._settled) > self._settled_limit:
-                self._forget(next(iter(self._settled)))
+            self._holds_nothing(order)
 
     def _disown(self, thing: Thing) -> None:
         order = order_of(thing.key)
@@ -228,12 +223,23 @@ class State:
         if not things:
             del self.owned[order]
 
+    def _holds_nothing(self, order: str) -> None:
+        """Of the orders that hold nothing, the counts of the oldest are forgotten."""
+        self._settled[order] = None
+        if len(self._settled) > self._settled_limit:
+            self._forget(next(iter(self._settled)))
+
     def _forget(self, order: str) -> None:
         self._settled.pop(order, None)
         self.effects.pop(order, None)
 
     def _counts(self, kind: str, key: str) -> Counts:
-        kinds = self.effects.setdefault(order_of(key), {})
+        order = order_of(key)
+        kinds = self.effects.get(order)
+        if kinds is None:
+            kinds = self.effects[order] = {}
+            if order not in self.owned:
+                self._holds_nothing(order)
         counts = kinds.get((kind, key))
         if counts is None:
             counts = kinds[kind, key] = Counts()

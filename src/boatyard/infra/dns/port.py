@@ -15,7 +15,9 @@ class Dns(Driver, Protocol):
     async def ensure_record(self, key: str, name: str, address: str) -> Outcome:
         """Makes `name` point at `address`; an existing record of the same key is corrected.
 
-        Answers Done once the zone itself answers so, Waiting while it is slow to publish. A record of another key is Refused.
+        A key has one record: with another name the old name is given up. Answers Done once the zone
+        itself answers so, Waiting while it is slow to publish. A name with a record of another key,
+        or outside the zone, is Refused.
         """
 
     async def release_record(self, key: str) -> Outcome:

@@ -19,7 +19,8 @@ class Host:
 
 class Inventory(Driver, Protocol):
     async def list_free(self, host_type: str, limit: int, after: str = "") -> Sequence[Host]:
-        """Up to `limit` hosts of the type that nobody holds, by name, those after `after` first and then from the start.
+        """Up to `limit` hosts of the type that nobody holds, by name, those after `after` first and
+        then from the start.
 
         Only a hint: between this answer and `ensure_held` anybody may take one.
         """
@@ -30,11 +31,21 @@ class Inventory(Driver, Protocol):
     async def ensure_held(self, key: str, host: str) -> Outcome:
         """Marks `host` as held under `key`. Done carries facts `switch`, `port`, `mac`.
 
-        Already held under the same key: Done. Held under another key: Refused. Unknown or broken host: Refused.
+        Already held under the same key: Done, also when it broke since. Held under another key:
+        Refused. Unknown or broken host: Refused with the reason `HostUnusable`. Waiting while its
+        agent starts; it is held from the first call on.
         """
 
     async def release_held(self, key: str, host: str) -> Outcome:
-        """Gives the host back, wiped. Nothing held, or unknown: Done. Waiting while it is being wiped. Held under another key: Refused."""
+        """Gives the host back, wiped.
+
+        Nothing held, or unknown: Done. Waiting while it is being wiped; a broken host is given back
+        as it is. Held under another key: Refused.
+        """
 
     async def agent_address(self, key: str, host: str) -> Outcome:
-        """The address the host's agent has on the network it is bound to now: Done(address=…), Waiting until it is seen."""
+        """The address the host's agent has on the network it is bound to now: Done(address=…),
+        Waiting until it is seen. Held under another key: Refused.
+
+        Only a question. The address may be another once the network has a subnet.
+        """

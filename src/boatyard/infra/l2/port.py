@@ -14,7 +14,11 @@ class L2(Driver, Protocol):
         """The VLAN ids we may use on this fabric. Does not change between calls unless a person changed it."""
 
     async def ensure_network(self, key: str, vlan: int) -> Outcome:
-        """Makes the network of this key with that VLAN; Done(network=id). Same key, same VLAN: Done. The VLAN in use under another key: Refused."""
+        """Makes the network of this key with that VLAN; Done(network=id).
+
+        Same key, same VLAN: Done. Same key, another VLAN: Refused. The VLAN in use under another
+        key, or not one of ours: Refused.
+        """
 
     async def release_network(self, key: str) -> Outcome:
         """Removes it. Nothing there: Done. Ports still bound: Waiting."""
@@ -22,8 +26,9 @@ class L2(Driver, Protocol):
     async def ensure_port(self, key: str, network_key: str, host: str) -> Outcome:
         """Binds the host's switch port to the network; Done(port=…) once the switch confirms.
 
-        A port bound elsewhere under the same key is moved. Bound under another key: Refused. No such network: Unavailable.
+        A port bound elsewhere under the same key is moved. Bound under another key: Refused. No
+        such network: Unavailable. No such host: Refused.
         """
 
     async def release_port(self, key: str, host: str) -> Outcome:
-        """Returns the port to the idle network. Nothing bound under this key: Done."""
+        """Returns the port to the idle network. Nothing bound under this key, or no such host: Done."""

@@ -1,1 +1,1 @@
-"""Filters: CEL text to one small typed tree, with two back-ends. Names are loaded when first used."""
+"""Filters: CEL text to one small typed tree, with two back-ends. Begin at compile.py."""

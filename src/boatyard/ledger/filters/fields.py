@@ -62,7 +62,7 @@ DEFAULTS: Mapping[Kind, Any] = {
 }
 
 # Paths with a column of their own, all kinds alike.
-_COLUMNS = {
+_COLUMNS: Mapping[tuple[str, ...], str] = {
     ("id",): "id",
     ("metadata", "tenant"): "tenant",
     ("metadata", "project"): "project",
@@ -75,7 +75,7 @@ _COLUMNS = {
     ("spec", "version", "id"): "cluster_version",
 }
 # Columns that may also hold something else, or leave something out: an index to look into, not the truth.
-_HINTS = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
+_HINTS: Mapping[tuple[str, ...], str] = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
 
 _KINDS = {
     FieldDescriptor.CPPTYPE_BOOL: Kind.BOOL,

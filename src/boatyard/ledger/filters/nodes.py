@@ -158,7 +158,9 @@ class OneOf:
     def sql(self, parameters: Parameters) -> str:
         plain = DEFAULTS.get(self.path.kind, ABSENT) not in self.values
         left = self.path.stored(parameters) if plain else self.path.value(parameters)
-        return f"{left} = any ({parameters.add(list(self.values), SQL_TYPES[self.path.kind] + '[]')})"
+        return (
+            f"{left} = any ({parameters.add(list(self.values), SQL_TYPES[self.path.kind] + '[]')})"
+        )
 
     def match(self) -> Match:
         get, values = self.path.getter(), frozenset(self.values)
@@ -250,17 +252,13 @@ class Has:
                 return False
             if bare or is_entry:
                 return True
-            return found != type(found)() if isinstance(found, msgspec.Struct) else _is_set(found)
+            return found != type(found)() if isinstance(found, msgspec.Struct) else bool(found)
 
         return has
 
     @property
     def _is_entry(self) -> bool:
         return bool(self.path.keyed) and self.path.keyed[-1]
-
-
-def _is_set(found: Any) -> bool:
-    return bool(found) or isinstance(found, float) and found != 0
 
 
 def _presence(path: Path) -> Getter:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import lark
 
 MAX_BYTES = 4096
-MAX_DEPTH = 32
 
 
 def refused(message: str, line: int | None = None, column: int | None = None) -> Refused:
@@ -25,8 +24,12 @@ def refused(message: str, line: int | None = None, column: int | None = None) ->
 def parse(text: str) -> lark.Tree[lark.Token]:
     """The tree of a filter within the bounds. Refused with the place where it is not CEL."""
     _check_text(text)
-    _check_depth(text)
-    from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+    from lark.exceptions import (
+        UnexpectedCharacters,
+        UnexpectedEOF,
+        UnexpectedInput,
+        UnexpectedToken,
+    )
 
     try:
         return _parser().parse(text)
@@ -52,24 +55,6 @@ def _check_text(text: str) -> None:
         raise refused("it holds a NUL character", *_place(text, text.index("\0")))
     if not text.strip():
         raise refused("it is empty")
-
-
-def _check_depth(text: str) -> None:
-    """Bounds the brackets, and runs of ! and -, before anything recursive looks at the text."""
-    depth, run, quote, escaped = 0, 0, "", False
-    for index, char in enumerate(text):
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = char == "\\"
-            quote = "" if char == quote else quote
-        elif char in "\"'":
-            quote = char
-        else:
-            depth += (char in "([{") - (char in ")]}")
-            run = run + 1 if char in "!-" else run if char.isspace() else 0
-            if depth > MAX_DEPTH or run > MAX_DEPTH:
-                raise refused(f"it is nested deeper than {MAX_DEPTH}", *_place(text, index))
 
 
 def _place(text: str, index: int) -> tuple[int, int]:

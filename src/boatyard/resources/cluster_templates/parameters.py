@@ -51,7 +51,9 @@ def definition_violations(
                 f"{shown(definition.type)} is not a type of parameter",
                 f"such as {PREFIX}google.protobuf.StringValue",
             )
-        elif definition.default is not None and type_of(definition.default) != bare(definition.type):
+        elif definition.default is not None and type_of(definition.default) != bare(
+            definition.type
+        ):
             yield Violation(
                 f"{path}.default",
                 f"is a {type_of(definition.default)}",

@@ -39,7 +39,9 @@ def _admit(template: ClusterTemplate) -> ClusterTemplate:
 
 def _violations(template: ClusterTemplate) -> Iterator[Violation]:
     if len(template.title) > LONGEST_TITLE:
-        yield Violation("title", f"has {len(template.title)} characters", f"at most {LONGEST_TITLE}")
+        yield Violation(
+            "title", f"has {len(template.title)} characters", f"at most {LONGEST_TITLE}"
+        )
     if len(template.description) > LONGEST_DESCRIPTION:
         yield Violation("description", "is too long", f"at most {LONGEST_DESCRIPTION} characters")
     if len(template.parameters) > MOST_PARAMETERS:

@@ -48,7 +48,7 @@ def place(cluster: Cluster, hubs: Sequence[HubView]) -> Placed | NotPlaced:
     able = [(view, room) for view, why, room in judged if not why]
     if not able:
         return NotPlaced(candidates, *_summary([why for _, why, _ in judged]))
-    view, room = min(able, key=lambda one: (-one[1], one[0].hub.id))
+    view, _ = min(able, key=lambda one: (-one[1], one[0].hub.id))
     return Placed(
         hub=view.hub,
         candidates=candidates,

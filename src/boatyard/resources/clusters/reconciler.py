@@ -86,7 +86,7 @@ class ClusterReconciler:
             )
             for what, amount in placement.amounts(cluster).items()
         ]
-        changes.append(_replaced(cluster, placed, Note("Placed", f"Placed on hub {hub.id}")))
+        changes.append(_replaced(cluster, placed, Note("Placed", _placed_words(hub))))
         return Result(changes=changes, look_again=turn.now, hub=hub.id)
 
     async def _views(self) -> list[HubView]:
@@ -139,7 +139,9 @@ class ClusterReconciler:
             found.state == ClusterState.READY
             and found.observed_generation == cluster.metadata.generation
         )
-        if settled and cluster.status.state != ClusterState.READY:
+        # The generation too: what was done within one turn was never seen as PROGRESSING here.
+        before = (cluster.status.state, cluster.status.observed_generation)
+        if settled and before != (found.state, found.observed_generation):
             changes += self._settled_reservations(cluster)
             changes.append(Wake(CAPACITY, now))
         changes.append(_replaced(cluster, found, _state_note(cluster, found)))
@@ -291,6 +293,11 @@ def _cannot_grow(cluster: Cluster, now: datetime) -> Result:
         hub=cluster.status.hub,
         waiting_for=CAPACITY,
     )
+
+
+def _placed_words(hub: Hub) -> str:
+    """Tenants read this: the zone is theirs to know, the hub is the provider's."""
+    return f"Placed in zone {hub.spec.zone}" if hub.spec.zone else "Placed"
 
 
 def _state_note(cluster: Cluster, found: ClusterStatus) -> Note | None:

@@ -61,9 +61,7 @@ def admit_create(new: Cluster, world: World) -> Cluster:
         raise Refused("", *violations)
     status = new.status if world.private else ClusterStatus()
     if not status.state:
-        status = replace(
-            status, state=ClusterState.PROGRESSING, state_transition_time=world.now
-        )
+        status = replace(status, state=ClusterState.PROGRESSING, state_transition_time=world.now)
     return replace(new, spec=spec, status=status)
 
 
@@ -96,9 +94,7 @@ def deleting(old: Cluster, world: World) -> Cluster:
     """What a deletion shows at once, before anybody has looked at it."""
     return replace(
         old,
-        status=replace(
-            old.status, state=ClusterState.DELETING, state_transition_time=world.now
-        ),
+        status=replace(old.status, state=ClusterState.DELETING, state_transition_time=world.now),
     )
 
 

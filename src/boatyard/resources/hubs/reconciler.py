@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -13,19 +13,27 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.osac import Hub, HubState
 from boatyard.resources.clusters.reconciler import CAPACITY
+from boatyard.resources.hubs.sweep import sweep
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.reconciling import Result, Turn
 
 _LOOK_SECONDS = 30.0
 _ANSWER_SECONDS = 5.0
+SWEEP_EVERY = timedelta(minutes=10)
 
 
 class HubReconciler:
     def __init__(
-        self, *, ledger: Ledger, drivers_for: Callable[[str], Awaitable[HubDrivers]]
+        self,
+        *,
+        ledger: Ledger,
+        drivers_for: Callable[[str], Awaitable[HubDrivers]],
+        sweep_every: timedelta = SWEEP_EVERY,
     ) -> None:
         self._ledger = ledger
         self._drivers_for = drivers_for
+        self._sweep_every = sweep_every
+        self._swept: dict[str, datetime] = {}  # a sweep more or less does no harm
 
     async def reconcile(self, turn: Turn) -> Result:
         hub = await self._ledger.get(Hub, turn.id)
@@ -50,12 +58,21 @@ class HubReconciler:
             changes.append(Replace(found, note=note))
         if state == HubState.READY and _may_take_more(hub, found):
             changes.append(Wake(CAPACITY, turn.now))
+        if state == HubState.READY:
+            changes += await self._sweep(hub.id, turn)
         return Result(
             changes=changes, look_again=turn.now + timedelta(seconds=_LOOK_SECONDS), hub=hub.id
         )
 
     async def poisoned(self, turn: Turn) -> Result:
         return Result(look_again=turn.now + timedelta(seconds=10 * _LOOK_SECONDS))
+
+    async def _sweep(self, hub_id: str, turn: Turn) -> list[Change]:
+        last = self._swept.get(hub_id)
+        if last is not None and turn.now < last + self._sweep_every:
+            return []
+        self._swept[hub_id] = turn.now
+        return await sweep(self._ledger, hub_id, await self._drivers_for(hub_id), turn.now)
 
     async def _health(self, hub_id: str) -> tuple[HubState, str]:
         try:

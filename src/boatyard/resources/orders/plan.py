@@ -148,7 +148,9 @@ def _adjusted(item: Item, wanted: Item) -> Item:
     """A recorded item that is still wanted. One that is already leaving goes on leaving."""
     if item.state == ItemState.LEAVING or item.want == wanted.want:
         return item
-    return msgspec.structs.replace(item, want=wanted.want)
+    # A correction was under way: what is outside now is neither the old nor the new, so it is asked for again.
+    have = item.have if item.have == item.want else ""
+    return msgspec.structs.replace(item, want=wanted.want, have=have)
 
 
 def _wanted(order: Order, *, gone: set[str], checks: Sequence[str]) -> dict[str, Item]:

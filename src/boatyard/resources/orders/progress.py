@@ -104,11 +104,11 @@ def _advance_one(
             state = StepState.RELEASING if deleting else StepState.QUEUED
             return _moved(old, state=state, items=items, now=now, next_look=None)
         return _moved(old, state=old.state, items=items, now=now, keep_words=True)
+    if failures:
+        return _failing(old, _worst(failures), items=items, order_id=order_id, now=now)
     if finished:
         state = StepState.RELEASED if deleting else StepState.DONE
         return _moved(old, state=state, items=items, now=now, next_look=None)
-    if failures:
-        return _failing(old, _worst(failures), items=items, order_id=order_id, now=now)
     if waits:
         first = min(waits, key=lambda wait: wait.look_again)
         return _moved(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
@@ -22,6 +23,8 @@ from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.reconciling import Result, Turn
 
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
+
+_CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")  # whom questions are about
 
 
 class OrderReconciler:
@@ -51,10 +54,23 @@ class OrderReconciler:
     async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
         """Records what will be wanted before anything of it is made: after a crash we know what may exist."""
         leaving: dict[str, Sequence[str]] = {}
-        for shrinking in plan.shrinking(order):
-            leaving[shrinking.node_set] = await drivers.platform.choose_leaving(
-                f"{order.id}/cluster", shrinking.node_set, shrinking.slots, shrinking.count
-            )
+
+        async def choose() -> Done:
+            for shrinking in plan.shrinking(order):
+                leaving[shrinking.node_set] = await drivers.platform.choose_leaving(
+                    f"{order.id}/cluster", shrinking.node_set, shrinking.slots, shrinking.count
+                )
+            return Done()
+
+        asked = await attempt(
+            _CONTROL_PLANE,
+            released=False,
+            act=choose(),
+            order_id=order.id,
+            seconds=TRY_SECONDS,
+        )
+        if not isinstance(asked.answer, Done):
+            return _not_planned(order, asked, turn.now)
         items = plan.replan(order, leaving, drivers.checks.names())
         status = rules.planned(order, items, turn.now)
         note = _plan_note(order, leaving)
@@ -98,23 +114,38 @@ class OrderReconciler:
 async def _look(context: Context, *, settled: bool) -> tuple[ClusterSeen | None, Access | None]:
     """What the platform says of the cluster; the access too, once there is nothing left to do."""
     platform, key = context.drivers.platform, context.key("cluster")
-    probe = Item(key="cluster", kind="cluster", step="install")
     found: list[ClusterSeen] = []
     ways: list[Access] = []
 
     async def observe() -> Done:
         found.append(await platform.observe(key))
         if settled and not context.order.status.credentials.kubeconfig:
-            try:
+            with contextlib.suppress(NotFound):  # not yet: asked again on the next look
                 ways.append(await platform.access(key))
-            except NotFound:
-                pass  # not yet: asked again on the next look
         return Done()
 
     await attempt(
-        probe, released=False, act=observe(), order_id=context.order.id, seconds=TRY_SECONDS
+        _CONTROL_PLANE,
+        released=False,
+        act=observe(),
+        order_id=context.order.id,
+        seconds=TRY_SECONDS,
     )
     return (found[0] if found else None), (ways[0] if ways else None)
+
+
+def _not_planned(order: Order, asked: Attempt, now: datetime) -> Result:
+    """The platform could not say who leaves: nothing is planned, and the install step says why."""
+    absorbed = rules.absorb(
+        order,
+        items=order.status.items,
+        attempts=[asked],
+        seen=None,
+        access=None,
+        unfinished=False,
+        now=now,
+    )
+    return _written(order, absorbed.status, look_again=absorbed.look_again, now=now)
 
 
 def _has_control_plane(items: Sequence[Item]) -> bool:

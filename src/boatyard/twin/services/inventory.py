@@ -15,6 +15,7 @@ from boatyard.twin.services.at import LATEST, At, Verb, list_owned, look, ping
 
 KINDS = ("host",)
 FIRST_LEASE = 10
+UNUSABLE = "HostUnusable"
 
 
 def list_free(at: At, host_type: str, limit: int, after: str = "") -> list[dict[str, Any]]:
@@ -35,7 +36,9 @@ def capacity(at: At) -> dict[str, int]:
 def ensure_held(at: At, key: str, host: str) -> Outcome:
     at.called("host", key)
     at.refuse_in_mood("host", key)
-    machine = at.hub.host(host)
+    machine = at.hub.hosts.get(host)
+    if machine is None:
+        raise Refused("there is no such host on this hub", reason=UNUSABLE)
     held = at.find("host", host)
     if held is not None and held.key != key:
         raise Refused("the host is held under another key", reason="HeldByAnother")
@@ -43,7 +46,7 @@ def ensure_held(at: At, key: str, host: str) -> Outcome:
         return at.wait("A host is still being wiped.", held.gone_at)
     if held is None:
         if not machine.usable:
-            raise Refused("the host is broken", reason="HostBroken")
+            raise Refused("the host is broken", reason=UNUSABLE)
         if "off" in machine.flags:
             at.state.change("host", at.hub.name, host, {"off": False})
         held = at.make("host", key, host)

@@ -1,0 +1,207 @@
+"""Everything the invariants are judged by: the ledger's tables, its event log, and the twin's own truth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.boatyard import Leftover, Order
+from boatyard.model.generated.osac import Cluster, Hub
+from boatyard.twin.calls import TwinCalls
+
+T = TypeVar("T", Cluster, Hub, Order, Leftover)
+KINDS: Mapping[str, type[Any]] = {
+    "Cluster": Cluster,
+    "Hub": Hub,
+    "Order": Order,
+    "Leftover": Leftover,
+}
+_PAGE = 10_000
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A document as it is kept, or as it left."""
+
+    kind: str
+    id: str
+    version: int
+    data: bytes
+
+    def read(self, cls: type[T]) -> T:
+        return msgspec.json.decode(self.data, type=cls)
+
+
+@dataclass(frozen=True)
+class Event:
+    seq: int
+    kind: str
+    id: str
+    type: int
+    version: int
+    reason: str
+    message: str
+    data: bytes
+
+    def read(self, cls: type[T]) -> T:
+        return msgspec.json.decode(self.data, type=cls)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    pool: str
+    item: str
+    owner: str
+
+
+@dataclass(frozen=True)
+class Held:
+    """Something the twin holds, or held: the hub is the twin's name for it."""
+
+    hub: str
+    kind: str
+    name: str
+    key: str
+
+    @property
+    def order(self) -> str:
+        return self.key.partition("/")[0]
+
+
+@dataclass(frozen=True)
+class Happened:
+    """One thing made (+1) or taken away (-1) in the twin."""
+
+    held: Held
+    change: int
+
+
+@dataclass(frozen=True)
+class Effect:
+    key: str
+    kind: str
+    applied: int
+    removed: int
+    calls: int
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """One look at a yard that is at rest."""
+
+    documents: Sequence[Stored]
+    archive: Sequence[Stored]
+    events: Sequence[Event]
+    first_seq: int
+    last_seq: int
+    claims: Sequence[Claimed]
+    reservations: Sequence[tuple[str, str, int]]  # pool, owner, amount
+    pools: Mapping[str, int]
+    work: frozenset[tuple[str, str]]
+    truth: Sequence[Held]
+    effects: Sequence[Effect]
+    history: Sequence[Happened]
+
+    def all(self, cls: type[T]) -> Iterator[T]:
+        """The living documents of one kind."""
+        for stored in self.documents:
+            if stored.kind == cls.__name__:
+                yield stored.read(cls)
+
+    def archived(self, cls: type[T]) -> Iterator[T]:
+        for stored in self.archive:
+            if stored.kind == cls.__name__:
+                yield stored.read(cls)
+
+
+async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
+    """Numbers the events first, so that all that was committed is in the log."""
+    await ledger.publish()
+    bounds = (await ledger.read("looking", "select last_seq, trimmed from event_log"))[0]
+    reservations = await ledger.read("looking", "select pool, owner, amount from reservations")
+    pools = await ledger.read("looking", "select pool, used from pools")
+    work = await ledger.read("looking", "select kind, id from work where due is not null")
+    claims = await ledger.read("looking", "select pool, item, owner from claims order by 1, 2, 3")
+    return Evidence(
+        documents=await _stored(ledger, "documents"),
+        archive=await _stored(ledger, "archive"),
+        events=await _events(ledger),
+        first_seq=bounds["trimmed"] + 1,
+        last_seq=bounds["last_seq"],
+        claims=[Claimed(row["pool"], row["item"], row["owner"]) for row in claims],
+        reservations=[(row["pool"], row["owner"], row["amount"]) for row in reservations],
+        pools={row["pool"]: row["used"] for row in pools},
+        work=frozenset((row["kind"], row["id"]) for row in work),
+        truth=await truth(twin),
+        effects=await effects(twin),
+        history=await _history(twin),
+    )
+
+
+async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
+    found = await twin.call("twin.truth", prefix=prefix)
+    return [
+        Held(hub, kind, name, key)
+        for hub, kinds in found.items()
+        for kind, keys in kinds.items()
+        for key, names in keys.items()
+        for name in names
+    ]
+
+
+async def effects(twin: TwinCalls, prefix: str = "") -> list[Effect]:
+    return [Effect(**row) for row in await twin.call("twin.effects", prefix=prefix)]
+
+
+async def _stored(ledger: Ledger, table: str) -> list[Stored]:
+    query = f"select kind, id, version, data from {table}"
+    rows = await ledger.read("looking", query)
+    return [Stored(row["kind"], row["id"], row["version"], row["data"]) for row in rows]
+
+
+class _Metadata(msgspec.Struct):
+    version: int = 0
+
+
+class _Versioned(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+async def _events(ledger: Ledger) -> list[Event]:
+    query = (
+        "select seq, kind, id, type, reason, message, data from events "
+        "where seq is not null order by seq"
+    )
+    return [
+        Event(
+            seq=row["seq"],
+            kind=row["kind"],
+            id=row["id"],
+            type=row["type"],
+            version=msgspec.json.decode(row["data"], type=_Versioned).metadata.version
+            if row["data"]
+            else 0,
+            reason=row["reason"],
+            message=row["message"],
+            data=row["data"] or b"{}",
+        )
+        for row in await ledger.read("looking", query)
+    ]
+
+
+async def _history(twin: TwinCalls) -> list[Happened]:
+    found: list[Happened] = []
+    after = 0
+    while True:
+        page = await twin.call("twin.history", after=after, limit=_PAGE)
+        rows = page["happenings"]
+        for row in rows:
+            held = Held(row["hub"], row["kind"], row["name"], row["key"])
+            found.append(Happened(held, row["change"]))
+        if not rows or rows[-1]["number"] >= page["newest"]:
+            return found
+        after = rows[-1]["number"]

@@ -1,0 +1,87 @@
+"""The places where a worker may die: around every ledger write, every claim and every effect.
+
+A place has a label that is the same in every run, because no id is in it; the same label may come
+several times, so a point is a label and how often it came since counting began.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from boatyard.twin.calls import TwinCalls
+from boatyard.twin.world import LYING
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """`label` is `before:commit:…`, `after:claim:…`, `before:effect:…` and the like."""
+
+    label: str
+    time: int = 1
+
+    def __str__(self) -> str:
+        return self.label if self.time == 1 else f"{self.label} (time {self.time})"
+
+    @property
+    def moment(self) -> str:
+        return self.label.split(":")[0]
+
+    @property
+    def sort(self) -> str:
+        return {"commit": "write"}.get(self.label.split(":")[1], self.label.split(":")[1])
+
+
+class Points:
+    """Counts the places passed, and ends or stops this very process at one of them."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._tell = tell
+        self._times: Counter[str] = Counter()
+        self._passed: list[Point] = []
+        self._target: Point | None = None
+        self._signal = signal.SIGKILL
+
+    def begin(self, target: Point | None, number: int = signal.SIGKILL) -> None:
+        """Counts anew. At `target` the process sends itself the signal."""
+        self._times.clear()
+        self._passed = []
+        self._target = target
+        self._signal = signal.Signals(number)
+
+    @property
+    def passed(self) -> list[Point]:
+        return self._passed
+
+    def reach(self, label: str) -> None:
+        self._times[label] += 1
+        point = Point(label, self._times[label])
+        self._passed.append(point)
+        if point == self._target:
+            self._target = None
+            self._tell(str(point))
+            os.kill(os.getpid(), self._signal)
+
+
+class WatchedTwin:
+    """The twin, with every effect announced by its verb and its key, the order's id taken out."""
+
+    def __init__(self, twin: TwinCalls, points: Points) -> None:
+        self._twin = twin
+        self._points = points
+
+    async def call(self, verb: str, /, **args: Any) -> Any:
+        if not verb.partition(".")[2].startswith(LYING):
+            return await self._twin.call(verb, **args)
+        label = f"effect:{verb} {str(args.get('key', '')).partition('/')[2]}"
+        self._points.reach(f"before:{label}")
+        value = await self._twin.call(verb, **args)
+        self._points.reach(f"after:{label}")
+        return value
+
+    async def close(self) -> None:
+        await self._twin.close()

@@ -1,0 +1,101 @@
+"""A worker process for the proof: the product's own worker, told over a channel where to die.
+
+It is forked from a server that has imported this module, so that a new one is there in milliseconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from dataclasses import dataclass
+from datetime import timedelta
+from importlib import import_module
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from boatyard.app.proving.points import Point, Points, WatchedTwin
+from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
+from boatyard.engine.worker import Pace
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.twin.calls import TwinCalls
+from boatyard.twin.client import TwinClient
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """Where the worker works and how. Everything is handed over as it is; there are no settings."""
+
+    url: str
+    key: bytes
+    twin_socket: str
+    log: str
+    lease: float
+    poll: float
+    deaf: bool = False  # no hint ever reaches it
+    plant: str = ""  # "module:function", called first: a bug that the proof must find
+
+
+def main(spec: WorkerSpec, channel: Connection) -> None:
+    """The whole life of the process. Ends when asked to, or when the other end of the channel is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(filename=spec.log, level=logging.WARNING, force=True)
+    if spec.plant:
+        module, _, name = spec.plant.partition(":")
+        getattr(import_module(module), name)()
+    asyncio.run(_work(spec, channel))
+
+
+async def _work(spec: WorkerSpec, channel: Connection) -> None:
+    points = Points(lambda text: channel.send(("at", text)))
+    ledger = await Ledger.open(
+        spec.url,
+        seal=Seal.from_bytes(spec.key),
+        application="prove",
+        on_write=points.reach,
+        pool_size=4,
+    )
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(channel.fileno(), _hear, channel, points, stop)
+
+    def twin_for(path: str) -> TwinCalls:
+        return WatchedTwin(TwinClient(Path(path)), points)
+
+    hubs = HubDirectory(ledger, twin_for=twin_for, default_socket=spec.twin_socket)
+    reconcilers = make_reconcilers(
+        ledger, hubs, delete_within=timedelta(minutes=15), sweep_every=timedelta(0)
+    )
+    beside = [] if spec.deaf else [asyncio.create_task(ledger.run())]
+    async with ledger.wakes.subscribe() as wake:
+        worker = make_worker(
+            ledger,
+            reconcilers,
+            clock=ledger.clock,
+            wait_for_hint=asyncio.sleep if spec.deaf else wake.wait,
+            pace=Pace(lease=spec.lease, poll=spec.poll, restart=0.1),
+        )
+        channel.send(("ready", os.getpid()))
+        await worker.run(stop)
+    for task in beside:
+        task.cancel()
+    await asyncio.gather(*beside, return_exceptions=True)
+    await hubs.close()
+    await ledger.close()
+
+
+def _hear(channel: Connection, points: Points, stop: asyncio.Event) -> None:
+    try:
+        word, *rest = channel.recv()
+    except (EOFError, OSError):
+        os._exit(0)  # whoever started us has gone
+    if word == "begin":
+        label, time, number = rest
+        points.begin(Point(label, time) if label else None, number)
+        channel.send(("begun",))
+    elif word == "passed":
+        channel.send(("passed", [(point.label, point.time) for point in points.passed]))
+    else:
+        stop.set()

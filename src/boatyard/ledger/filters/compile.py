@@ -1,0 +1,66 @@
+"""Filters and orders of lists and watches, from the text that callers send. Called by the API."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from google.protobuf.descriptor import Descriptor
+
+from boatyard.ledger.filters.conditions import OrderBy, Parameters, Predicate
+from boatyard.ledger.filters.fields import SQL_TYPES, Kind, Path
+from boatyard.ledger.filters.parse import MAX_BYTES, parse
+from boatyard.model.errors import Refused
+
+_MAX_KEYS = 8
+_KEY = re.compile(r"(?P<path>[A-Za-z_][\w.]*)(?:\s+(?P<way>asc|desc))?", re.ASCII | re.IGNORECASE)
+
+
+@lru_cache(maxsize=1024)
+def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") -> Predicate:
+    """A filter over messages of this descriptor. Refused, with the place, when it is not one.
+
+    Only what the descriptor has can be asked about, and nothing that is secret.
+    """
+    from boatyard.ledger.filters.check import Checker  # loads the parser
+
+    checker = Checker(descriptor, variable)
+    node = checker.condition(parse(text))
+    return Predicate(node.sql, node.match(), frozenset(checker.mentioned))
+
+
+@lru_cache(maxsize=256)
+def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> tuple[OrderBy, ...]:
+    """Keys such as `metadata.name desc, this.spec.version`. Refused when one cannot be sorted by."""
+    if len(text) > MAX_BYTES:
+        raise _refused(f"it is longer than {MAX_BYTES}")
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    if len(parts) > _MAX_KEYS:
+        raise _refused(f"it has more than {_MAX_KEYS} keys")
+    return tuple(_key(part, descriptor, variable) for part in parts)
+
+
+def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
+    from boatyard.ledger.filters.check import field_of
+
+    found = _KEY.fullmatch(part)
+    if found is None:
+        raise _refused(f"{part[:100]!r} is not a field, with or without asc or desc")
+    path = Path(Kind.MESSAGE, message=descriptor)
+    for name in found["path"].removeprefix(f"{variable}.").split("."):
+        try:
+            path = field_of(path, name)
+        except ValueError as error:
+            raise _refused(str(error)) from error
+    if path.kind not in SQL_TYPES:
+        raise _refused(f"{path.dotted} is a {path.kind.value}, which has no order")
+
+    def sql(parameters: Parameters) -> str:
+        collate = ' collate "C"' if path.kind is Kind.STRING else ""
+        return path.value(parameters) + collate
+
+    return OrderBy(sql, descending=(found["way"] or "").lower() == "desc")
+
+
+def _refused(message: str) -> Refused:
+    return Refused(f"bad order: {message}", reason="BadOrder")

@@ -1,0 +1,117 @@
+"""Constants of a filter: what is written, and what it means for the field it is compared with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from google.protobuf.descriptor import EnumDescriptor
+
+from boatyard.ledger.filters.fields import Kind
+from boatyard.ledger.filters.nodes import Constant
+
+INT64 = range(-(2**63), 2**63)
+_ESCAPES = {
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "\\": "\\", "'": "'", '"': '"', "`": "`", "?": "?",
+}  # fmt: skip
+_ESCAPE = re.compile(
+    r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})|(.)|$)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Literal:
+    """A constant as written. A NAME stands for a value of an enum."""
+
+    kind: Kind | None  # None is a bare name
+    value: Any
+
+    def meant_for(self, kind: Kind, enum: EnumDescriptor | None) -> Constant:
+        """The constant to compare a field of this kind with. ValueError when they do not go together."""
+        if kind is Kind.ENUM and enum is not None and self.kind in (None, Kind.STRING):
+            return Constant(Kind.ENUM, _enum_number(enum, self.value))
+        if kind is Kind.DOUBLE and self.kind is Kind.INT:
+            return Constant(kind, float(self.value))
+        if kind is self.kind or (kind is Kind.ENUM and self.kind is Kind.INT):
+            return Constant(kind, self.value)
+        if self.kind is None:
+            raise ValueError(f"there is no {self.value!r}")
+        hint = '; write timestamp("2026-01-31T12:00:00Z")' if kind is Kind.TIMESTAMP else ""
+        raise ValueError(f"a {kind.value} cannot be compared with a {self.kind.value}{hint}")
+
+
+def _enum_number(enum: EnumDescriptor, name: str) -> int:
+    """By full name (CLUSTER_STATE_READY) or without what all names of the enum begin with (READY)."""
+    found = enum.values_by_name.get(name)
+    if found is None:
+        prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
+        found = enum.values_by_name.get(prefix + name)
+    if found is None:
+        raise ValueError(f"{name!r} is not a value of {enum.name}")
+    return int(found.number)
+
+
+def read_literal(token_type: str, text: str) -> Literal:
+    """A literal of the grammar. ValueError when it means nothing."""
+    match token_type:
+        case "BOOL_LIT":
+            return Literal(Kind.BOOL, text == "true")
+        case "NULL_LIT":
+            return Literal(Kind.NULL, None)
+        case "INT_LIT" | "UINT_LIT":
+            return Literal(Kind.INT, read_int(text))
+        case "FLOAT_LIT":
+            value = float(text)
+            if value in (float("inf"), float("-inf")):
+                raise ValueError(f"{text} is too large")
+            return Literal(Kind.DOUBLE, value)
+        case "STRING_LIT" | "MLSTRING_LIT":
+            return Literal(Kind.STRING, read_string(text))
+        case _:
+            raise ValueError("constants of this kind are not supported")
+
+
+def read_int(text: str) -> int:
+    bare = text.rstrip("uU")
+    value = int(bare, 16) if "0x" in bare else int(bare)
+    if value not in INT64:
+        raise ValueError(f"{text} does not fit into 64 bits")
+    return value
+
+
+def read_string(text: str) -> str:
+    raw = text[0] in "rR"
+    body = text[1:] if raw else text
+    quotes = 3 if body[:3] in ('"""', "'''") and len(body) >= 6 else 1
+    body = body[quotes:-quotes]
+    value = body if raw else _ESCAPE.sub(_unescape, body)
+    if "\0" in value:
+        raise ValueError("a text with a NUL character is kept nowhere")
+    if any("\ud800" <= char <= "\udfff" for char in value):
+        raise ValueError("a lone surrogate is no character")
+    return value
+
+
+def _unescape(found: re.Match[str]) -> str:
+    for digits, base in ((found[1], 16), (found[2], 16), (found[3], 16), (found[4], 8)):
+        if digits is not None:
+            try:
+                return chr(int(digits, base))
+            except (ValueError, OverflowError) as error:
+                raise ValueError(f"{found[0]} is no character") from error
+    if found[5] not in _ESCAPES:
+        raise ValueError(f"{found[0]!r} is not an escape")
+    return _ESCAPES[found[5]]
+
+
+def read_timestamp(text: str) -> Literal:
+    try:
+        value = datetime.fromisoformat(text)
+        if value.tzinfo is None or "T" not in text:
+            raise ValueError("no time zone")
+        return Literal(Kind.TIMESTAMP, value.astimezone(UTC))
+    except (ValueError, OverflowError) as error:
+        raise ValueError(f"{text!r} is not a moment; write it as 2026-01-31T12:00:00Z") from error

@@ -1,0 +1,255 @@
+"""What the commands print against a live `boatyard up`: ids, times and chance masked, the rest to the letter.
+
+UPDATE_GOLDENS=1 writes what is printed now; read the difference before keeping it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from boatyard.client.config import read_current
+
+GOLDENS = Path(__file__).parent / "goldens"
+BOATYARD = (sys.executable, "-m", "boatyard.app.main")
+
+MASKS = (
+    (r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", "ID"),
+    (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
+    (r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b", "TOOK"),
+    (r"\b(web-\d)-[0-9a-f]{6}\b", r"\1-UID"),
+    (r"\b198\.51\.\d+\.\d+\b", "ADDRESS"),
+    (r"\b10\.\d+\.\d+\.\d+/\d+\b", "SUBNET"),
+    (r"\b(boston|lyon)(-1)?\b", "HUB"),
+    (r"\br\d+-n\d+\b", "HOST"),
+    (r"(?m)^(  gone  l2 +)\d+$", r"\1VLAN"),
+    (r"[ ]{2,}", "  "),  # columns are as wide as what was masked
+)  # fmt: skip
+
+
+class Yard:
+    """One `boatyard up`, and commands typed at it."""
+
+    def __init__(self, home: Path) -> None:
+        for name in ("run", "config"):
+            (home / name).mkdir()
+        kept = {name: value for name, value in os.environ.items() if "BOATYARD" not in name}
+        self.home = home
+        self.environ = kept | {
+            "XDG_RUNTIME_DIR": str(home / "run"),
+            "XDG_CONFIG_HOME": str(home / "config"),
+            "USER": "harbour",
+            "COLUMNS": "100",
+        }
+        self.process = subprocess.Popen(
+            [*BOATYARD, "up", "--data", str(home / "data"), "--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0"],
+            env=self.environ,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )  # fmt: skip
+        assert self.process.stdout is not None
+        self.ready = self.process.stdout.readline()
+
+    def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*BOATYARD, *words],
+            env=self.environ | environ,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+            cwd=self.home,
+        )
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def yard(tmp_path_factory):
+    one = Yard(tmp_path_factory.mktemp("yard"))
+    assert one.ready.startswith("boatyard: ready"), one.ready
+    yield one
+    assert one.stop() == 0
+    assert read_current(one.environ) is None
+
+
+def masked(text: str) -> str:
+    for pattern, mask in MASKS:
+        text = re.sub(pattern, mask, text)
+    return text
+
+
+def compare(name: str, text: str) -> None:
+    path = GOLDENS / f"{name}.txt"
+    shown = masked(text)
+    if os.environ.get("UPDATE_GOLDENS"):
+        path.write_text(shown)
+    assert shown == path.read_text()
+
+
+@pytest.fixture(scope="module")
+def token(yard):
+    """A member of acme."""
+    made = yard.run(
+        *("token", "create", "--tenant", "acme", "--user", "ann", "--role", "member"),
+        *("--data", str(yard.home / "data")),
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+@pytest.fixture(scope="module")
+def web(yard, token):
+    """A cluster that ann has ordered."""
+    done = yard.run(
+        "create", "cluster", "web-1", "--template", "small", "-l", "team=web", BOATYARD_TOKEN=token
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize("name, words", [
+    ("get-templates", "get clustertemplates"),
+    ("get-templates-wide", "get templates -o wide"),
+    ("get-versions", "get clusterversions"),
+    ("get-hosttypes", "get hosttypes"),
+    ("get-tenants", "get tenants"),
+    ("get-hubs-name", "get hubs -o name"),
+    ("get-nothing", "get leftovers"),
+    ("whoami", "whoami"),
+])  # fmt: skip
+def test_what_a_new_yard_shows(yard, name, words):
+    done = yard.run(*words.split())
+    assert done.returncode == 0, done.stderr
+    compare(name, re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", done.stdout + done.stderr))
+
+
+@pytest.mark.parametrize("name, words, code", [
+    ("refused-name", "create cluster Web_1 -t small --tenant acme --node-set compute=0", 2),
+    ("unknown-template", "create cluster x -t huge --tenant acme", 3),
+    ("unknown-version", "create cluster x -t small --tenant acme --version 1.2.3", 3),
+    ("unknown-parameter", "create cluster x -t small --tenant acme -p colour=red", 2),
+    ("unknown-cluster", "delete cluster nowhere", 3),
+    ("unknown-kind", "get pods", 2),
+    ("bad-filter", "get clusters --filter this.nonsense==1", 2),
+])  # fmt: skip
+def test_what_a_mistake_is_told(yard, name, words, code):
+    done = yard.run(*words.split())
+    assert (done.returncode, done.stdout) == (code, "")
+    compare(name, done.stderr)
+
+
+def test_a_wrong_token_is_refused(yard):
+    done = yard.run("get", "clusters", BOATYARD_TOKEN="junk")
+    assert (done.returncode, done.stdout) == (4, "")
+    compare("wrong-token", done.stderr)
+
+
+def test_a_tenant_may_not_see_hubs(yard, token):
+    done = yard.run("get", "hubs", BOATYARD_TOKEN=token)
+    assert (done.returncode, done.stdout) == (4, "")
+
+
+def test_creating_tells_each_step_once_it_is_done(web):
+    lines = masked(web.stdout).splitlines()
+    steps = ("hosts", "network", "addresses", "names", "install", "validate")
+    done = [line for line in lines if re.match(r"web-1: \w+ done", line)]
+    assert [line.split()[1] for line in done] == list(steps)
+    assert lines[-2:] == ["web-1: ready", "Next: boatyard kubeconfig web-1"]
+    assert "HUB" not in masked(web.stdout).replace("HUB.example", "")  # a tenant is not told
+
+
+@pytest.mark.parametrize("name, words", [
+    ("get-clusters", "get clusters"),
+    ("get-clusters-wide", "get clusters -o wide"),
+    ("get-cluster-json", "get cluster web-1 -o json"),
+    ("get-cluster-yaml", "get cluster web-1 -o yaml"),
+    ("describe", "describe cluster web-1"),
+    ("explain", "explain cluster web-1"),
+    ("events", "events cluster web-1"),
+])  # fmt: skip
+def test_what_a_tenant_sees_of_a_ready_cluster(yard, web, token, name, words):
+    done = yard.run(*words.split(), BOATYARD_TOKEN=token)
+    assert done.returncode == 0, done.stderr
+    compare(name, done.stdout)
+
+
+def test_an_operator_is_told_of_the_hubs(yard, web):
+    done = yard.run("explain", "cluster", "web-1")
+    compare("explain-operator", done.stdout)
+
+
+def test_the_same_name_again_is_a_conflict(yard, web, token):
+    done = yard.run("create", "cluster", "web-1", "-t", "small", BOATYARD_TOKEN=token)
+    assert done.returncode == 5
+    compare("same-name", done.stderr)
+
+
+def test_credentials_go_to_files_of_their_owner(yard, web, token):
+    for verb in ("kubeconfig", "password"):
+        path = yard.home / verb
+        assert yard.run(verb, "web-1", "-o", str(path), BOATYARD_TOKEN=token).returncode == 0
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert len(path.read_text()) > 8
+
+
+def test_filters_reach_the_server(yard, web, token):
+    wanted = 'this.metadata.labels["team"] == "web" && this.status.state == 2'
+    done = yard.run("get", "clusters", "--filter", wanted, "-o", "name", BOATYARD_TOKEN=token)
+    assert done.stdout == "cluster/web-1\n"
+
+
+def test_from_order_to_receipt(yard, token):
+    """One cluster of its own: up, down, away."""
+
+    def typed(*words: str) -> str:
+        done = yard.run(*words, BOATYARD_TOKEN=token)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert typed("create", "cluster", "web-2", "-t", "small", "--no-wait").endswith(
+        "Next: boatyard wait cluster web-2 --for ready\n"
+    )
+    assert "web-2: ready" in typed("wait", "cluster", "web-2", "--for", "ready")
+    assert "5/5 nodes" in typed("scale", "cluster", "web-2", "compute=5")
+    down = typed("scale", "cluster", "web-2", "--node-set", "compute", "--size", "1")
+    assert down.splitlines()[-1] == "web-2: ready"
+    shown = json.loads(typed("get", "cluster", "web-2", "-o", "json"))
+    assert shown["status"]["ready_nodes"] == {"compute": 1}
+    away = typed("delete", "cluster", "web-2")
+    compare("receipt", away[away.index("receipt:") :])
+    # The proof stays when the cluster is gone.
+    assert typed("wait", "cluster", "web-2", "--for", "deleted").startswith("receipt: web-2")
+    assert yard.run("get", "clusters", "web-2", BOATYARD_TOKEN=token).returncode == 3
+
+
+def test_a_timeout_leaves_the_order_running(yard, token):
+    done = yard.run(
+        "create", "cluster", "web-3", "-t", "small", "--timeout", "0.2", BOATYARD_TOKEN=token
+    )
+    assert done.returncode == 7
+    assert yard.run("wait", "cluster", "web-3", BOATYARD_TOKEN=token).returncode == 0
+
+
+def test_an_interrupt_leaves_the_order_running(yard, token):
+    words = [*BOATYARD, "create", "cluster", "web-4", "-t", "small"]
+    environ = yard.environ | {"BOATYARD_TOKEN": token}
+    with subprocess.Popen(words, env=environ, stdout=subprocess.PIPE, text=True) as typed:
+        assert typed.stdout is not None
+        assert typed.stdout.readline().startswith("Ordered cluster web-4")
+        typed.stdout.readline()  # it follows
+        typed.send_signal(signal.SIGINT)
+        said = typed.stdout.read()
+        assert typed.wait(30) == 130
+    assert "Watch it again: boatyard wait cluster web-4 --for ready" in said
+    assert yard.run("wait", "cluster", "web-4", BOATYARD_TOKEN=token).returncode == 0

@@ -1,0 +1,328 @@
+"""Taking everything back: from every state, with every service dead, and always with a receipt."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from boatyard.model.generated.osac import Cluster, ClusterState
+from boatyard.resources.orders.plan import STEPS
+from tests.journeys.conftest import NewYard
+from tests.support.yard import EVEN, Yard, small_layout
+
+BOUND = timedelta(minutes=15)
+LATEST = BOUND + timedelta(minutes=2)
+
+
+async def test_deleting_a_ready_cluster_takes_everything_back_with_a_receipt(
+    new_yard: NewYard,
+) -> None:
+    yard = await new_yard(delays="real")
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    held = await yard.held(web)
+    asked = yard.clock.now()
+
+    await yard.delete(web)
+    await yard.run_until_gone(web, within=BOUND)
+
+    await yard.assert_nothing_left()
+    receipt = await yard.receipt_of(web)
+    keys = {f"{web}/{line.key}" for line in receipt.gone}
+    assert keys == {key for things in held.values() for key in things}
+    assert len(receipt.gone) == len(keys), "each is named once"
+    assert {line.name for line in receipt.gone if line.kind == "host"} == {
+        name for names in held["host"].values() for name in names
+    }
+    assert (receipt.left, receipt.leftover) == ((), "")
+    assert receipt.requested_at == asked
+    assert receipt.finished_at is not None
+    assert receipt.finished_at <= yard.clock.now()
+
+
+async def test_things_go_in_the_reverse_order_of_the_road(new_yard: NewYard) -> None:
+    yard = await new_yard(overrides=EVEN)
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    seen = len(await yard.happenings())
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+
+    gone = [kind for kind, _, _ in (await yard.happenings())[seen:]]
+    for first, then in (
+        ("node", "cluster"),
+        ("node", "port"),
+        ("port", "host"),
+        ("cluster", "record"),
+        ("record", "floating"),
+        ("floating", "binding"),
+        ("binding", "subnet"),
+        ("port", "network"),
+        ("subnet", "network"),
+    ):
+        assert gone.index(first) < gone.index(then), (first, then, gone)
+
+
+async def test_deleting_before_anything_was_looked_at(yard: Yard) -> None:
+    web = await yard.order("web")
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+    await yard.assert_nothing_left()
+
+
+async def test_deleting_twice_is_deleting_once(new_yard: NewYard) -> None:
+    yard = await new_yard(overrides=EVEN)
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.delete(web)
+    await yard.turn()
+    first = (await yard.order_of(web)).spec.delete_by
+
+    await yard.step()
+    await yard.delete(web)
+    await yard.turn()
+
+    assert (await yard.order_of(web)).spec.delete_by == first
+    await yard.run_until_gone(web)
+    await yard.assert_nothing_left()
+
+
+async def test_a_delete_at_every_moment_of_a_creation_leaves_nothing(new_yard: NewYard) -> None:
+    yard = await new_yard(overrides=EVEN)
+    reached, moment = None, 0
+    while reached != ClusterState.READY:
+        web = await yard.order(f"web-{moment}", sizes={"compute": 2})
+        await yard.turn()
+        for _ in range(moment):
+            await yard.step()
+        reached = await yard.state(web)
+
+        await yard.delete(web)
+        await yard.run_until_gone(web, within=LATEST)
+
+        await yard.assert_nothing_left()
+        assert (await yard.receipt_of(web)).left == ()
+        moment += 1
+    assert moment > 5, "there were moments in between"
+
+
+async def test_a_delete_during_any_effect_leaves_nothing(new_yard: NewYard) -> None:
+    """The wish to delete comes while the order's turn is under way: its write is refused, nothing is lost."""
+    yard = await new_yard(layout=small_layout(hubs=1))
+    number, met = 0, True
+    while met:
+        web = await yard.order(f"web-{number}", sizes={"compute": 1})
+        met = await _delete_at_effect(yard, web, number)
+        await yard.run_to(web, ClusterState.READY) if not met else None
+        await yard.delete(web)
+        await yard.run_until_gone(web, within=LATEST)
+        await yard.assert_nothing_left()
+        number += 1
+    assert number > 20, "there are that many effects in a creation, before and after"
+
+
+async def _delete_at_effect(yard: Yard, cluster_id: str, number: int) -> bool:
+    """Runs, and asks for the deletion right at the effect of that number, counted before and after."""
+    count = 0
+
+    async def maybe_delete(point: str) -> None:
+        nonlocal count
+        if count == number:
+            await yard.delete(cluster_id)
+            # The cluster's own turn comes from another worker, in the middle of the order's.
+            await yard.make_worker().run_until_idle()
+        count += 1
+
+    yard.on_effect = maybe_delete
+    await yard.turn()
+    yard.on_effect = lambda _: None
+    return count > number
+
+
+@pytest.mark.parametrize("mood", ["stuck", "unavailable", "refused"])
+@pytest.mark.parametrize("step", [*STEPS, "nodes"])
+async def test_an_order_that_hangs_at_a_step_can_be_deleted(
+    new_yard: NewYard, step: str, mood: str
+) -> None:
+    yard = await new_yard(layout=small_layout(hubs=1))
+    await yard.call("set_mood", order_id="*", step=step, mood=mood)
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run(within=timedelta(minutes=2))
+    assert await yard.state(web) in (ClusterState.PROGRESSING, ClusterState.FAILED)
+    explanation = await yard.explain(web)
+    assert explanation.blocked_by == {"nodes": "install"}.get(step, step)
+
+    await yard.delete(web)
+    await yard.run_until_gone(web, within=timedelta(minutes=1))
+
+    await yard.assert_nothing_left()
+
+
+@pytest.mark.parametrize("service", ["inventory", "l2", "l3", "dns", "platform", "*"])
+@pytest.mark.parametrize("profile", ["dead", "lies"])
+async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_released(
+    new_yard: NewYard, service: str, profile: str
+) -> None:
+    yard = await new_yard(layout=small_layout(hosts=2, hubs=1))
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    everything = {key for things in (await yard.held(web)).values() for key in things}
+    await yard.break_service(service, profile)
+
+    await yard.delete(web)
+    await yard.run_until_gone(web, within=LATEST)
+
+    # The receipt is exact: what is gone is gone, what is left is there.
+    receipt = await yard.receipt_of(web)
+    held = {key for things in (await yard.held(web)).values() for key in things}
+    assert {f"{web}/{line.key}" for line in receipt.left} == held != set()
+    assert {f"{web}/{line.key}" for line in receipt.gone} == everything - held
+    assert receipt.leftover == web
+    leftover = await yard.leftover_of(web)
+    assert leftover is not None
+
+    # Whatever is left keeps its claim and its share of the hub.
+    claims = {claim.owner for claim in await yard.ledger.claims(web)}
+    claimable = ("host/", "l2", "l3", "api-address", "ingress-address")
+    assert claims == {
+        key for key in held if key.partition("/")[2].startswith(claimable)
+    }
+    reserved = await yard.ledger.reserved_by_pool()
+    hosts = sum("/host/" in key for key in held)
+    assert reserved.get("hub-1/capacity/bm-small", 0) == hosts
+
+    await yard.heal()
+    await yard.run(within=timedelta(hours=3))
+    assert await yard.leftover_of(web) is None
+    await yard.assert_nothing_left()
+
+
+@pytest.mark.parametrize("service", ["inventory", "l2", "l3", "dns", "platform"])
+async def test_a_service_that_comes_back_in_time_leaves_nothing_over(
+    new_yard: NewYard, service: str
+) -> None:
+    yard = await new_yard(layout=small_layout(hubs=1))
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.break_service(service, "dead")
+    await yard.delete(web)
+    await yard.run(within=timedelta(minutes=10))
+    assert await yard.state(web) == ClusterState.DELETING
+    explanation = await yard.explain(web)
+    assert explanation.blocked_by
+    assert explanation.next_look is not None
+
+    await yard.heal()
+    await yard.run_until_gone(web, within=timedelta(minutes=5))
+
+    await yard.assert_nothing_left()
+    assert (await yard.receipt_of(web)).left == ()
+
+
+async def test_what_is_left_is_not_handed_out_again(new_yard: NewYard) -> None:
+    yard = await new_yard(layout=small_layout(hosts=4, hubs=1))
+    old = await yard.order("old", sizes={"compute": 2})
+    await yard.run_to(old, ClusterState.READY)
+    await yard.break_service("l2", "dead")
+    await yard.delete(old)
+    await yard.run_until_gone(old, within=LATEST)
+    left = await yard.held(old)
+    assert left["network"]
+    assert len(left["host"]) == 2
+    await yard.heal()
+    # The leftover is looked at again only after a while; until then its things are somebody's.
+    new = await yard.order("new", sizes={"compute": 2})
+    waiting = await yard.order("waiting", tenant="globex", sizes={"compute": 1})
+    await yard.turn()
+
+    assert await yard.state(new) == ClusterState.READY
+    for kind in ("host", "network"):
+        assert not {*await yard.names(kind, new)} & {*await yard.names(kind, old)}
+    assert (await yard.cluster(waiting)).status.hub == "", "the hub is full while they are left"
+
+    await yard.run_to(waiting, ClusterState.READY, within=timedelta(hours=3))
+    assert await yard.held(old) == {}
+
+
+async def test_a_leftover_released_at_once_keeps_nothing_reserved(new_yard: NewYard) -> None:
+    """The service comes back at the very moment the deletion gives up: whoever comes first, the count is right."""
+    yard = await new_yard(layout=small_layout(hubs=1))
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.break_service("inventory", "dead")
+    await yard.delete(web)
+
+    async def left() -> bool:
+        return await yard.leftover_of(web) is not None
+
+    yard.worker = yard.make_worker(only=("Order", "Hub"))
+    await _delete_requested(yard)
+    await yard.run(left)
+    await yard.heal()
+    yard.worker = yard.make_worker(only=("Leftover",))
+    await yard.run(within=timedelta(seconds=10))
+    yard.worker = yard.make_worker()
+    await yard.run(within=timedelta(hours=1))
+
+    await yard.assert_nothing_left()
+
+
+async def _delete_requested(yard: Yard) -> None:
+    """One turn for the clusters alone: the orders learn that they are to be deleted."""
+    keep = yard.worker
+    yard.worker = yard.make_worker(only=("Cluster",))
+    await yard.turn()
+    yard.worker = keep
+
+
+@pytest.mark.parametrize("how", ["unknown driver", "hub gone"])
+async def test_a_delete_ends_even_when_the_hub_cannot_be_spoken_to(
+    new_yard: NewYard, how: str
+) -> None:
+    yard = await new_yard(layout=small_layout(hubs=1))
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    if how == "unknown driver":
+        await yard.change_hub("hub-1", drivers={"dns": "no-such-driver"})
+    else:
+        await yard.forget_hub("hub-1")
+
+    await yard.delete(web)
+    await yard.run_until_gone(web, within=LATEST)
+
+    assert (await yard.receipt_of(web)).left
+    leftover = await yard.leftover_of(web)
+    assert leftover is not None
+    if how == "unknown driver":
+        await yard.change_hub("hub-1", drivers={"dns": "sim"})
+        await yard.run(within=timedelta(hours=3))
+        await yard.assert_nothing_left()
+
+
+async def test_a_failed_order_is_deleted_like_any_other(yard: Yard) -> None:
+    web = await yard.order("refused-at-install", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.FAILED)
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+    await yard.assert_nothing_left()
+    assert await yard.ledger.archived(Cluster, web) is not None
+
+
+async def test_what_does_not_go_away_stands_in_the_receipt_by_name(new_yard: NewYard) -> None:
+    yard = await new_yard(layout=small_layout(hubs=1))
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    vlan = await yard.names("network", web)
+    await yard.call("set_mood", order_id=web, step="network", mood="kept")
+
+    await yard.delete(web)
+    await yard.run_until_gone(web, within=LATEST)
+
+    left = {line.kind: line for line in (await yard.receipt_of(web)).left}
+    assert [left["l2"].name] == vlan
+    assert left["l2"].reason
+    assert "cluster" not in left
+    await yard.call("set_mood", order_id=web, step="network", mood="")
+    await yard.run(within=timedelta(hours=3))
+    await yard.assert_nothing_left()

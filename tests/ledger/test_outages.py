@@ -1,0 +1,192 @@
+"""What the ledger promises when PostgreSQL goes away: reads try again, commits say so, listeners come back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from boatyard.ledger import schema
+from boatyard.ledger.changes import Insert
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import Unavailable
+from boatyard.model.generated.osac import Cluster
+from tests.ledger.docs import NOW, cluster
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[EmbeddedPostgres]:
+    """A server of this test's own, which it may stop."""
+    data_dir = Path(tempfile.mkdtemp(prefix="by-"))
+    own = EmbeddedPostgres(data_dir)
+    await schema.migrate(await own.start())
+    yield own
+    await own.stop()
+    shutil.rmtree(data_dir, ignore_errors=True)
+
+
+@pytest.fixture
+async def ledger(server: EmbeddedPostgres, seal: Seal) -> AsyncIterator[Ledger]:
+    opened = await Ledger.open(server.url(), seal=seal, application="outage")
+    yield opened
+    await opened.close()
+
+
+async def cut(url: str) -> None:
+    """Ends every connection of the ledger, as a restart would."""
+    connection = await asyncpg.connect(url)
+    await connection.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outage'"
+    )
+    await connection.close()
+
+
+async def test_a_read_on_a_dropped_connection_is_tried_once_more(
+    ledger: Ledger, server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await ledger.commit([Insert(cluster("a"))], now=NOW)
+    plain, drops = ledger._connections._fetch, [1]
+
+    async def fetch(query: str, args: object) -> object:
+        if drops:
+            drops.pop()
+            raise asyncpg.ConnectionDoesNotExistError("gone")
+        return await plain(query, args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    assert await ledger.get(Cluster, "a") == cluster("a")
+    drops += [1, 1]
+    with pytest.raises(Unavailable):
+        await ledger.get(Cluster, "a")
+
+    monkeypatch.undo()
+    await cut(server.url())
+    assert await ledger.get(Cluster, "a") == cluster("a")
+
+
+async def test_a_commit_on_a_dropped_connection_is_unavailable_and_never_repeated(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries = 0
+
+    async def fetch(query: str, args: object) -> object:
+        nonlocal tries
+        tries += 1
+        raise asyncpg.ConnectionDoesNotExistError("gone")
+
+    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    with pytest.raises(Unavailable):
+        await ledger.commit([Insert(cluster("a"))], now=NOW)
+
+    assert tries == 1
+
+
+async def test_a_deadlock_is_run_again_and_not_shown(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, deadlocks = ledger._connections._fetch, [1, 1]
+
+    async def fetch(query: str, args: object) -> object:
+        if deadlocks:
+            deadlocks.pop()
+            raise asyncpg.DeadlockDetectedError("deadlock detected")
+        return await plain(query, args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    await ledger.commit([Insert(cluster("a"))], now=NOW)
+
+    assert await ledger.get(Cluster, "a") is not None
+
+
+async def test_while_postgresql_is_away_all_is_unavailable_and_then_all_is_well(
+    ledger: Ledger, server: EmbeddedPostgres
+) -> None:
+    await ledger.commit([Insert(cluster("a"))], now=NOW)
+    await server.stop()
+
+    for call in (
+        ledger.get(Cluster, "a"),
+        ledger.commit([Insert(cluster("b"))], now=NOW),
+        ledger.claim("vlan", ["1"], "a", now=NOW),
+        ledger.publish(),
+    ):
+        with pytest.raises(Unavailable):
+            await call
+
+    await server.start()
+    await ledger.commit([Insert(cluster("b"))], now=NOW)
+    assert set(await ledger.get_many(Cluster, ["a", "b"])) == {"a", "b"}
+
+
+async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load(
+    ledger: Ledger, server: EmbeddedPostgres
+) -> None:
+    acknowledged: list[str] = []
+    unknown: list[str] = []
+
+    async def write(writer: int) -> None:
+        for number in range(10_000):
+            name = f"{writer}-{number}"
+            try:
+                await ledger.commit([Insert(cluster(name))], now=NOW)
+            except Unavailable:
+                unknown.append(name)
+                return
+            acknowledged.append(name)
+
+    async with asyncio.TaskGroup() as writers:
+        for writer in range(8):
+            writers.create_task(write(writer))
+        while len(acknowledged) < 200:
+            await asyncio.sleep(0.01)
+        os.kill(server.pid, signal.SIGQUIT)  # immediate: no checkpoint, like a crash
+    await server.stop()
+    await server.start()
+
+    stored = set(await ledger.get_many(Cluster, acknowledged + unknown))
+    await ledger.publish()
+    events = await ledger.events_after(0, 10_000)
+    assert stored >= set(acknowledged)
+    assert {event.id for event in events} == stored  # an event for each, and for nothing else
+    assert [event.seq for event in events] == list(range(1, len(stored) + 1))
+
+
+async def test_listening_goes_on_after_a_restart_of_postgresql(
+    ledger: Ledger, server: EmbeddedPostgres
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(ledger.run())
+        async with ledger.published.subscribe() as wake:
+            assert await wake.wait(10)  # it listens
+            await server.stop()
+            await server.start()
+
+            assert await wake.wait(10)  # it listens again, and told so
+            while await wake.wait(0.3):
+                pass
+            await ledger.commit([Insert(cluster("a"))], now=NOW)
+            assert await wake.wait(10)
+            assert [event.id for event in await ledger.events_after(0, 10)] == ["a"]
+        running.cancel()
+
+
+async def test_the_clock_is_the_databases_and_never_runs_backwards(
+    ledger: Ledger, server: EmbeddedPostgres
+) -> None:
+    connection = await asyncpg.connect(server.url())
+    database = await connection.fetchval("select clock_timestamp()")
+    await connection.close()
+
+    assert abs((ledger.clock.now() - database).total_seconds()) < 5
+    before = ledger.clock.now()
+    ledger.clock.set(NOW)  # a step back by months
+    assert ledger.clock.now() >= before
