@@ -59,7 +59,8 @@ class Client:
         self._log = log
 
     async def run(self, asked: Round) -> Answer:
-        assert self._process.stdin is not None and self._process.stdout is not None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
         self._process.stdin.write(msgspec.json.encode(asked) + b"\n")
         line = await self._process.stdout.readline()
         if not line:

@@ -195,7 +195,7 @@ async def _check_empty(yard: Yard) -> None:
         " union all select 'pools', count(*) from pools where used <> 0"
         " union all select kind, count(*) from documents where kind in ('Order', 'Leftover') group by kind"
     )
-    left |= {name: count for name, count in counts}
+    left |= dict(counts)
     found = {name: count for name, count in left.items() if count}
     if found:
         raise Broken(f"something is left: {found}")

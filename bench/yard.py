@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -126,7 +126,8 @@ class Yard:
                 limit=1 << 20,
             )
         self._stack.push_async_callback(_stop, process)
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         if tell:
             process.stdin.write(tell.encode() + b"\n")
         try:

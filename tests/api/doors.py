@@ -110,7 +110,10 @@ class Rest:
         headers = {key.replace("_", "-"): value for key, value in more.items()}
         if token:
             headers["authorization"] = f"Bearer {token}"
-        query = {key: str(value).lower() if isinstance(value, bool) else value for key, value in rest.items()}
+        query = {
+            key: str(value).lower() if isinstance(value, bool) else value
+            for key, value in rest.items()
+        }
         response = await self._client.request(
             binding.method, path, params=query, json=sent if binding.body else None, headers=headers
         )

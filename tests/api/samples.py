@@ -58,7 +58,8 @@ def cluster(name: str = "one", **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"template": {"name": "ocp"}, **spec}}
 
 
-def _numbered(value: Any, number: str) -> Any:
+def _numbered(value: Any, number: str = "") -> Any:
+    number = number or str(next(_numbers))
     match value:
         case str():
             return value.replace("#", number)
@@ -83,10 +84,14 @@ class Sample:
 
     def fresh(self, package: str = PRIVATE) -> dict[str, Any]:
         """An object that is like no other: its names carry a number."""
-        made: dict[str, Any] = _numbered(self.object, str(next(_numbers)))
+        made: dict[str, Any] = _numbered(self.object)
         if package == PUBLIC and self.kind == "ClusterTemplate":
             del made["spec_defaults"]
         return made
+
+    def fresh_change(self) -> dict[str, Any]:
+        changed: dict[str, Any] = _numbered(self.change)
+        return changed
 
     def __str__(self) -> str:
         return self.kind
@@ -97,7 +102,7 @@ SAMPLES = (
         "Tenant",
         "Tenants",
         {"metadata": {"name": "initech-#"}, "spec": {"domains": ["initech-#.example"]}},
-        {"spec": {"domains": []}},
+        {"spec": {"domains": ["other-#.example"]}},
         "spec.domains",
         public_writes=False,
     ),
@@ -111,7 +116,11 @@ SAMPLES = (
     Sample(
         "HostType",
         "HostTypes",
-        {"metadata": {"name": "huge-#"}, "title": "Huge", "interfaces": [{"name": "eth0", "role": "fabric"}]},
+        {
+            "metadata": {"name": "huge-#"},
+            "title": "Huge",
+            "interfaces": [{"name": "eth0", "role": "fabric"}],
+        },
         {"title": "Very huge"},
         "title",
     ),

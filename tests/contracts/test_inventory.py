@@ -31,13 +31,18 @@ async def free_hosts_are_listed_by_name_up_to_the_limit(bench: Bench) -> None:
     assert await bench.inventory.list_free("no-such-type", 4) == []
 
 
-async def free_hosts_after_a_name_come_first(bench: Bench) -> None:
+async def a_seed_turns_the_list_and_keeps_it_whole(bench: Bench) -> None:
     everything = [host.name for host in await bench.inventory.list_free(bench.host_type, 100)]
-    middle = everything[len(everything) // 2]
-    after = await bench.inventory.list_free(bench.host_type, 100, after=middle)
-    turned = [name for name in everything if name > middle]
-    turned += [name for name in everything if name <= middle]
-    assert [host.name for host in after] == turned
+    starts = set()
+    for number in range(20):
+        listed = await bench.inventory.list_free(bench.host_type, 100, seed=f"order-{number}")
+        names = [host.name for host in listed]
+        again = await bench.inventory.list_free(bench.host_type, 100, seed=f"order-{number}")
+        assert [host.name for host in again] == names
+        turn = everything.index(names[0])
+        assert names == everything[turn:] + everything[:turn]
+        starts.add(names[0])
+    assert len(starts) > 1
 
 
 async def holding_again_is_holding_once(bench: Bench) -> None:

@@ -25,12 +25,14 @@ MASKS = (
     (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?Z?", "TIME"),
     (r"\b(\d+d)?(\d+h)?(\d+m)?\d+s\b", "TOOK"),
     (r"\b(web-\d)-[0-9a-f]{6}\b", r"\1-UID"),
-    (r"\b198\.51\.\d+\.\d+\b", "ADDRESS"),
+    (r"\b(198\.51\.|203\.0\.)\d+\.\d+\b", "ADDRESS"),
     (r"\b10\.\d+\.\d+\.\d+/\d+\b", "SUBNET"),
     (r"\b(boston|lyon)(-1)?\b", "HUB"),
     (r"\br\d+-n\d+\b", "HOST"),
     (r"(?m)^(  gone  l2 +)\d+$", r"\1VLAN"),
-    (r"[ ]{2,}", "  "),  # columns are as wide as what was masked
+    (r"\bin \d+d\d+h, on \d{4}-\d\d-\d\d", "EXPIRY"),
+    (r'("?version"?: )\d+\b', r"\1N"),
+    (r"(?<=\S) {2,}", "  "),  # columns are as wide as what was masked
 )  # fmt: skip
 
 
@@ -70,8 +72,9 @@ class Yard:
         )
 
     def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(30)
+        with self.process:  # closes its output, too
+            self.process.send_signal(signal.SIGTERM)
+            return self.process.wait(30)
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from boatyard.model.generated.osac import Cluster, ClusterState
 from boatyard.resources.orders.plan import STEPS
 from tests.journeys.conftest import NewYard
-from tests.support.yard import EVEN, Yard, small_layout
+from tests.support.yard import EVEN, Yard, no_effect, small_layout
 
 BOUND = timedelta(minutes=15)
 LATEST = BOUND + timedelta(minutes=2)
@@ -114,8 +114,9 @@ async def test_a_delete_during_any_effect_leaves_nothing(new_yard: NewYard) -> N
     while met:
         web = await yard.order(f"web-{number}", sizes={"compute": 1})
         met = await _delete_at_effect(yard, web, number)
-        await yard.run_to(web, ClusterState.READY) if not met else None
-        await yard.delete(web)
+        if not met:
+            await yard.run_to(web, ClusterState.READY)
+            await yard.delete(web)
         await yard.run_until_gone(web, within=LATEST)
         await yard.assert_nothing_left()
         number += 1
@@ -126,7 +127,7 @@ async def _delete_at_effect(yard: Yard, cluster_id: str, number: int) -> bool:
     """Runs, and asks for the deletion right at the effect of that number, counted before and after."""
     count = 0
 
-    async def maybe_delete(point: str) -> None:
+    async def maybe_delete(point: str, key: str) -> None:
         nonlocal count
         if count == number:
             await yard.delete(cluster_id)
@@ -136,7 +137,7 @@ async def _delete_at_effect(yard: Yard, cluster_id: str, number: int) -> bool:
 
     yard.on_effect = maybe_delete
     await yard.turn()
-    yard.on_effect = lambda _: None
+    yard.on_effect = no_effect
     return count > number
 
 
@@ -234,9 +235,8 @@ async def test_what_is_left_is_not_handed_out_again(new_yard: NewYard) -> None:
     # The leftover is looked at again only after a while; until then its things are somebody's.
     new = await yard.order("new", sizes={"compute": 2})
     waiting = await yard.order("waiting", tenant="globex", sizes={"compute": 1})
-    await yard.turn()
+    await yard.run_to(new, ClusterState.READY, within=timedelta(seconds=45))
 
-    assert await yard.state(new) == ClusterState.READY
     for kind in ("host", "network"):
         assert not {*await yard.names(kind, new)} & {*await yard.names(kind, old)}
     assert (await yard.cluster(waiting)).status.hub == "", "the hub is full while they are left"
@@ -256,24 +256,17 @@ async def test_a_leftover_released_at_once_keeps_nothing_reserved(new_yard: NewY
     async def left() -> bool:
         return await yard.leftover_of(web) is not None
 
-    yard.worker = yard.make_worker(only=("Order", "Hub"))
-    await _delete_requested(yard)
-    await yard.run(left)
+    await yard.turn()
+    orders, leftovers = (yard.make_worker(only=(kind,)) for kind in ("Order", "Leftover"))
+    while not await left():
+        await yard.clock.sleep(30)
+        await orders.run_until_idle()
     await yard.heal()
-    yard.worker = yard.make_worker(only=("Leftover",))
-    await yard.run(within=timedelta(seconds=10))
-    yard.worker = yard.make_worker()
+    await leftovers.run_until_idle()
+    assert await yard.held() == {}
     await yard.run(within=timedelta(hours=1))
 
     await yard.assert_nothing_left()
-
-
-async def _delete_requested(yard: Yard) -> None:
-    """One turn for the clusters alone: the orders learn that they are to be deleted."""
-    keep = yard.worker
-    yard.worker = yard.make_worker(only=("Cluster",))
-    await yard.turn()
-    yard.worker = keep
 
 
 @pytest.mark.parametrize("how", ["unknown driver", "hub gone"])

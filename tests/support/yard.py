@@ -35,9 +35,9 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.resources.orders import rules
 from boatyard.resources.orders.explain import explain
-from boatyard.twin.calls import LocalTwin, ObservedTwin
+from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import HubLayout, Layout
-from boatyard.twin.world import World
+from boatyard.twin.world import LYING, World
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 # Everything takes two seconds each way: few moments to look at, and every step has its own.
@@ -66,6 +66,38 @@ class SteppedClock:
         self._now = max(self._now, moment)
 
 
+# Told before and after every effect: "before:dns.ensure_record" and the key.
+OnEffect = Callable[[str, str], Awaitable[None] | None]
+
+
+def no_effect(point: str, key: str) -> None:
+    """Nobody listens."""
+
+
+class _ToldTwin:
+    """The twin of this process; whoever listens is told of every effect."""
+
+    def __init__(self, twin: LocalTwin, on_effect: OnEffect) -> None:
+        self._twin = twin
+        self._on_effect = on_effect
+
+    async def call(self, verb: str, /, **args: Any) -> Any:
+        if not verb.partition(".")[2].startswith(LYING):
+            return await self._twin.call(verb, **args)
+        await self._tell(f"before:{verb}", args["key"])
+        value = await self._twin.call(verb, **args)
+        await self._tell(f"after:{verb}", args["key"])
+        return value
+
+    async def _tell(self, point: str, key: str) -> None:
+        waiting = self._on_effect(point, key)
+        if waiting is not None:
+            await waiting
+
+    async def close(self) -> None:
+        await self._twin.close()
+
+
 def small_layout(hosts: int = 8, hubs: int = 2, versions: tuple[str, ...] = ()) -> Layout:
     return Layout(
         hubs={
@@ -91,8 +123,8 @@ class Yard:
         self.world = world
         self.clock = clock
         self.database_url = database_url
-        self.on_effect: Callable[[str], Awaitable[None] | None] = lambda _: None
-        twin = ObservedTwin(LocalTwin(world, clock), lambda point: self.on_effect(point))
+        self.on_effect: OnEffect = no_effect
+        twin = _ToldTwin(LocalTwin(world, clock), lambda *what: self.on_effect(*what))
         self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []
@@ -117,6 +149,9 @@ class Yard:
             wait_for_hint=no_hint,
             pace=Pace(),
         )
+
+    def worker_for(self, *kinds: str) -> Worker:
+        return self.make_worker(only=kinds)
 
     async def call(self, verb: str, /, **args: Any) -> Any:
         """Asks the twin itself, past every fault."""

@@ -50,6 +50,16 @@ def test_each_failure_of_our_own_has_its_exit_code(error, expected):
     assert exits.code_of(error) == expected
 
 
+@pytest.mark.parametrize("words, expected", [
+    ("SSL routines: CERTIFICATE_VERIFY_FAILED: self signed", "--ca-file"),
+    ("Tls handshake failed: wrong version number", "http://a:1"),
+    ("ipv4:127.0.0.1:1: connect: Connection refused (111)", "nothing answers at a:1 (connection"),
+    ("Socket closed", "nothing answers at a:1 (Socket closed)"),
+])  # fmt: skip
+def test_being_unreachable_is_said_shortly(words, expected):
+    assert expected in str(understand(failed(Code.UNAVAILABLE, words), address="a:1"))
+
+
 def test_each_field_violation_has_a_line_with_path_and_remedy():
     error = failed(
         Code.INVALID_ARGUMENT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 from collections import OrderedDict
@@ -15,9 +16,9 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
-from boatyard.resources.metadata import is_label
 from boatyard.model.caller import SHARED, SYSTEM, Caller, Role
 from boatyard.model.errors import Refused, Unauthenticated, Violation
+from boatyard.resources.metadata import is_label
 
 ISSUER = "boatyard"
 AUDIENCE = "boatyard"
@@ -207,9 +208,7 @@ def _write_once(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        try:
+        with contextlib.suppress(FileExistsError):
             os.link(draft, path)
-        except FileExistsError:
-            pass
     finally:
         draft.unlink()

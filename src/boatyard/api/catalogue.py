@@ -48,16 +48,18 @@ class Catalogue:
 
     async def by_name(self, cls: type[Any], name: str, tenants: Sequence[str]) -> Sequence[Any]:
         key = (name, tuple(tenants))
-        kept, found = self._look(cls, key)
-        if not found:
-            found = await self._store.find(cls, name=name, tenants=tenants)
+        kept, known = self._look(cls, key)
+        found: Sequence[Any] = known or await self._store.find(cls, name=name, tenants=tenants)
+        if not known:
             _keep(kept, key, found)
         return found
 
     async def all(self, cls: type[Any]) -> Sequence[Any]:
-        kept, found = self._look(cls, None)
-        if not found:
-            found = (await self._store.list(cls, limit=FEW, with_total=False)).items
+        kept, known = self._look(cls, None)
+        found: Sequence[Any] = (
+            known or (await self._store.list(cls, limit=FEW, with_total=False)).items
+        )
+        if not known:
             _keep(kept, None, found)
         return found
 

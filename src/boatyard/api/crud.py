@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from boatyard.api.ids import LONGEST_ID, is_choosable, new_id
 from boatyard.api.kinds import MADE, NAME, Kind, View
 from boatyard.api.policy import Verb
 from boatyard.api.references import Resolved, resolve
-from boatyard.ledger.changes import Archive, Change, Due, Insert, Replace, Signal, Unreserve
+from boatyard.ledger.changes import Archive, Change, Insert, Replace, Signal, Unreserve
 from boatyard.ledger.filters.compile import compile_filter, compile_order
 from boatyard.ledger.filters.conditions import Predicate
 from boatyard.ledger.ledger import Ledger
@@ -97,8 +98,7 @@ class Crud:
             changes: list[Change] = [Insert(doc, writing.note("Created", caller, "Created"))]
             changes += writing.requirements(kind, doc, project)
             changes += writing.beside(kind, None, doc, world)
-            if kind.reconciled:
-                changes.append(Due(kind.name, doc.id, now, tenant=doc.metadata.tenant))
+            changes += writing.due(kind, doc, now)
             try:
                 await self.commit(kind, changes, now)
             except Taken as error:
@@ -124,7 +124,7 @@ class Crud:
         admitted = writing.ask(violations, lambda: rules.admit_create(resolved.doc, world))
         return admitted, project, world
 
-    async def _project(self, metadata: Any, violations: list[Violation]) -> str:
+    async def _project(self, metadata: Any, violations: builtins.list[Violation]) -> str:
         """The id of the project the document is in, if it is in one."""
         if not metadata.project:
             return ""
@@ -186,8 +186,7 @@ class Crud:
         now = self.ledger.clock.now()
         note = writing.note("Signaled", call.caller, "Signaled")
         changes: list[Change] = [Signal(kind.name, id, doc.metadata.tenant, note)]
-        if kind.reconciled:
-            changes.append(Due(kind.name, id, now, tenant=doc.metadata.tenant))
+        changes += writing.due(kind, doc, now)
         await self.ledger.commit(changes, now=now)
 
 
@@ -250,9 +249,7 @@ def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Chang
     else:
         changes.append(Archive(doc, writing.note("Deleted", caller, "Deleted")))
         changes.append(Unreserve(writing.owner(kind, doc.id)))
-    if kind.reconciled:
-        changes.append(Due(kind.name, doc.id, now, tenant=doc.metadata.tenant))
-    return changes
+    return changes + writing.due(kind, doc, now)
 
 
 def _predicate(view: View, text: str) -> Predicate | None:

@@ -69,7 +69,7 @@ class GrpcDoor:
             await self._server.stop(grace)
 
     def _service(self, name: str, calls: Mapping[str, Method]) -> grpc.GenericRpcHandler:
-        handlers = {}
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for rpc, method in calls.items():
             if method.streaming:
                 handlers[rpc] = grpc.unary_stream_rpc_method_handler(self._streaming(method))
@@ -117,7 +117,7 @@ class GrpcDoor:
         authorization, dry_run = None, False
         for key, value in context.invocation_metadata() or ():
             if key == "authorization":
-                authorization = value
+                authorization = str(value)
             elif key == "x-dry-run":
                 dry_run = str(value).lower() == "true"
         if method.anonymous:
@@ -136,7 +136,7 @@ async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> No
 
 
 async def _abort(context: grpc.aio.ServicerContext[Any, Any], found: Failure) -> None:
-    trailing = ()
+    trailing: tuple[tuple[str, bytes], ...] = ()
     if found.violations:
         trailing = ((_DETAILS, found.status().SerializeToString()),)
     await context.abort(found.code, found.message, trailing_metadata=trailing)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
@@ -105,7 +105,7 @@ class View:
 
     @cached_property
     def descriptor(self) -> Descriptor:
-        return wire.message(self.message).DESCRIPTOR
+        return cast(Descriptor, wire.message(self.message).DESCRIPTOR)
 
     @cached_property
     def server_owned(self) -> tuple[str, ...]:

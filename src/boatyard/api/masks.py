@@ -59,7 +59,7 @@ def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
             if before is None:
                 continue  # absent in both: there is nothing to clear
             after = type(before)() if after is None else after
-            changed[name] = merge(before, after, below, field.message_type)
+            changed[name] = merge(before, after, below, _inside(field))
     return msgspec.structs.replace(old, **changed)
 
 
@@ -126,8 +126,7 @@ def _segments(path: str, descriptor: Descriptor) -> list[str]:
         found.append(name)
         inside = field.message_type
         if _is_map(field):
-            value = field.message_type.fields_by_name["value"]
-            inside = value.message_type
+            inside = _values(field)
             if rest and inside is None:
                 found.append(_whole(rest))
                 rest = ""
@@ -174,12 +173,13 @@ def _add(tree: Tree, path: Iterable[str]) -> None:
 def _merge_map(
     old: Mapping[str, Any], new: Mapping[str, Any], tree: Tree, field: FieldDescriptor
 ) -> Mapping[str, Any]:
-    inside = field.message_type.fields_by_name["value"].message_type
+    inside = _values(field)
     entries = dict(old)
     for key, below in tree.items():
         if below:
             if key not in old and key not in new:
                 continue  # nothing to change, nothing to clear
+            assert inside is not None, "only messages have something below them"
             kind = type(new[key] if key in new else old[key])
             entries[key] = merge(old.get(key, kind()), new.get(key, kind()), below, inside)
         elif key in new:
@@ -203,7 +203,7 @@ def _value(old: Any, new: Any, field: FieldDescriptor) -> Any:
     if new is None or field.message_type is None:
         return new
     if _is_map(field):
-        inside = field.message_type.fields_by_name["value"].message_type
+        inside = _values(field)
         return {key: _entry(old.get(key), entry, inside) for key, entry in new.items()}
     if field.is_repeated:
         return new
@@ -220,6 +220,17 @@ def _entry(old: Any, new: Any, inside: Descriptor | None) -> Any:
 def _is_map(field: FieldDescriptor) -> bool:
     inside = field.message_type
     return inside is not None and inside.GetOptions().map_entry
+
+
+def _inside(field: FieldDescriptor) -> Descriptor:
+    inside = field.message_type
+    assert inside is not None, "only messages have something below them"
+    return inside
+
+
+def _values(field: FieldDescriptor) -> Descriptor | None:
+    """The message that a map's values are, if they are messages."""
+    return _inside(field).fields_by_name["value"].message_type
 
 
 def _is_free(descriptor: Descriptor) -> bool:

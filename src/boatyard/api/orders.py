@@ -22,7 +22,7 @@ from boatyard.model.generated import convert
 from boatyard.model.generated.boatyard import Explanation, Order, Receipt
 from boatyard.model.generated.osac import Cluster
 from boatyard.resources.metadata import shown
-from boatyard.resources.orders.explain import explain
+from boatyard.resources.orders.explain import explain, shown_receipt
 
 DEFAULT_HAPPENINGS = 100
 MOST_HAPPENINGS = 1000
@@ -108,7 +108,8 @@ class Orders:
             raise NotFound(
                 f"there is no receipt for the cluster {shown(cluster.metadata.name)} yet"
             )
-        receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](order.status.receipt)
+        kept = shown_receipt(order.status.receipt, operator=call.caller.is_operator)
+        receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](kept)
         return _ours("OrdersGetReceiptResponse")(receipt=receipt)
 
     async def history(self, request: Any, call: Call) -> Message:

@@ -6,7 +6,7 @@ referred to, also not by operators.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,10 +45,12 @@ async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
             elif target not in CLASSES and reference != type(reference)():
                 filled[at] = reference
         if filled:
-            resolved.doc = fields.rewrite(
-                resolved.doc, steps, lambda at, old, filled=filled: filled.get(at, old)
-            )
+            resolved.doc = fields.rewrite(resolved.doc, steps, _filler(filled))
     return resolved
+
+
+def _filler(filled: Mapping[str, Any]) -> Callable[[str, Any], Any]:
+    return lambda at, old: filled.get(at, old)
 
 
 async def _lookup(

@@ -64,7 +64,8 @@ def _answer(asked: Any, services: Sequence[str]) -> dict[str, Any]:
                 extension = asked.file_containing_extension
                 extended = wire.pool.FindMessageTypeByName(extension.containing_type)
                 number = extension.extension_number
-                file = wire.pool.FindExtensionByNumber(extended, number).file
+                found: Any = wire.pool.FindExtensionByNumber(extended, number)
+                file = found.file
             case "all_extension_numbers_of_type":
                 return _extensions(asked.all_extension_numbers_of_type)
             case _:

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 from google.api import httpbody_pb2
 from google.protobuf import json_format
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
@@ -232,13 +232,17 @@ class _Ahead:
 
     def _asked(self) -> asyncio.Task[Part]:
         if self._next is None:
-            self._next = asyncio.ensure_future(anext(self._parts))  # type: ignore[arg-type]
+            self._next = asyncio.create_task(self._one())
         return self._next
+
+    async def _one(self) -> Part:
+        return await anext(self._parts)
 
     async def until(self, started: asyncio.Future[str]) -> None:
         """Returns once the stream has begun; raises what kept it from beginning."""
         asked = self._asked()
-        await asyncio.wait({asked, started}, return_when=asyncio.FIRST_COMPLETED)
+        both: set[asyncio.Future[Any]] = {asked, started}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
             asked.result()
             started.set_result("")

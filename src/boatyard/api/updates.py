@@ -12,7 +12,7 @@ from boatyard.api.crud import Call, Crud, check_id
 from boatyard.api.kinds import Kind, View
 from boatyard.api.policy import Verb
 from boatyard.api.references import resolve
-from boatyard.ledger.changes import Archive, Change, Due, Replace, Unreserve
+from boatyard.ledger.changes import Archive, Change, Replace, Unreserve
 from boatyard.model.errors import Conflict, Refused, Violation
 from boatyard.resources.metadata import shown
 
@@ -73,8 +73,8 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
     changes += writing.beside(kind, old, new, world)
     if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
         changes += _end(kind, new, call)
-    elif kind.reconciled:
-        changes.append(Due(kind.name, new.id, now, tenant=new.metadata.tenant))
+    else:
+        changes += writing.due(kind, new, now)
     await crud.commit(kind, changes, now)
     return _next(new)
 

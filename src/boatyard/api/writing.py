@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from boatyard.api import fields
@@ -10,6 +11,7 @@ from boatyard.api.kinds import KINDS, Kind
 from boatyard.api.references import CLASSES
 from boatyard.ledger.changes import (
     Change,
+    Due,
     Note,
     Replace,
     Require,
@@ -63,6 +65,14 @@ def requirements(kind: Kind, doc: Any, project_id: str, *, but: Any = None) -> l
         if project_id:
             needed.add(("Project", project_id))
     return [Require(*key) for key in sorted(needed)]
+
+
+def due(kind: Kind, doc: Any, now: datetime) -> list[Change]:
+    """That somebody looks at it, for kinds that somebody looks at."""
+    if not kind.reconciled:
+        return []
+    hub = doc.id if kind.name == "Hub" else ""
+    return [Due(kind.name, doc.id, now, tenant=doc.metadata.tenant, hub=hub)]
 
 
 def unused(kind: Kind, doc: Any) -> list[Change]:

@@ -168,6 +168,13 @@ class _Yard:
 
     def __exit__(self, *_: object) -> None:
         """Stops it the polite way, and whatever of its session is still there the other way."""
+        impatient = signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are already at it
+        try:
+            self._stop()
+        finally:
+            signal.signal(signal.SIGINT, impatient)
+
+    def _stop(self) -> None:
         self._process.terminate()
         try:
             self._process.wait(STOP_SECONDS)

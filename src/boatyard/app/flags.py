@@ -84,6 +84,18 @@ def _demo(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _prove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--journeys", metavar="NAME,NAME", help="only these, such as create,delete (default: all)"
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="kill at each Nth point (default: 1, all)"
+    )
+    parser.add_argument("--lanes", type=int, default=0, metavar="N", help="runs side by side")
+    parser.add_argument("--json", metavar="FILE", help="write what was found there too")
+    parser.add_argument("--keep", action="store_true", help="leave databases and logs behind")
+
+
 _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
     (
         "demo",
@@ -120,7 +132,7 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
         "prove",
         "kill a worker at every write and every effect, and compare what is left",
         "boatyard prove",
-        None,
+        _prove,
     ),
     (
         "token",

@@ -70,9 +70,7 @@ async def check(
 
 def judge(evidence: Evidence, *, acknowledged: Acknowledged = ()) -> list[Breach]:
     """The breaches in what was gathered."""
-    found = [
-        Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)
-    ]
+    found = [Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)]
     found += [Breach("I4", message) for message in _lost_writes(evidence, acknowledged)]
     return found
 
@@ -254,7 +252,9 @@ def _false_receipts(evidence: Evidence) -> Iterator[str]:
 
 def _doubled_or_missing(evidence: Evidence) -> Iterator[str]:
     recorded = _recorded(evidence)
-    net = {(effect.kind, effect.key): effect.applied - effect.removed for effect in evidence.effects}
+    net = {
+        (effect.kind, effect.key): effect.applied - effect.removed for effect in evidence.effects
+    }
     known = set()
     for order, items in recorded.items():
         for item in items.values():

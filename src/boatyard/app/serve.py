@@ -6,7 +6,7 @@ import asyncio
 from argparse import Namespace
 
 from boatyard.app import running
-from boatyard.app.serving import serve_api
+from boatyard.app.serving import check_doors, serve_api
 from boatyard.app.settings import Settings
 
 
@@ -16,6 +16,7 @@ def run(args: Namespace) -> int:
 
 async def _serve(settings: Settings, stop: asyncio.Event) -> None:
     url = running.require_database(settings)
+    check_doors(settings)
     running.make_data_dir(settings)
     async with (
         running.open_ledger(settings, url, application="boatyard serve") as ledger,

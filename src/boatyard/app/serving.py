@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from boatyard.api.callers import Issuer
-from boatyard.api.server import ApiServer, Tls
+from boatyard.api.server import ApiServer, Tls, is_loopback
 from boatyard.app.running import ISSUER_KEY
 from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
@@ -48,19 +48,25 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         await server.stop()
 
 
+def check_doors(settings: Settings) -> None:
+    """Refuses what could not be served, before anything is started."""
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise Refused("give --tls-cert and --tls-key together")
+    for path in (settings.tls_cert, settings.tls_key):
+        if path and not Path(path).is_file():
+            raise Refused(f"there is no file {path}")
+    for address in (settings.grpc, settings.rest):
+        if settings.anonymous and not is_loopback(address):
+            raise Refused(f"--anonymous is for loopback only, not for {address}")
+
+
 def _with_port(address: str, port: int) -> str:
     return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _tls(settings: Settings, ledger: Ledger) -> Tls | None:
-    if bool(settings.tls_cert) != bool(settings.tls_key):
-        raise Refused("give --tls-cert and --tls-key together")
     if settings.tls_cert:
-        files = Path(settings.tls_cert), Path(settings.tls_key)
-        for path in files:
-            if not path.is_file():
-                raise Refused(f"there is no file {path}")
-        return Tls(*files)
+        return Tls(Path(settings.tls_cert), Path(settings.tls_key))
     if not settings.tls:
         return None
     hosts = {address.rpartition(":")[0].strip("[]") for address in (settings.grpc, settings.rest)}

@@ -26,7 +26,7 @@ def run(args: Namespace) -> int:
 
 
 def _create(args: Namespace) -> str:
-    settings = load(args)
+    settings, ttl = load(args), parse_ttl(args.ttl)
     role = Role(args.role)
     tenant = args.tenant or (SHARED if role is Role.OPERATOR else "")
     path = settings.data_dir / running.ISSUER_KEY
@@ -36,7 +36,7 @@ def _create(args: Namespace) -> str:
         )
     issuer = Issuer.load_or_create(path)
     return issuer.create_token(
-        tenant=tenant, user=args.user, role=role, ttl=parse_ttl(args.ttl), now=datetime.now(UTC)
+        tenant=tenant, user=args.user, role=role, ttl=ttl, now=datetime.now(UTC)
     )
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from boatyard.app import catalogue, running
-from boatyard.app.serving import Doors, serve_api
+from boatyard.app.serving import Doors, check_doors, serve_api
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
 from boatyard.app.working import work
@@ -54,6 +54,7 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
 @asynccontextmanager
 async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str]]:
     """PostgreSQL, its schema, the twin, the first catalogue and the doors, taken down in reverse."""
+    check_doors(settings)
     running.make_data_dir(settings)
     async with AsyncExitStack() as stack:
         url = settings.database_url

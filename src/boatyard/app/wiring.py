@@ -118,9 +118,7 @@ def make_reconcilers(
             ledger=ledger, book_for=book_of_hub, delete_within=delete_within
         ),
         "Order": OrderReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
-        "Hub": HubReconciler(
-            ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every
-        ),
+        "Hub": HubReconciler(ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every),
         "Leftover": LeftoverReconciler(
             ledger=ledger, book_for=book_of_turn, drivers_for=hubs.drivers_for
         ),

@@ -47,9 +47,7 @@ async def _get(client: Client, args: argparse.Namespace) -> None:
     elif rows:
         print("\n".join(_table(kind, rows, wide=args.output == "wide")))
     else:
-        print(
-            f"There are no {kind.plural}{' like that' if args.filter else ''}.", file=sys.stderr
-        )
+        print(f"There are no {kind.plural}{' like that' if args.filter else ''}.", file=sys.stderr)
     if len(rows) < listing.total:
         print(f"Shown are {len(rows)} of {listing.total}; raise --limit for more.", file=sys.stderr)
 

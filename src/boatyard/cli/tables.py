@@ -25,11 +25,15 @@ Cell = Callable[[Any, datetime], str]
 
 @dataclass(frozen=True)
 class Column:
-    """One column; `wide` ones appear with -o wide only."""
+    """One column; `wide` ones appear with -o wide only.
+
+    `least` is the width it has from the start in a table that grows while one watches.
+    """
 
     title: str
     cell: Cell
     wide: bool = False
+    least: int = 0
 
 
 def table(kind: str, *, wide: bool) -> tuple[Column, ...]:
@@ -154,7 +158,7 @@ def _cluster_columns() -> tuple[Column, ...]:
 
     return (
         _NAME,
-        Column("STATE", state),
+        Column("STATE", state, least=len("PROGRESSING")),
         Column("NODES", ready),
         Column("TEMPLATE", template),
         Column("VERSION", version, wide=True),

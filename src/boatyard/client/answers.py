@@ -50,11 +50,22 @@ def understand(error: grpc.aio.AioRpcError, *, address: str) -> BoatyardError:
         case _Code.UNIMPLEMENTED:
             return Refused(f"the server at {address} does not offer this: {words}")
         case _Code.UNAVAILABLE:
-            return Unavailable(f"nothing answers at {address} ({words})")
+            return Unavailable(_unreachable(address, words))
         case _Code.DEADLINE_EXCEEDED | _Code.CANCELLED:
             return Unavailable(f"{address} did not answer in time", reason="Timeout")
         case _:
             return ServerFault(f"the server failed: {words}")
+
+
+def _unreachable(address: str, words: str) -> str:
+    """Why nobody could be reached, in fewer words than gRPC has for it."""
+    if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
+        return f"the certificate of {address} is not trusted; name the one to trust with --ca-file"
+    if "Tls handshake failed" in words:
+        return f"{address} does not speak TLS; write http://{address} to go without"
+    if "Connection refused" in words:
+        return f"nothing answers at {address} (connection refused)"
+    return f"nothing answers at {address} ({words})"
 
 
 def violations(error: grpc.aio.AioRpcError) -> tuple[Violation, ...]:

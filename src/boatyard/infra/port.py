@@ -8,7 +8,8 @@ Rules, checked by the contract suites:
 | 2 | `release_…` is content when there is nothing; another owner's thing is left alone and Refused |
 | 3 | no verb takes longer than a few seconds; slow work answers Waiting and is asked again |
 | 4 | a back-end that does not answer raises Unavailable; a request it will never accept raises Refused |
-| 5 | `list_owned` names everything outside that carries our mark, by key |
+| 5 | the words of Waiting and Refused are read by tenants: no names of hosts, no numbers of VLANs, no one else's keys |
+| 6 | `list_owned` names everything outside that carries our mark, by key |
 """
 
 from __future__ import annotations

@@ -35,6 +35,9 @@ VERSION = 18
 _SOCKET_LIMIT = 100  # 107 bytes at most, and our file's name in it
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
+_ORPHAN_SECONDS = 30.0
+# What a new server says while the remains of a killed one are not gone yet.
+_REMAINS = (b"pre-existing shared memory block", b"already exists", b"already in use")
 _LOG_BYTES = 10 * 1024 * 1024
 
 # Small, and never at the price of what was acknowledged.
@@ -126,6 +129,9 @@ class EmbeddedPostgres:
             running = self._running()
             if running is None:
                 self._initialise(identity)
+                # Its process is gone, is a zombie or was never PostgreSQL. PostgreSQL itself would only
+                # look whether the number is in use; shared memory in use by orphans it finds all the same.
+                (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
                 running = self._launch(identity)
             else:
                 logger.info("took over a running PostgreSQL", extra={"pid": running.pid})
@@ -155,7 +161,8 @@ class EmbeddedPostgres:
         """The server on our data, once it is ready; None when there is none."""
         for _ in _ticks(_START_SECONDS):
             found = self._postmaster()
-            if found is None or found.ready:
+            # A postmaster being killed at this moment still looks ready; it does not answer.
+            if found is None or (found.ready and _answers(found.socket_dir)):
                 return found
         raise Unavailable(f"a PostgreSQL in {self._pgdata} does not become ready; see {self._log}")
 
@@ -212,16 +219,30 @@ class EmbeddedPostgres:
             raise Unavailable(f"PostgreSQL's {command[0]} failed: {said[-1000:]}")
 
     def _launch(self, identity: Identity) -> Postmaster:
-        settings = self._settings | {
-            "unix_socket_directories": str(self._make_socket_dir(identity))
-        }
+        socket_dir = self._make_socket_dir(identity)
+        settings = self._settings | {"unix_socket_directories": str(socket_dir)}
         arguments = [part for pair in settings.items() for part in ("-c", "=".join(pair))]
         command = [str(binaries() / "postgres"), "-D", str(self._pgdata), *arguments]
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
             self._log.replace(self._log.with_suffix(".log.1"))
+        said = b""
+        for _ in _ticks(_ORPHAN_SECONDS, every=0.2):
+            before = self._log.stat().st_size if self._log.exists() else 0
+            found = self._try_launch(identity.command(command))
+            if found is not None:
+                return found
+            said = self._log.read_bytes()[before:]
+            if not any(remains in said for remains in _REMAINS):
+                break
+        if socket_dir != self._pgdata:
+            shutil.rmtree(socket_dir, ignore_errors=True)
+        why = said.decode(errors="replace").strip()[-500:]
+        raise Unavailable(f"PostgreSQL did not start; see {self._log}: {why}")
+
+    def _try_launch(self, command: Sequence[str]) -> Postmaster | None:
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                identity.command(command),
+            process = subprocess.Popen(
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -230,14 +251,15 @@ class EmbeddedPostgres:
                 start_new_session=True,  # Ctrl-C in a terminal is for us; we stop it in our time
             )
         for _ in _ticks(_START_SECONDS):
-            if self._process.poll() is not None:
-                break
+            if process.poll() is not None:
+                return None
             found = self._postmaster()
-            if found is not None and found.ready and found.pid == self._process.pid:
+            if found is not None and found.ready and found.pid == process.pid:
+                self._process = process
                 return found
-        self._process.kill()
-        self._process.wait()
-        raise Unavailable(f"PostgreSQL did not start; see {self._log}")
+        process.kill()
+        process.wait()
+        return None
 
     def _make_socket_dir(self, identity: Identity) -> Path:
         """Beside the data, or, where that path is too long for a socket, a new directory of ours."""
@@ -284,6 +306,14 @@ def _environment() -> dict[str, str]:
     return kept | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
 
 
+def _answers(socket_dir: Path) -> bool:
+    question = [str(binaries() / "pg_isready"), "--quiet", "--host", str(socket_dir)]
+    return (
+        subprocess.run(question, env=_environment(), timeout=_START_SECONDS, check=False).returncode
+        == 0
+    )
+
+
 def _is_postmaster(pid: int, pgdata: Path) -> bool:
     """Whether this process is a server on our data, and not a stranger who got its number."""
     try:
@@ -294,9 +324,9 @@ def _is_postmaster(pid: int, pgdata: Path) -> bool:
     return state != "Z" and os.fsencode(pgdata) in words
 
 
-def _ticks(seconds: float) -> Iterator[None]:
+def _ticks(seconds: float, every: float = 0.01) -> Iterator[None]:
     """A look every few milliseconds, for that long."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         yield
-        time.sleep(0.01)
+        time.sleep(every)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import asyncpg
 
-from boatyard.ledger.connections import Connections, unreachable
+from boatyard.ledger.connections import Connections, connect
 from boatyard.model.errors import Refused
 
 HEAD = "0001"  # the last of migrations/versions; a test keeps it so
@@ -45,15 +45,15 @@ async def migrate(url: str, *, on_step: OnStep | None = None) -> str:
         poolclass=NullPool,
         isolation_level="AUTOCOMMIT",
     )
+    # Held by a session: it ends with the process, whatever happens to it.
+    turn = await connect(url, "boatyard migrate")
     try:
+        await turn.execute(f"select pg_advisory_lock({_LOCK})")
         async with engine.connect() as connection:
-            # Held by the session: it ends with the process, whatever happens to it.
-            await connection.exec_driver_sql(f"select pg_advisory_lock({_LOCK})")
             await connection.run_sync(upgrade)
-    except (OSError, asyncpg.PostgresConnectionError, asyncpg.InvalidCatalogNameError) as error:
-        raise unreachable(error) from error
     finally:
         await engine.dispose()
+        turn.terminate()
     return await current(url) or ""
 
 

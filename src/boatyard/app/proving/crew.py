@@ -60,6 +60,15 @@ class CrewMember:
         self._channel.send(("begin", label, time, int(number)))
         await self._answer("begun")
 
+    async def disarm(self) -> bool:
+        """It goes on without a target. False when it has died before."""
+        try:
+            await self.begin(None)
+        except (Unavailable, OSError):
+            await self.gone.wait()
+            return False
+        return True
+
     async def passed(self) -> list[Point]:
         """The points it has passed since the last `begin`."""
         self._channel.send(("passed",))

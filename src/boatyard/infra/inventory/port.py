@@ -18,9 +18,9 @@ class Host:
 
 
 class Inventory(Driver, Protocol):
-    async def list_free(self, host_type: str, limit: int, after: str = "") -> Sequence[Host]:
-        """Up to `limit` hosts of the type that nobody holds, by name, those after `after` first and
-        then from the start.
+    async def list_free(self, host_type: str, limit: int, seed: str = "") -> Sequence[Host]:
+        """Up to `limit` hosts of the type that nobody holds, by name, from the start or, with a
+        seed, from a place of the seed's own and then round: so that many claimers rarely meet.
 
         Only a hint: between this answer and `ensure_held` anybody may take one.
         """

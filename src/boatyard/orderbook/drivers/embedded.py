@@ -30,12 +30,12 @@ class EmbeddedOrderBook:
                 name=order_id, tenant=tenant, creation_timestamp=now, creator="system"
             )
             new = Order(id=order_id, metadata=metadata, spec=spec)
-            await self._write(Insert(new, note=Note("Ordered", "Ordered")), new, now)
+            await self._write(Insert(new, note=Note("Ordered", "Handed over to its hub")), new, now)
             return
         if order.metadata.deletion_timestamp is not None or order.spec == spec:
             return
         changed = msgspec.structs.replace(order, spec=spec)
-        await self._write(Replace(changed, note=Note("Changed", "Changed")), changed, now)
+        await self._write(Replace(changed), changed, now)
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
         order = await self.get(order_id)

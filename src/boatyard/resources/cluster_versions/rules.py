@@ -8,7 +8,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from boatyard.model.errors import Refused, Violation
+from boatyard.model.errors import Exists, Refused, Violation
 from boatyard.model.generated.osac import (
     ClusterVersion,
     ClusterVersionSpec,
@@ -27,8 +27,8 @@ _SEMVER = re.compile(
 
 
 def wants(new: ClusterVersion) -> tuple[Want, ...]:
-    """The others are needed to take the default from the one that has it."""
-    return (Want(ClusterVersion),) if new.spec.is_default else ()
+    """A version is there once, and the default is taken from the one that has it."""
+    return (Want(ClusterVersion),)
 
 
 def admit_create(new: ClusterVersion, world: World) -> ClusterVersion:
@@ -49,6 +49,9 @@ def admit_create(new: ClusterVersion, world: World) -> ClusterVersion:
         )
     if violations:
         raise Refused("", *violations)
+    for other in world.all(ClusterVersion):
+        if other.spec.version == spec.version and other.metadata.tenant == new.metadata.tenant:
+            raise Exists(f"the version {spec.version} exists already: {other.metadata.name}")
     return replace(new, spec=_stamped(None, spec, world.now))
 
 

@@ -21,9 +21,11 @@ from boatyard.model.errors import Exhausted
 from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import (
     Cluster,
+    ClusterConditionType,
     ClusterState,
     ClusterStatus,
     ClusterVersion,
+    ConditionStatus,
     Hub,
     Placement,
 )
@@ -303,4 +305,17 @@ def _placed_words(hub: Hub) -> str:
 def _state_note(cluster: Cluster, found: ClusterStatus) -> Note | None:
     if found.state == cluster.status.state:
         return None
-    return Note(found.state.name.capitalize(), f"Cluster is {found.state.name.lower()}")
+    state = found.state.name
+    why = next(
+        (
+            condition.message
+            for condition in found.conditions
+            if condition.type in _TELLING and condition.status == ConditionStatus.TRUE
+        ),
+        "",
+    )
+    words = f"Cluster is {state.lower()}"
+    return Note(state.capitalize(), f"{words}: {why}" if why else words)
+
+
+_TELLING = (ClusterConditionType.FAILED, ClusterConditionType.DEGRADED)

@@ -36,11 +36,11 @@ async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime)
     found: dict[str, list[Owned]] = {}
     for owned in await _owned(drivers):
         found.setdefault(owned.key.partition("/")[0], []).append(owned)
-    known: set[str] = set()
-    for kind in (Cluster, Order, Leftover):
-        known |= (await ledger.get_many(kind, list(found), sealed=True)).keys()
+    unknown = set(found)
+    for kind in (Cluster, Leftover, Order):  # a cluster outlives its order: most are known at once
+        unknown -= (await ledger.get_many(kind, sorted(unknown), sealed=True)).keys()
     changes: list[Change] = []
-    for order_id in sorted(found.keys() - known):
+    for order_id in sorted(unknown):
         order = await ledger.archived(Order, order_id, sealed=True)
         items = _items(found[order_id])
         if order is None or order.spec.hub != hub_id or not items:
@@ -99,5 +99,7 @@ def _leftover(order: Order, items: tuple[Item, ...], now: datetime) -> Leftover:
             creation_timestamp=now,
         ),
         spec=LeftoverSpec(order=order.id, cluster_name=order.spec.cluster_name, hub=order.spec.hub),
-        status=LeftoverStatus(items=items, next_look=now, message="found after the order had ended"),
+        status=LeftoverStatus(
+            items=items, next_look=now, message="found after the order had ended"
+        ),
     )

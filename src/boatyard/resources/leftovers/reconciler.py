@@ -10,7 +10,7 @@ import msgspec
 from boatyard.ledger.changes import Archive, Change, Note, Replace, Unclaim, Unreserve, Wake
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.generated.boatyard import Item, Leftover, Order, OrderSpec, OrderStatus, Step
-from boatyard.model.generated.osac import Metadata
+from boatyard.model.generated.osac import Cluster, Metadata
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.clusters.reconciler import leftover_owner
 from boatyard.resources.orders import progress
@@ -20,6 +20,7 @@ from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.reconciling import Result, Turn
 
 _FIRST_LOOK = 30.0
+_ENDING_LOOK = 1.0
 _LONGEST_LOOK = 3600.0
 
 
@@ -53,7 +54,9 @@ class LeftoverReconciler:
             order_id=leftover.id,
             now=turn.now,
         )
-        return _written(leftover, items, steps, unfinished=unfinished, now=turn.now)
+        # While the cluster is there its end may still reserve room in the name of what is left.
+        ended = not items and await self._ledger.get(Cluster, leftover.spec.order) is None
+        return _written(leftover, items, steps, ended=ended, unfinished=unfinished, now=turn.now)
 
     async def poisoned(self, turn: Turn) -> Result:
         return Result(look_again=turn.now + timedelta(seconds=_LONGEST_LOOK))
@@ -76,6 +79,7 @@ def _written(
     items: tuple[Item, ...],
     steps: tuple[Step, ...],
     *,
+    ended: bool,
     unfinished: bool,
     now: datetime,
 ) -> Result:
@@ -83,18 +87,24 @@ def _written(
     gone = [item for item in leftover.status.items if item.key not in remaining]
     changes: list[Change] = [Unclaim(f"{leftover.spec.order}/{item.key}") for item in gone]
     hub = leftover.spec.hub
-    if not items:
-        ended = msgspec.structs.replace(
+    if ended:
+        empty = msgspec.structs.replace(
             leftover, status=msgspec.structs.replace(leftover.status, items=(), steps=())
         )
         changes += [
             Unreserve(leftover_owner(leftover.id)),
-            Archive(ended, note=Note("Released", "Everything left is released")),
+            Archive(empty, note=Note("Released", "Everything left is released")),
             Wake("capacity", now),
         ]
         return Result(changes=changes, hub=hub)
     tries = 0 if gone else leftover.status.tries + 1
-    delay = 0.0 if unfinished else min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(tries, 16))
+    delay = (
+        0.0
+        if unfinished
+        else _ENDING_LOOK
+        if not items
+        else min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(tries, 16))
+    )
     look = now + timedelta(seconds=delay)
     status = msgspec.structs.replace(
         leftover.status, items=items, steps=steps, tries=tries, next_look=look

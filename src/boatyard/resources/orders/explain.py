@@ -11,6 +11,8 @@ from boatyard.model.generated.boatyard import (
     Explanation,
     HubReason,
     Order,
+    Receipt,
+    ReceiptLine,
     Step,
     StepState,
 )
@@ -30,6 +32,7 @@ _SERVICES = {
     "install": "the cluster platform",
     "validate": "a check",
 }
+_PROVIDERS_OWN = ("host", "port", "l2")
 _TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
 
 
@@ -60,7 +63,9 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
             ),
         )
     if order is not None:
-        found = msgspec.structs.replace(found, receipt=order.status.receipt)
+        found = msgspec.structs.replace(
+            found, receipt=shown_receipt(order.status.receipt, operator=operator)
+        )
     if blocking is not None:
         return msgspec.structs.replace(
             found,
@@ -92,6 +97,23 @@ def _shown_state(cluster: Cluster) -> ClusterState:
     if unseen and state in (ClusterState.READY, ClusterState.DEGRADED):
         return ClusterState.PROGRESSING
     return state
+
+
+def shown_receipt(receipt: Receipt, *, operator: bool) -> Receipt:
+    """The receipt as the caller may read it: names of hosts and numbers of VLANs are the provider's."""
+    if operator:
+        return receipt
+    return msgspec.structs.replace(
+        receipt,
+        gone=tuple(_for_stranger(line) for line in receipt.gone),
+        left=tuple(_for_stranger(line) for line in receipt.left),
+    )
+
+
+def _for_stranger(line: ReceiptLine) -> ReceiptLine:
+    if line.kind not in _PROVIDERS_OWN:
+        return line
+    return msgspec.structs.replace(line, name=line.key.rpartition("/")[2])
 
 
 def _blocking(steps: tuple[Step, ...]) -> Step | None:

@@ -18,12 +18,17 @@ from boatyard.model.generated.boatyard import Item, ItemState, Order
 
 @dataclass(frozen=True)
 class ItemKind:
-    """One kind of thing on the road. `needs` names the kinds that must be present before it."""
+    """One kind of thing on the road. `needs` names the kinds that must be present before it.
+
+    `last`: only once nothing else is coming or going. `leaves_nothing`: there is nothing to release.
+    """
 
     name: str
     step: str
     needs: tuple[str, ...] = ()
     per_node: bool = False
+    last: bool = False
+    leaves_nothing: bool = False
 
 
 KINDS: Mapping[str, ItemKind] = {
@@ -32,7 +37,7 @@ KINDS: Mapping[str, ItemKind] = {
         ItemKind("host", "hosts", per_node=True),
         ItemKind("l2", "network"),
         ItemKind("port", "network", needs=("host", "l2"), per_node=True),
-        ItemKind("agent", "network", needs=("port",), per_node=True),
+        ItemKind("agent", "network", needs=("port",), per_node=True, leaves_nothing=True),
         ItemKind("l3", "network", needs=("l2", "agent")),
         ItemKind("binding", "network", needs=("l3", "l2")),
         ItemKind("api-address", "addresses", needs=("binding",)),
@@ -41,7 +46,7 @@ KINDS: Mapping[str, ItemKind] = {
         ItemKind("ingress-name", "names", needs=("ingress-address",)),
         ItemKind("cluster", "install", needs=("api-name", "ingress-name")),
         ItemKind("node", "install", needs=("cluster", "agent"), per_node=True),
-        ItemKind("check", "validate", needs=("cluster", "node")),
+        ItemKind("check", "validate", needs=("cluster", "node"), last=True, leaves_nothing=True),
     )
 }
 
@@ -271,6 +276,10 @@ class _Index:
             self._by_slot[item.kind, item.slot] = item
 
     def has_needs(self, item: Item) -> bool:
+        if KINDS[item.kind].last and not all(
+            _is_confirmed(other) for other in self.items if other.kind != item.kind
+        ):
+            return False
         return all(self._is_present(need, item.slot) for need in KINDS[item.kind].needs)
 
     def _is_present(self, kind: str, slot: str) -> bool:

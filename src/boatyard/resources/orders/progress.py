@@ -11,7 +11,7 @@ import msgspec
 from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
 from boatyard.model.outcome import Waiting
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault
-from boatyard.resources.orders.plan import STEPS, step_needs
+from boatyard.resources.orders.plan import KINDS, STEPS, step_needs
 
 QUARANTINE_AFTER = 3
 _FIRST_DELAY = 1.0
@@ -45,7 +45,8 @@ def advance(
         by_step[item.step].append(item)
     tried: dict[str, list[Attempt]] = {name: [] for name in STEPS}
     for one in attempts:
-        tried[one.item.step].append(one)
+        if not (one.released and KINDS[one.item.kind].leaves_nothing):
+            tried[one.item.step].append(one)
     return tuple(
         _advance_one(
             before.get(name) or Step(name=name, needs=step_needs(name)),

@@ -10,14 +10,21 @@ from datetime import datetime
 import msgspec
 
 from boatyard.ledger.changes import Change, Due, Insert, Note, Replace, Unclaim
-from boatyard.model.errors import NotFound
-from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderPhase, OrderStatus
+from boatyard.model.errors import BoatyardError, NotFound
+from boatyard.model.generated.boatyard import (
+    Item,
+    ItemState,
+    Order,
+    OrderPhase,
+    OrderStatus,
+    StepState,
+)
 from boatyard.model.outcome import Done
 from boatyard.orderbook.port import OrderBook
 from boatyard.platforms.port import Access, ClusterSeen
 from boatyard.resources.orders import plan, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
-from boatyard.resources.orders.attempts import Attempt, attempt
+from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.reconciling import Result, Turn
@@ -39,7 +46,12 @@ class OrderReconciler:
         order = await book.get(turn.id)
         if order is None or order.status.phase == OrderPhase.DELETED:
             return Result()
-        drivers = await self._drivers_for(order.spec.hub)
+        if _is_leaving(order) and plan.needs_planning(order):
+            return _plan_leaving(order, turn.now)
+        try:
+            drivers = await self._drivers_for(order.spec.hub)
+        except BoatyardError as error:
+            return _out_of_reach(order, error, turn.now)
         if plan.needs_planning(order):
             return await self._plan(order, drivers, turn)
         return await self._act(order, book, drivers, turn)
@@ -107,7 +119,6 @@ class OrderReconciler:
             look_again=absorbed.look_again,
             now=turn.now,
             freed=absorbed.freed,
-            note=_phase_note(order, absorbed.status),
         )
 
 
@@ -132,6 +143,27 @@ async def _look(context: Context, *, settled: bool) -> tuple[ClusterSeen | None,
         seconds=TRY_SECONDS,
     )
     return (found[0] if found else None), (ways[0] if ways else None)
+
+
+def _plan_leaving(order: Order, now: datetime) -> Result:
+    """Everything recorded is to go. Nobody outside needs to be asked for that."""
+    status = rules.planned(order, plan.replan(order, {}, ()), now)
+    return _written(order, status, look_again=now, now=now, note=_plan_note(order, {}))
+
+
+def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
+    """The hub's drivers cannot be had: the step it is at says so, and a deletion still ends in time."""
+    if _is_leaving(order) and _is_late(order, now):
+        return _abandoned(order, order.status.items, (), now)
+    failed = Failed(Fault.UNAVAILABLE, getattr(error, "reason", "Unavailable"), str(error))
+    ended = (StepState.DONE, StepState.RELEASED)
+    at = next((step.name for step in order.status.steps if step.state not in ended), "install")
+    item = Item(key="hub", kind="hub", step=at)
+    return _not_planned(order, Attempt(item=item, released=False, answer=failed), now)
+
+
+def _is_leaving(order: Order) -> bool:
+    return order.metadata.deletion_timestamp is not None
 
 
 def _not_planned(order: Order, asked: Attempt, now: datetime) -> Result:
@@ -200,18 +232,3 @@ def _plan_note(order: Order, leaving: Mapping[str, Sequence[str]]) -> Note:
     if gone:
         return Note("Planned", f"Planned; leaving: {', '.join(gone)}")
     return Note("Planned", "Planned")
-
-
-def _phase_note(order: Order, status: OrderStatus) -> Note | None:
-    if status.phase == order.status.phase:
-        return None
-    words = {
-        OrderPhase.READY: "Ready",
-        OrderPhase.FAILED: "Failed",
-        OrderPhase.DEGRADED: "Degraded",
-        OrderPhase.DELETED: "Everything taken back",
-        OrderPhase.PROGRESSING: "Working on it",
-    }
-    failed = next((c.message for c in status.conditions if c.type == "Failed" and c.status), "")
-    text = words.get(status.phase, status.phase.name)
-    return Note(status.phase.name.capitalize(), f"{text}: {failed}" if failed else text)

@@ -32,12 +32,9 @@ from boatyard.resources.orders import plan, progress
 from boatyard.resources.orders.attempts import Attempt
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
+ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
 STUCK_LOOK = 300.0  # a failed order is looked at now and then, so that it always has a next moment
 _INFRASTRUCTURE = ("hosts", "network", "addresses", "names")
-_UNNAMED = (
-    "agent",
-    "check",
-)  # kinds that leave nothing outside, so the receipt is silent about them
 
 
 @dataclass(frozen=True)
@@ -230,7 +227,7 @@ def _receipt_lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine
     return tuple(
         ReceiptLine(kind=item.kind, name=_item_name(item), key=item.key, reason=reason)
         for item in items
-        if item.kind not in _UNNAMED
+        if not plan.KINDS[item.kind].leaves_nothing
     )
 
 
@@ -252,6 +249,8 @@ def _phase(
         return OrderPhase.PROGRESSING
     if seen is None:
         return order.status.phase
+    if not status.credentials.kubeconfig:
+        return OrderPhase.PROGRESSING  # ready is what somebody can use
     return OrderPhase.READY if _is_healthy(order, seen) else OrderPhase.DEGRADED
 
 
@@ -299,15 +298,19 @@ def _next_look(
         if step.next_look is not None and step.state not in progress.STUCK
     ]
     if not looks:
-        settled = status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
-        looks = [now + timedelta(seconds=_steady(order.id) if settled else STUCK_LOOK)]
+        looks = [now + timedelta(seconds=_patience(order, status))]
     if status.phase == OrderPhase.DELETING and order.spec.delete_by is not None:
         looks.append(max(now, order.spec.delete_by))
     return min(looks)
 
 
-def _steady(order_id: str) -> float:
-    share = hashlib.sha256(order_id.encode()).digest()[0] / 255
+def _patience(order: Order, status: OrderStatus) -> float:
+    """Seconds until the next look when no step has named a moment."""
+    if any(step.state in progress.STUCK for step in status.steps):
+        return STUCK_LOOK
+    if status.phase == OrderPhase.PROGRESSING:
+        return ENDING_LOOK
+    share = hashlib.sha256(order.id.encode()).digest()[0] / 255
     return STEADY_LOOK * (0.9 + 0.2 * share)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from bisect import bisect_right
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,9 +18,9 @@ FIRST_LEASE = 10
 UNUSABLE = "HostUnusable"
 
 
-def list_free(at: At, host_type: str, limit: int, after: str = "") -> list[dict[str, Any]]:
+def list_free(at: At, host_type: str, limit: int, seed: str = "") -> list[dict[str, Any]]:
     names = at.hub.free.get(host_type, [])
-    start = bisect_right(names, after)
+    start = zlib.crc32(seed.encode()) % len(names) if seed and names else 0
     chosen = names[start : start + limit]
     chosen += names[: min(start, limit - len(chosen))]
     return [

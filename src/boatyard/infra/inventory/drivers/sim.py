@@ -12,8 +12,8 @@ from boatyard.twin.driver import TwinDriver, has, lacks
 class SimInventory(TwinDriver):
     service = "inventory"
 
-    async def list_free(self, host_type: str, limit: int, after: str = "") -> Sequence[Host]:
-        rows = await self.ask("list_free", host_type=host_type, limit=limit, after=after)
+    async def list_free(self, host_type: str, limit: int, seed: str = "") -> Sequence[Host]:
+        rows = await self.ask("list_free", host_type=host_type, limit=limit, seed=seed)
         return [Host(row["name"], row["host_type"], row["facts"]) for row in rows]
 
     async def capacity(self) -> Mapping[str, int]:

@@ -1,6 +1,6 @@
 -- Hands out identities. An owner that holds something of the pool gets that again.
 create function boatyard_claim(requests jsonb, lease jsonb, for_tenant text, moment timestamptz)
-    returns text[] language plpgsql as $$
+    returns text[] language plpgsql set enable_seqscan = off as $$
 declare
     r jsonb;
     pick text;

@@ -1,6 +1,8 @@
 -- Everything a caller changes in one go. Locks are taken class by class (references, documents, claims, pools,
 -- wakes, work) and sorted inside a class, so that two commits do not wait for each other in a ring.
-create function boatyard_commit(p jsonb) returns void language plpgsql as $$
+-- Every row is found through an index; a plan made while a table was small must not stay when it has grown.
+create function boatyard_commit(p jsonb) returns void language plpgsql
+    set enable_seqscan = off as $$
 declare
     moment constant timestamptz := (p ->> 'now')::timestamptz;
     c jsonb;
@@ -100,15 +102,17 @@ begin
     if p ? 'unreserve' then
         -- Before reserving, so that what moves from pool to pool is not counted twice.
         perform 1 from pools where pool in (
-                select r.pool from reservations r join jsonb_to_recordset(p -> 'unreserve') as x (owner text, pool text)
-                    on r.owner = x.owner and x.pool in ('', r.pool))
+                select r.pool from reservations r
+                    where r.owner = any (array(select value ->> 'owner' from jsonb_array_elements(p -> 'unreserve'))))
             order by pool for update;
-        with freed as (
-            delete from reservations r using jsonb_to_recordset(p -> 'unreserve') as x (owner text, pool text)
-                where r.owner = x.owner and x.pool in ('', r.pool) returning r.pool, r.amount
-        )
-        update pools set used = used - f.amount
-            from (select pool, sum(amount) as amount from freed group by pool) f where pools.pool = f.pool;
+        for c in select value from jsonb_array_elements(p -> 'unreserve') loop
+            with freed as (
+                delete from reservations r where r.owner = c ->> 'owner' and c ->> 'pool' in ('', r.pool)
+                    returning r.pool, r.amount
+            )
+            update pools set used = used - f.amount
+                from (select pool, sum(amount) as amount from freed group by pool) f where pools.pool = f.pool;
+        end loop;
     end if;
 
     if p ? 'pools' then
@@ -147,10 +151,17 @@ begin
     end if;
 
     if p ? 'lock_work' then
-        perform 1 from work w
-            where (w.kind, w.id) in (select x.kind, x.id from jsonb_to_recordset(p -> 'lock_work') as x (kind text, id text))
-                or w.waiting_for in (select value ->> 'name' from jsonb_array_elements(p -> 'wakes'))
-            order by w.kind, w.id for update;
+        -- Row by row through the key: one condition over both sets would read the whole table.
+        for other_kind, other_id in
+            select x.kind collate "C", x.id collate "C"
+                from jsonb_to_recordset(p -> 'lock_work') as x (kind text, id text)
+            union
+            select w.kind, w.id from work w where w.waiting_for <> '' and w.waiting_for = any (
+                array(select value ->> 'name' from jsonb_array_elements(p -> 'wakes')))
+            order by 1, 2
+        loop
+            perform 1 from work where kind = other_kind and id = other_id for update;
+        end loop;
     end if;
 
     if p ? 'wakes' then
@@ -158,7 +169,7 @@ begin
             update work set
                 due = case when token is null then least(due, (c ->> 'at')::timestamptz) else due end,
                 poked = case when token is null then null else least(poked, (c ->> 'at')::timestamptz) end
-                where waiting_for = c ->> 'name';
+                where waiting_for = c ->> 'name' and waiting_for <> ''; -- the index leaves the others out
         end loop;
     end if;
 

@@ -24,7 +24,7 @@ async def ensure_host(context: Context, item: Item) -> Outcome:
             raise
         # The claim names a host that broke since: give it back and take another on the next look.
         await context.book.unclaim(context.key(item.key), now=context.now)
-        return Waiting(f"host {name!r} cannot be used, choosing another", 1, reason=UNUSABLE)
+        return Waiting("a host cannot be used, another is being chosen", 1, reason=UNUSABLE)
     if isinstance(outcome, Waiting):
         return outcome
     return Done({**outcome.facts, "host": name})
@@ -33,7 +33,7 @@ async def ensure_host(context: Context, item: Item) -> Outcome:
 async def _claim(context: Context, item: Item, host_type: str) -> str | None:
     owner = context.key(item.key)
     for limit in _SLICES:
-        free = await context.drivers.inventory.list_free(host_type, limit, after=owner)
+        free = await context.drivers.inventory.list_free(host_type, limit, seed=owner)
         names = [host.name for host in free]
         taken = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
         if taken is not None or len(names) < limit:

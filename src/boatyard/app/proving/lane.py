@@ -1,0 +1,239 @@
+"""One lane of the proof: a database, a twin, and the worker processes that live and die between them.
+
+PostgreSQL and the twin outlive every worker. Clusters go through a lane one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import asyncpg
+import msgspec
+
+from boatyard.app import catalogue, invariants
+from boatyard.app.proving.asking import Tenant
+from boatyard.app.proving.compare import EndState, end_state
+from boatyard.app.proving.crew import CrewMember
+from boatyard.app.proving.worker import WorkerSpec
+from boatyard.app.settings import Settings
+from boatyard.app.twins import start_twin
+from boatyard.ledger.changes import Due
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import Unavailable
+from boatyard.model.generated.osac import Cluster, ClusterState, Hub, HubState
+from boatyard.twin.client import TwinClient
+from boatyard.twin.layout import HubLayout, Layout, write_layout
+
+KEY = bytes(range(32))
+TEMPLATE = "prove_template"
+LOOK_SECONDS = 0.01
+Done = Callable[[Cluster | None], bool]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long a dead worker's work waits for another, and how long anything may take. Seconds."""
+
+    lease: float = 0.5
+    poll: float = 0.1
+    patience: float = 30.0
+
+
+def layout() -> Layout:
+    """Two hubs with room for a few small clusters."""
+    return Layout(
+        hubs={
+            f"hub-{number}": HubLayout(
+                hosts={"bm-small": 8},
+                subnets=f"10.{number}.0.0/16",
+                floating=f"198.51.{number}.0/24",
+                zone=f"zone-{number}.example",
+            )
+            for number in (1, 2)
+        }
+    )
+
+
+class Lane:
+    """Made by `open_lane`. At most one worker is armed at a time; `crew` is whoever is alive."""
+
+    def __init__(self, spec: WorkerSpec, ledger: Ledger, twin: TwinClient, pace: Pace) -> None:
+        self.spec = spec
+        self.ledger = ledger
+        self.twin = twin
+        self.pace = pace
+        self.tenant = Tenant(ledger)
+        self.crew: list[CrewMember] = []
+
+    async def hire(self, **changed: object) -> CrewMember:
+        """Starts a worker, of another kind when something is `changed`."""
+        member = await CrewMember.start(replace(self.spec, **changed))  # type: ignore[arg-type]
+        self.crew.append(member)
+        return member
+
+    async def outsider(self) -> CrewMember:
+        """A worker beside the crew: nobody counts on it, and nobody replaces it."""
+        return await CrewMember.start(self.spec)
+
+    async def worker(self) -> CrewMember:
+        """The one that is alive; a new one when there is none."""
+        self.crew = [member for member in self.crew if not member.gone.is_set()]
+        return self.crew[0] if self.crew else await self.hire()
+
+    async def dismiss_all(self) -> None:
+        for member in self.crew:
+            member.signal(signal.SIGCONT)
+            await member.dismiss()
+        self.crew = []
+
+    async def kill_all(self) -> None:
+        for member in self.crew:
+            member.kill()
+            await member.dismiss()
+        self.crew = []
+
+    async def open_for_business(self) -> None:
+        """Until every hub has been looked at: before that nothing can be placed."""
+        await self.worker()
+        async with asyncio.timeout(self.pace.patience):
+            while True:
+                hubs = (await self.ledger.list(Hub)).items
+                if all(hub.status.state == HubState.READY for hub in hubs):
+                    return
+                await asyncio.sleep(LOOK_SECONDS)
+
+    async def reach(self, cluster_id: str, done: Done) -> None:
+        """Until the cluster is as it should be and nothing is under way. Dead workers are replaced.
+
+        Unavailable when that does not come about in the time there is.
+        """
+        await self._until(cluster_id, done)
+
+    async def see_death_or(self, member: CrewMember, cluster_id: str, done: Done) -> None:
+        """Until that worker has died, or all is done and at rest without its death. Nobody is replaced."""
+        await self._until(cluster_id, done, mourned=member)
+
+    async def _until(self, cluster_id: str, done: Done, mourned: CrewMember | None = None) -> None:
+        try:
+            async with asyncio.timeout(self.pace.patience):
+                while mourned is None or not mourned.gone.is_set():
+                    if mourned is None:
+                        await self.worker()
+                    busy, cluster = await self._look(cluster_id)
+                    if done(cluster) and not busy:
+                        return
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"{cluster_id} did not get there in {self.pace.patience:g} s: {await self._why()}"
+            ) from error
+
+    async def _look(self, cluster_id: str) -> tuple[bool, Cluster | None]:
+        rows = await self.ledger.read(
+            "looking at the yard",
+            "select exists (select from work where kind <> 'Hub'"
+            " and (token is not null or due <= clock_timestamp())) as busy,"
+            " (select data from documents where kind = 'Cluster' and id = $1) as data",
+            cluster_id,
+        )
+        data = rows[0]["data"]
+        cluster = msgspec.json.decode(data, type=Cluster) if data else None
+        return rows[0]["busy"], cluster
+
+    async def _why(self) -> str:
+        rows = await self.ledger.read(
+            "looking at the yard",
+            "select id, data #> '{status,steps}' as steps from documents where kind = 'Order'",
+        )
+        words = []
+        for row in rows:
+            for step in msgspec.json.decode(row["steps"] or b"[]"):
+                if step.get("message"):
+                    words.append(f"{row['id']} {step['name']}: {step['message']}")
+        return "; ".join(words) or "no step says why"
+
+    async def poke(self, kind: str, id: str) -> None:
+        """Makes something due now."""
+        now = self.ledger.clock.now()
+        await self.ledger.commit([Due(kind, id, now)], now=now)
+
+    async def end_state(self, cluster_id: str) -> EndState:
+        return await end_state(self.ledger, self.twin, cluster_id, cluster_id)
+
+    async def breaches(self) -> list[str]:
+        """What the invariant checker says of the whole lane."""
+        found = await invariants.check(
+            self.ledger, self.twin, acknowledged=self.tenant.acknowledged
+        )
+        return [str(breach) for breach in found]
+
+
+def is_ready(cluster: Cluster | None) -> bool:
+    """The cluster is as its owner asked for, and says so."""
+    return (
+        cluster is not None
+        and cluster.status.state == ClusterState.READY
+        and cluster.status.observed_generation == cluster.metadata.generation
+    )
+
+
+def is_failed(cluster: Cluster | None) -> bool:
+    return cluster is not None and cluster.status.state == ClusterState.FAILED
+
+
+def is_gone(cluster: Cluster | None) -> bool:
+    return cluster is None
+
+
+@asynccontextmanager
+async def open_lane(
+    postgres: EmbeddedPostgres, directory: Path, name: str, *, pace: Pace, plant: str = ""
+) -> AsyncIterator[Lane]:
+    """A lane with a small catalogue, two hubs and nobody at work yet. Its twin takes no time for anything."""
+    directory.mkdir(parents=True)
+    database = f"lane_{name}"
+    await execute(postgres, f"create database {database} template {TEMPLATE}")
+    (directory / "layout.json").write_bytes(write_layout(layout()))
+    settings = Settings(
+        data=str(directory), twin_delays="instant", twin_layout=str(directory / "layout.json")
+    )
+    ledger = await Ledger.open(
+        postgres.url(database), seal=Seal.from_bytes(KEY), application="prove parent", pool_size=2
+    )
+    try:
+        await catalogue.fill(ledger, layout(), now=ledger.clock.now())
+        async with start_twin(settings) as socket:
+            spec = WorkerSpec(
+                url=postgres.url(database),
+                key=KEY,
+                twin_socket=socket,
+                log=str(directory / "workers.log"),
+                lease=pace.lease,
+                poll=pace.poll,
+                plant=plant,
+            )
+            twin = TwinClient(Path(socket))
+            lane = Lane(spec, ledger, twin, pace)
+            try:
+                await lane.open_for_business()
+                yield lane
+            finally:
+                await lane.kill_all()
+                await twin.close()
+    finally:
+        await ledger.close()
+
+
+async def execute(postgres: EmbeddedPostgres, statement: str) -> None:
+    connection = await asyncpg.connect(postgres.url("postgres"))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

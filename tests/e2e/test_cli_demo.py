@@ -1,0 +1,78 @@
+"""`boatyard demo` walks the whole road and leaves nothing behind, also when it is interrupted."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = (sys.executable, "-m", "boatyard.app.main", "demo")
+
+
+@pytest.fixture
+def place(tmp_path_factory):
+    """Where the demo makes its temporary directory; short, because sockets live there."""
+    return tmp_path_factory.mktemp("d")
+
+
+def environment(place: Path) -> dict[str, str]:
+    return os.environ | {"TMPDIR": str(place)}
+
+
+def processes_at(place: Path) -> list[str]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if str(place) in words:
+            found.append(words)
+    return found
+
+
+@pytest.mark.timeout(180)
+def test_the_demo_goes_from_order_to_receipt(place):
+    done = subprocess.run(
+        DEMO, env=environment(place), capture_output=True, text=True, timeout=170, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    typed = [line for line in lines if line.startswith("$ boatyard ")]
+    assert [line.split()[2] for line in typed] == [
+        *("get", "get", "create", "explain", "kubeconfig", "scale", "scale", "get", "events"),
+        *("delete", "get"),
+    ]
+    assert lines.count("web-1: ready") == 3
+    assert any(
+        line.startswith("receipt: web-1 deleted") and line.endswith("nothing left")
+        for line in lines
+    )
+    assert list(place.iterdir()) == []
+    assert processes_at(place) == []
+
+
+@pytest.mark.timeout(120)
+def test_an_interrupted_demo_cleans_up(place):
+    with subprocess.Popen(
+        DEMO,
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        assert demo.stdout is not None
+        for line in demo.stdout:
+            if line.startswith("Ordered cluster"):
+                break
+        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+        said = demo.stdout.read()
+        assert demo.wait(60) == 130, said
+    assert "everything is stopped and removed" in said
+    assert list(place.iterdir()) == []
+    assert processes_at(place) == []

@@ -1,0 +1,337 @@
+"""Boatyard as people run it: real processes, real signals, a real PostgreSQL that goes away and comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from boatyard.api.callers import Issuer
+from boatyard.app.invariants import check
+from boatyard.client.client import Client
+from boatyard.client.config import Target
+from boatyard.client.kinds import CLUSTER
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.schema import migrate
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import BoatyardError, Exists, Unavailable
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterSpec,
+    ClusterState,
+    ClusterTemplateReference,
+    Metadata,
+)
+from boatyard.twin.client import TwinClient
+from tests.support.processes import Program, is_alive, run, wait_until_dead
+
+pytestmark = pytest.mark.timeout(300)
+
+ANY_PORT = ("--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0")
+INSTANT = {"BOATYARD_TWIN_DELAYS": "instant"}
+
+
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Short, because sockets live in it."""
+    path = Path(tempfile.mkdtemp(prefix="by-"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def address(line: str) -> str:
+    found = re.search(r"gRPC (\S+?),? ", line)
+    assert found, line
+    return found[1]
+
+
+def target(line: str, data: Path) -> Target:
+    return Target(address=address(line), token=(data / "operator.token").read_text())
+
+
+def new_cluster(name: str) -> Cluster:
+    return Cluster(
+        metadata=Metadata(name=name, tenant="acme"),
+        spec=ClusterSpec(template=ClusterTemplateReference(name="small")),
+    )
+
+
+async def until_state(client: Client, ids: list[str], state: ClusterState | None) -> None:
+    """Waits until all of them are in that state; None: gone."""
+    async with asyncio.timeout(120):
+        while True:
+            listing = await client.list(CLUSTER)
+            found = {row.id: row.document.status.state for row in listing.rows}
+            if all(found.get(id) == state for id in ids):
+                return
+            await asyncio.sleep(0.1)
+
+
+def children(pid: int) -> list[int]:
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended while we looked
+        if int(fields[1]) == pid:
+            found.append(int(entry.name))
+    return found
+
+
+def test_up_is_ready_in_one_line_and_sigterm_leaves_nothing_running(home: Path) -> None:
+    data = home / "data"
+    with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:
+        assert up.ready().startswith("boatyard: ready")
+        mine = children(up.pid)
+        assert mine
+        for name in ("operator.token", "seal.key", "issuer.key"):
+            assert stat.S_IMODE((data / name).stat().st_mode) == 0o600
+        assert up.end(signal.SIGTERM) == 0
+        for pid in mine:
+            wait_until_dead(pid)
+    assert not (home / "boatyard" / "current.json").exists()
+
+
+async def test_a_killed_up_loses_no_order(home: Path) -> None:
+    data = home / "data"
+    with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:
+        async with Client(target(up.ready(), data)) as client:
+            order = (await client.create_cluster(new_cluster("web-1"))).id
+        assert up.end(signal.SIGKILL) == -signal.SIGKILL
+    with Program("up", "--data", str(data), *ANY_PORT, home=home, environ=INSTANT) as up:
+        async with Client(target(up.ready(), data)) as client:
+            await until_state(client, [order], ClusterState.READY)
+            await client.delete_cluster(order)
+            await until_state(client, [order], None)
+        twin = TwinClient(data / "twin.sock")
+        assert await twin.call("twin.truth") == {}
+        await twin.close()
+        assert up.end(signal.SIGTERM) == 0
+
+
+class Distributed:
+    """PostgreSQL and a twin, and any number of `serve` and `work` beside them."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.data = home / "data"
+        self.data.mkdir()
+        self.postgres = EmbeddedPostgres(home / "pg")
+        self.programs: list[Program] = []
+        self.token = ""
+
+    async def __aenter__(self) -> Distributed:
+        await self.postgres.start()
+        await migrate(self.postgres.url())
+        self.environ = {
+            "BOATYARD_DATABASE_URL": self.postgres.url(),
+            "BOATYARD_DATA": str(self.data),
+            "BOATYARD_LEASE_SECONDS": "3",
+            **INSTANT,
+        }
+        # The first catalogue comes from `up`, as it would for a person trying things out.
+        with self.start("up", *ANY_PORT) as up:
+            up.ready()
+            self.token = (self.data / "operator.token").read_text()
+            assert up.end() == 0
+        self.twin = self.start("twin")
+        self.twin.ready()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for program in self.programs:
+            program.__exit__()
+        await self.postgres.stop()
+
+    def start(self, *args: str) -> Program:
+        number = len(self.programs)
+        program = Program(*args, home=self.home / f"{args[0]}-{number}", environ=self.environ)
+        self.programs.append(program)
+        return program
+
+    def client(self, line: str) -> Client:
+        return Client(Target(address=address(line), token=self.token))
+
+    async def breaches(self, acknowledged: list[tuple[str, str, int]]) -> list[object]:
+        ledger = await Ledger.open(
+            self.postgres.url(),
+            seal=Seal.load_or_create(self.data / "seal.key"),
+            application="test",
+        )
+        twin = TwinClient(self.data / "twin.sock")
+        try:
+            await ledger.publish()
+            return list(await check(ledger, twin, acknowledged=acknowledged))
+        finally:
+            await twin.close()
+            await ledger.close()
+
+
+async def test_two_serve_and_three_work_share_one_database(home: Path) -> None:
+    async with Distributed(home) as yard:
+        serves = [yard.start("serve", *ANY_PORT) for _ in range(2)]
+        works = [yard.start("work") for _ in range(3)]
+        lines = [serve.ready() for serve in serves]
+        for work in works:
+            work.ready()
+        async with yard.client(lines[0]) as one, yard.client(lines[1]) as other:
+            ids = []
+            for number in range(12):
+                door = (one, other)[number % 2]
+                ids.append((await door.create_cluster(new_cluster(f"web-{number}"))).id)
+            works[0].end(signal.SIGKILL)
+            await until_state(other, ids, ClusterState.READY)
+            await other.scale_cluster(ids[0], {"compute": 1})
+            await one.scale_cluster(ids[1], {"compute": 5})
+            for id in ids[2:]:
+                await one.delete_cluster(id)
+            await until_state(other, ids[2:], None)
+            await until_state(one, ids[:2], ClusterState.READY)
+        assert await yard.breaches([("Cluster", id, 0) for id in ids]) == []
+        for program in (*serves, *works[1:]):
+            assert program.end(signal.SIGTERM) == 0
+
+
+async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_load(
+    home: Path,
+) -> None:
+    async with Distributed(home) as yard:
+        serve, work = yard.start("serve", *ANY_PORT), yard.start("work")
+        line = serve.ready()
+        work.ready()
+        acknowledged: list[str] = []
+        errors: list[BoatyardError] = []
+        stop = asyncio.Event()
+
+        async def order(lane: int) -> None:
+            number = 0
+            async with yard.client(line) as client:
+                while not stop.is_set():
+                    try:
+                        found = await client.create_cluster(new_cluster(f"web-{lane}-{number}"))
+                        acknowledged.append(found.id)
+                    except (Unavailable, Exists) as error:
+                        # Exists: the answer to the first try was lost, the order was not.
+                        errors.append(error)
+                        await asyncio.sleep(0.05)
+                    number += 1
+
+        lanes = [asyncio.create_task(order(lane)) for lane in range(4)]
+        for _ in range(3):
+            before = len(acknowledged)
+            async with asyncio.timeout(60):
+                while len(acknowledged) < before + 20:
+                    assert not any(lane.done() for lane in lanes), [
+                        lane for lane in lanes if lane.done()
+                    ]
+                    await asyncio.sleep(0.02)
+            pid = yard.postgres.pid
+            os.kill(pid, signal.SIGQUIT)  # an immediate shutdown: like a crash
+            await asyncio.to_thread(wait_until_dead, pid)
+            await yard.postgres.stop()
+            await yard.postgres.start()
+        before = len(acknowledged)
+        async with asyncio.timeout(60):
+            while len(acknowledged) < before + 20:
+                await asyncio.sleep(0.02)
+        stop.set()
+        await asyncio.gather(*lanes)
+        assert errors, "PostgreSQL went away three times and nobody noticed"
+        async with yard.client(line) as client:
+            listing = await client.list(CLUSTER)
+            assert set(acknowledged) <= {row.id for row in listing.rows}
+        assert is_alive(serve.pid)
+        assert is_alive(work.pid)
+        assert await yard.breaches([("Cluster", id, 0) for id in acknowledged]) == []
+
+
+def test_anonymous_is_refused_beyond_loopback(home: Path) -> None:
+    found = run(
+        "up", "--data", str(home / "data"), "--anonymous", "--grpc", "0.0.0.0:0", "--rest", "127.0.0.1:0",
+        home=home,
+    )  # fmt: skip
+    assert found.returncode == 4
+    assert "loopback" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+async def test_anonymous_on_loopback_needs_no_token(home: Path) -> None:
+    with Program("up", "--data", str(home / "data"), "--anonymous", *ANY_PORT, home=home) as up:
+        async with Client(Target(address=address(up.ready()))) as client:
+            assert (await client.list(CLUSTER)).total == 0
+
+
+async def test_a_bare_data_directory_has_no_catalogue(home: Path) -> None:
+    with Program("up", "--data", str(home / "data"), "--bare", *ANY_PORT, home=home) as up:
+        up.ready()
+        found = run("get", "clustertemplates", "-o", "name", home=home, environ=up.environ)
+        assert (found.returncode, found.stdout.strip()) == (0, "")
+
+
+async def test_tls_made_by_ourselves_is_checked_by_the_command_line(home: Path) -> None:
+    with Program("up", "--data", str(home / "data"), "--tls", *ANY_PORT, home=home) as up:
+        line = up.ready()
+        assert "https://" in line
+        found = run("get", "hubs", "-o", "name", home=home, environ=up.environ)
+        assert found.returncode == 0, found.stderr
+        plain = run("--address", f"http://{address(line)}", "get", "hubs", home=home)
+        assert plain.returncode != 0
+
+
+async def test_a_token_made_on_the_command_line_is_good_for_its_tenant_only(home: Path) -> None:
+    data = home / "data"
+    with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:
+        line = up.ready()
+        made = run(
+            "token", "create", "--tenant", "acme", "--user", "ann", "--role", "member",
+            "--data", str(data), home=home,
+        )  # fmt: skip
+        assert made.returncode == 0, made.stderr
+        token = made.stdout.strip()
+        async with Client(Target(address=address(line), token=token)) as client:
+            mine = (await client.create_cluster(new_cluster("mine"))).document
+            assert mine.metadata.tenant == "acme"
+        other = Issuer.load_or_create(home / "other.key")
+        assert other.kid not in token
+        hubs = run("--token", token, "get", "hubs", home=home, environ=up.environ)
+        assert hubs.returncode == 4
+
+
+def test_a_database_is_not_opened_with_another_key(home: Path) -> None:
+    data = home / "data"
+    with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:
+        up.ready()
+        up.end()
+    (data / "seal.key").unlink()
+    found = run("up", "--data", str(data), *ANY_PORT, home=home)
+    assert found.returncode == 4
+    assert "key" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        pytest.param(("serve",), "--database-url", id="serve needs a database"),
+        pytest.param(("work",), "--database-url", id="work needs a database"),
+        pytest.param(("up", "--tls-cert", "x.pem"), "--tls-key", id="a certificate needs its key"),
+        pytest.param(("token", "create", "--user", "ann", "--ttl", "soon"), "--ttl", id="a time"),
+    ],
+)
+def test_wrong_flags_are_told_in_one_line(home: Path, args: tuple[str, ...], word: str) -> None:
+    found = run(*args, *(() if args[0] == "token" else ("--data", str(home / "data"))), home=home)
+    assert found.returncode in (2, 4)
+    assert word in found.stderr
+    assert "Traceback" not in found.stderr
