@@ -29,6 +29,7 @@ CLUSTERS = "osac.public.v1.Clusters"
 FEW, MANY = 1_000, 100_000
 AT_ONCE = 16
 TENANTS = 20
+READY_LOOKS = 300
 
 # What the Go peer was seen to spend, in ms of CPU per request: server, and PostgreSQL for `filtered`.
 PEER = {"Get": 0.75, "Create": 2.8, "Update": 1.7, "List": 5.1, "filtered": 29.0}
@@ -85,8 +86,7 @@ class Bench:
         """One cluster made READY by a worker is the model of all others; then the worker leaves."""
         order = {"metadata": {"name": "model"}, "spec": {"template": {"id": "small"}}}
         model = (await self.door.call(f"{CLUSTERS}/Create", object=order)).object
-        while (await self.door.call(f"{CLUSTERS}/Get", id=model.id)).object.status.state != 2:
-            await asyncio.sleep(0.1)
+        await self._until_ready(model.id)
         await self.yard.stop("work")
         await self.yard.stop("twin")
         self.model = model.id
@@ -106,6 +106,13 @@ class Bench:
         client, _ = await self.yard.run_beside("load", [sys.executable, str(here / "load.py")])
         self.client = Client(client, self.yard.data / "load.log")
         self.sizes = {name: len(answer.SerializeToString()) for name, answer in answers.items()}
+
+    async def _until_ready(self, id: str) -> None:
+        for _ in range(READY_LOOKS):
+            if (await self.door.call(f"{CLUSTERS}/Get", id=id)).object.status.state == 2:
+                return
+            await asyncio.sleep(0.1)
+        raise Broken("the model cluster does not become READY")
 
     async def multiply(self, count: int) -> None:
         """So many clusters altogether, like the model, in all states and of several tenants."""

@@ -15,7 +15,7 @@ package has is left out on the way to a message and stays at its default on the 
 """
 
 # A function is as long as its message has fields, a line of the tables as long as its names.
-# ruff: noqa: C901, E501
+# ruff: noqa: C901
 
 from collections.abc import Callable, Mapping
 from enum import IntEnum

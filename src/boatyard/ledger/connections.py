@@ -61,7 +61,7 @@ class Connections:
                 server_settings={
                     "application_name": application,
                     "jit": "off",
-                    "random_page_cost": "1.1",  # no disk is asked twice; indexes are worth their pages
+                    "random_page_cost": "1.1",  # as on every disk without a head to move
                     "timezone": "UTC",
                     "idle_in_transaction_session_timeout": "30000",
                 },
