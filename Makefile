@@ -36,6 +36,7 @@ bench: setup
 
 proto: setup
 	@$(BIN)/python tools/generate.py
+	@$(BIN)/python tools/settings_page.py
 
 format: setup
 	@$(BIN)/ruff format .

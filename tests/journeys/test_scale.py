@@ -81,7 +81,7 @@ async def test_scaling_to_nothing_and_back(yard: Yard) -> None:
         assert len(await yard.names("node", web)) == size
 
 
-@pytest.mark.parametrize("moments", range(0, 7))
+@pytest.mark.parametrize("moments", range(7))
 async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     new_yard: NewYard, moments: int
 ) -> None:

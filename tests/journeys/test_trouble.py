@@ -122,9 +122,10 @@ async def test_orders_beside_a_deadly_one_are_not_taken_for_deadly(new_yard: New
         await yard.order(f"good-{n}", tenant=("acme", "globex")[n % 2], sizes={"compute": 1})
         for n in range(4)
     ]
-    deaths = 0
-    for _ in range(120):
-        deaths += await _die(yard, poison)
+    await yard.turn()
+    await yard.step()
+    for _ in range(60):
+        await _die(yard, poison)
         due = await yard.ledger.next_due()
         assert due is not None
         yard.clock.step_to(due)

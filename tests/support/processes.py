@@ -78,14 +78,20 @@ class Program:
             self.process.stdout.close()
 
 
-def run(*args: str, home: Path, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run(
+    *args: str, home: Path, environ: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """One of our commands, to its end."""
     kept = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith(("BOATYARD", "XDG_"))
     }
-    settings = {"XDG_RUNTIME_DIR": str(home), "XDG_CONFIG_HOME": str(home), "XDG_DATA_HOME": str(home)}
+    settings = {
+        "XDG_RUNTIME_DIR": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "XDG_DATA_HOME": str(home),
+    }
     return subprocess.run(
         [*BOATYARD, *args],
         env=kept | settings | dict(environ or {}),
@@ -112,5 +118,3 @@ def wait_until_dead(pid: int, seconds: float = 30.0) -> None:
     while is_alive(pid):
         assert time.monotonic() < end, f"process {pid} still runs"
         time.sleep(0.02)
-
-

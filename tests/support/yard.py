@@ -135,9 +135,7 @@ class Yard:
         """A worker for every kind, or `only` for some."""
         made = make_reconcilers(self.ledger, self.hubs, delete_within=timedelta(minutes=15))
         reconcilers = {kind: one for kind, one in made.items() if kind in only or not only}
-        queue = SqlQueue(
-            self.ledger, kinds=tuple(reconcilers), worker=name, lease_seconds=30.0
-        )
+        queue = SqlQueue(self.ledger, kinds=tuple(reconcilers), worker=name, lease_seconds=30.0)
 
         async def no_hint(seconds: float) -> None:
             raise AssertionError("a journey never waits")
@@ -218,9 +216,7 @@ class Yard:
         await self.change(cluster_id, node_sets=node_sets)
 
     async def set_version(self, cluster_id: str, version: str) -> None:
-        reference = ClusterVersionReference(
-            id=f"version-{version}", name=version.replace(".", "-")
-        )
+        reference = ClusterVersionReference(id=f"version-{version}", name=version.replace(".", "-"))
         await self.change(cluster_id, version=reference)
 
     async def change(self, cluster_id: str, **fields: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -30,16 +31,24 @@ def run(args: Namespace) -> int:
         keep=args.keep,
     )
     try:
-        verdict = asyncio.run(prove(options, _progress))
+        verdict = asyncio.run(_prove(options))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: the proof cannot be run: {error}\n")
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
     if args.json:
         Path(args.json).write_text(json.dumps(verdict.plain(), indent=2) + "\n")
     _show(verdict)
     return 0 if verdict.proven else 1
+
+
+async def _prove(options: Options) -> Verdict:
+    """Ends cleanly when told to: PostgreSQL and the twins are children of ours."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await prove(options, _progress)
 
 
 def _progress(verdict: Verdict, done: int, total: int) -> None:

@@ -124,7 +124,8 @@ class _ChangePrinter:
         if not self._widths:
             lines.insert(0, [column.title for column in self._columns])
             self._widths = [
-                max(len(cell) for cell in column) for column in zip(*lines, strict=True)
+                max(column.least, *(len(line[index]) for line in lines))
+                for index, column in enumerate(self._columns)
             ]
         for line in lines:
             print(aligned(line, self._widths) + ("  (gone)" if gone else ""), flush=True)

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import heapq
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -64,11 +64,16 @@ class Worker:
             turns: set[asyncio.Task[None]] = set()
             while not stop.is_set():
                 taken = await self._take(self._pace.at_once - len(turns))
-                for lease in taken:
+                sound, suspect = await self._apart(taken)
+                for lease in sound:
                     turn = tasks.create_task(self._turn(lease))
                     turns.add(turn)
                     turn.add_done_callback(turns.discard)
-                if len(turns) >= self._pace.at_once:
+                if suspect is not None:
+                    if turns:
+                        await asyncio.wait(turns)
+                    await self._turn(suspect)
+                elif len(turns) >= self._pace.at_once:
                     # Several places are filled at once: a take per turn would double the queries.
                     await asyncio.wait(turns, timeout=_ROOM_SECONDS)
                 elif not taken:
@@ -83,6 +88,8 @@ class Worker:
         while taken := await self._queue.take(self._pace.at_once, now=self._clock.now()):
             for lease in taken:
                 self._hold(lease)
+            sound, suspect = await self._apart(taken)
+            for lease in (*sound, *([suspect] if suspect else ())):
                 await self._turn(lease)
                 count += 1
         return count
@@ -100,9 +107,25 @@ class Worker:
             self._hold(lease)
         return taken
 
+    async def _apart(self, taken: Sequence[Lease]) -> tuple[list[Lease], Lease | None]:
+        """Those that may run side by side, and one to run alone: a worker died the last time it was held.
+
+        Which of all it held was deadly nobody knows. Alone, another death counts against nobody else.
+        """
+        suspects = [lease for lease in taken if lease.attempts > 1]
+        for lease in suspects[1:]:
+            await self._again(lease, 0.0, attempts=lease.attempts - 1)
+            self._let_go(lease)
+        sound = [lease for lease in taken if lease.attempts <= 1]
+        return sound, suspects[0] if suspects else None
+
     def _hold(self, lease: Lease) -> None:
         self._held[lease.kind, lease.id] = lease
         self._ends[lease.kind, lease.id] = self._clock.now() + timedelta(seconds=self._pace.lease)
+
+    def _let_go(self, lease: Lease) -> None:
+        self._held.pop((lease.kind, lease.id), None)
+        self._ends.pop((lease.kind, lease.id), None)
 
     async def _turn(self, lease: Lease) -> None:
         """One turn at one object. Whatever happens in it, the object is due again at a known time."""
@@ -132,8 +155,7 @@ class Worker:
             logger.exception("internal error", extra={"kind": lease.kind, "id": lease.id})
             await self._again(lease, self._patience(lease))
         finally:
-            self._held.pop((lease.kind, lease.id), None)
-            self._ends.pop((lease.kind, lease.id), None)
+            self._let_go(lease)
 
     async def _reconcile(self, lease: Lease, now: datetime) -> Result:
         reconciler = self._reconcilers[lease.kind]
@@ -143,13 +165,13 @@ class Worker:
         logger.error("set aside", extra={"kind": lease.kind, "id": lease.id})
         return await reconciler.poisoned(turn)
 
-    async def _again(self, lease: Lease, delay: float) -> None:
+    async def _again(self, lease: Lease, delay: float, attempts: int = 0) -> None:
         """Gives the lease back with nothing written. If even that fails, it runs out by itself."""
         now = self._clock.now()
         look = now + timedelta(seconds=delay)
         result = Result(look_again=look, hub=lease.hub, waiting_for=lease.waiting_for)
         try:
-            await self._queue.finish(lease, result, attempts=0, now=now)
+            await self._queue.finish(lease, result, attempts=attempts, now=now)
         except BoatyardError as error:
             logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
             return

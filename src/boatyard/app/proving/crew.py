@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -57,28 +58,28 @@ class CrewMember:
     async def begin(self, target: Point | None, number: int = signal.SIGKILL) -> None:
         """From now on it counts the points it passes; at the target it sends itself the signal."""
         label, time = (target.label, target.time) if target else ("", 0)
-        self._channel.send(("begin", label, time, int(number)))
+        self._say("begin", label, time, int(number))
         await self._answer("begun")
 
     async def disarm(self) -> bool:
         """It goes on without a target. False when it has died before."""
         try:
             await self.begin(None)
-        except (Unavailable, OSError):
+        except Unavailable:
             await self.gone.wait()
             return False
         return True
 
     async def passed(self) -> list[Point]:
         """The points it has passed since the last `begin`."""
-        self._channel.send(("passed",))
+        self._say("passed")
         _, rows = await self._answer("passed")
         return [Point(label, time) for label, time in rows]
 
     async def dismiss(self) -> None:
         """Lets it finish the turns under way and end."""
         if not self.gone.is_set():
-            self._channel.send(("stop",))
+            self._say("stop")
             try:
                 async with asyncio.timeout(_ANSWER_SECONDS):
                     await self.gone.wait()
@@ -93,6 +94,11 @@ class CrewMember:
     def signal(self, number: int) -> None:
         if not self.gone.is_set():
             os.kill(self.pid, number)
+
+    def _say(self, *words: Any) -> None:
+        # One that has just died is found out by its silence.
+        with contextlib.suppress(OSError):
+            self._channel.send(words)
 
     async def _answer(self, word: str) -> tuple[Any, ...]:
         try:

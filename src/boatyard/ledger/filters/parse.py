@@ -71,4 +71,16 @@ def _parser() -> lark.Lark:
     if found is None or found.origin is None:
         raise ModuleNotFoundError("cel-python is not installed")
     grammar = (Path(found.origin).parent / "cel.lark").read_text()
-    return Lark(grammar, parser="lalr", start="expr", propagate_positions=True)
+    return Lark(
+        grammar,
+        parser="lalr",
+        start="expr",
+        propagate_positions=True,
+        lexer_callbacks={"IDENT": _no_names},
+    )
+
+
+def _no_names(token: lark.Token) -> lark.Token:
+    """The grammar takes these three for names."""
+    kind = {"true": "BOOL_LIT", "false": "BOOL_LIT", "null": "NULL_LIT"}.get(str(token))
+    return token if kind is None else token.update(type=kind)

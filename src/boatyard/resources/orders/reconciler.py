@@ -60,8 +60,11 @@ class OrderReconciler:
         order = await self._book_for(turn).get(turn.id)
         if order is None:
             return Result()
-        status = rules.quarantined(order, turn.now)
-        return _written(order, status, look_again=turn.now, now=turn.now)
+        aside = rules.quarantined(order, turn.now)
+        note = Note("SetAside", "Set aside: workers died while working on it")
+        return _written(
+            order, aside.status, look_again=aside.look_again, now=turn.now, note=note
+        )
 
     async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
         """Records what will be wanted before anything of it is made: after a crash we know what may exist."""

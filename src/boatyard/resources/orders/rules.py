@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from boatyard.model.generated.boatyard import (
+    Actor,
     Credentials,
     Item,
     ItemState,
@@ -20,8 +21,6 @@ from boatyard.model.generated.boatyard import (
     OrderCondition,
     OrderPhase,
     OrderStatus,
-    Receipt,
-    ReceiptLine,
     Step,
     StepState,
 )
@@ -30,6 +29,7 @@ from boatyard.model.outcome import Done
 from boatyard.platforms.port import Access, ClusterSeen
 from boatyard.resources.orders import plan, progress
 from boatyard.resources.orders.attempts import Attempt
+from boatyard.resources.orders.receipts import with_receipt
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
 ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
@@ -127,7 +127,7 @@ def absorb(
     status = _with_conditions(order, status, seen=seen, now=now)
     if deleting:
         ended = phase == OrderPhase.DELETED
-        status = _with_receipt(order, status, left=(), ended=ended, now=now)
+        status = with_receipt(order, status, left=(), ended=ended, now=now)
     remaining = {item.key for item in items}
     freed = tuple(item.key for item in order.status.items if item.key not in remaining)
     return Absorbed(
@@ -159,27 +159,37 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
     status = msgspec.structs.replace(
         order.status, items=(), phase=OrderPhase.DELETED, finished_at=now
     )
-    status = _with_receipt(order, status, left=items, ended=True, now=now)
+    status = with_receipt(order, status, left=items, ended=True, now=now)
     return _with_conditions(order, status, seen=None, now=now), leftover
 
 
-def quarantined(order: Order, now: datetime) -> OrderStatus:
-    """The status of an order during whose passes the worker itself died, again and again."""
+def quarantined(order: Order, now: datetime) -> Absorbed:
+    """What becomes of an order during whose passes the worker itself died, again and again.
+
+    Steps that have not begun are set aside too: nobody knows which of them was deadly.
+    """
     steps = tuple(
         msgspec.structs.replace(
             step,
             state=StepState.QUARANTINED,
             reason="WorkerDied",
             message="the worker died several times while working on this step",
+            actor=Actor.OPERATOR,
             remedy="look up the end of the worker in its log, mend the cause, then retry",
             since=now,
             next_look=None,
         )
-        if step.state not in (StepState.DONE, StepState.RELEASED, StepState.QUEUED)
+        if step.state not in (StepState.DONE, StepState.RELEASED, StepState.QUARANTINED)
         else step
         for step in order.status.steps
     )
-    return msgspec.structs.replace(order.status, steps=steps)
+    status = msgspec.structs.replace(order.status, steps=steps)
+    deleting = order.metadata.deletion_timestamp is not None
+    phase = _phase(order, status, None, deleting=deleting)
+    status = msgspec.structs.replace(status, phase=phase)
+    status = _with_conditions(order, status, seen=None, now=now)
+    look = _next_look(order, status, unfinished=False, now=now)
+    return Absorbed(status=status, look_again=look)
 
 
 def retry(order: Order, now: datetime) -> Order:
@@ -205,37 +215,6 @@ def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
         status.facts,
         status.observed_generation,
     )
-
-
-def _with_receipt(
-    order: Order, status: OrderStatus, *, left: tuple[Item, ...], ended: bool, now: datetime
-) -> OrderStatus:
-    """The receipt grows by what this pass saw gone; at the end it says what is left."""
-    kept = {item.key for item in (*status.items, *left)}
-    gone = [item for item in order.status.items if item.key not in kept]
-    receipt = Receipt(
-        requested_at=order.metadata.deletion_timestamp,
-        finished_at=now if ended else None,
-        gone=(*order.status.receipt.gone, *_receipt_lines(gone)),
-        left=_receipt_lines(left, reason="not released in time"),
-        leftover=order.id if left else "",
-    )
-    return msgspec.structs.replace(status, receipt=receipt)
-
-
-def _receipt_lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
-    return tuple(
-        ReceiptLine(kind=item.kind, name=_item_name(item), key=item.key, reason=reason)
-        for item in items
-        if not plan.KINDS[item.kind].leaves_nothing
-    )
-
-
-def _item_name(item: Item) -> str:
-    for fact in ("host", "vlan", "cidr", "name", "address"):
-        if fact in item.facts:
-            return item.facts[fact]
-    return item.slot or item.key
 
 
 def _phase(

@@ -1,0 +1,44 @@
+"""What a deletion has taken back and what it had to leave, line by line. Pure; called by the order's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import msgspec
+
+from boatyard.model.generated.boatyard import Item, Order, OrderStatus, Receipt, ReceiptLine
+from boatyard.resources.orders.plan import KINDS
+
+_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people know a thing
+
+
+def with_receipt(
+    order: Order, status: OrderStatus, *, left: tuple[Item, ...], ended: bool, now: datetime
+) -> OrderStatus:
+    """The receipt grows by what this pass saw gone; at the end it says what is left."""
+    kept = {item.key for item in (*status.items, *left)}
+    gone = [item for item in order.status.items if item.key not in kept]
+    receipt = Receipt(
+        requested_at=order.metadata.deletion_timestamp,
+        finished_at=now if ended else None,
+        gone=(*order.status.receipt.gone, *_lines(gone)),
+        left=_lines(left, reason="not released in time"),
+        leftover=order.id if left else "",
+    )
+    return msgspec.structs.replace(status, receipt=receipt)
+
+
+def _lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
+    return tuple(
+        ReceiptLine(kind=item.kind, name=_name(item), key=item.key, reason=reason)
+        for item in items
+        if not KINDS[item.kind].leaves_nothing
+    )
+
+
+def _name(item: Item) -> str:
+    for fact in _NAMING:
+        if fact in item.facts:
+            return item.facts[fact]
+    return item.slot or item.key
