@@ -30,16 +30,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     bare: bool = False  # an empty data directory gets no catalogue, hubs or tenants
     allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
-    twin_delays: str = (
-        "demo"  # how long things take in a twin that `up` starts: demo, instant, real
-    )
-    twin_layout: str = (
-        ""  # JSON file with the data centre a new twin starts with; empty: two small hubs
-    )
+    twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real
+    twin_layout: str = ""  # JSON file with the data centre of a new twin; empty: two small hubs
     workers_at_once: int = 32  # objects one worker process looks at side by side
-    lease_seconds: float = (
-        30.0  # after this long without a sign of life a worker's work passes to another
-    )
+    lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover

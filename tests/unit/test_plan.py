@@ -1,0 +1,257 @@
+"""The plan of an order: what should exist, what may be made now, what may go now."""
+
+from __future__ import annotations
+
+import itertools
+
+import msgspec
+import pytest
+
+from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.resources.orders import plan
+from tests.support.orders import (
+    CHECKS,
+    an_order,
+    being_deleted,
+    keys,
+    planned,
+    present,
+    settled,
+    with_sizes,
+    with_version,
+)
+
+PLANNED, PRESENT, LEAVING = ItemState.PLANNED, ItemState.PRESENT, ItemState.LEAVING
+
+
+def _waves_of_making(items: tuple[Item, ...]) -> list[set[str]]:
+    """What becomes ready, wave after wave, when everything succeeds."""
+    waves = []
+    while ready := plan.ready_to_add(items):
+        waves.append(keys(ready))
+        done = {item.key for item in ready}
+        items = tuple(present(item) if item.key in done else item for item in items)
+    return waves
+
+
+def _waves_of_releasing(items: tuple[Item, ...]) -> list[set[str]]:
+    waves = []
+    while ready := plan.ready_to_remove(items):
+        waves.append(keys(ready))
+        items = tuple(item for item in items if item.key not in waves[-1])
+    assert items == (), "something can never be released"
+    return waves
+
+
+def test_the_road_is_walked_in_waves_and_what_needs_nobody_goes_together() -> None:
+    order = planned(an_order(sizes={"compute": 2}))
+    assert _waves_of_making(order.status.items) == [
+        {"host/compute-0", "host/compute-1", "l2"},
+        {"port/compute-0", "port/compute-1"},
+        {"agent/compute-0", "agent/compute-1"},
+        {"l3"},
+        {"binding"},
+        {"api-address", "ingress-address"},
+        {"api-name", "ingress-name"},
+        {"cluster"},
+        {"node/compute-0", "node/compute-1"},
+        {"check/names@1", "check/api@1"},
+    ]
+
+
+def test_the_way_back_is_the_road_in_reverse() -> None:
+    order = planned(being_deleted(settled(an_order(sizes={"compute": 1}))))
+    waves = _waves_of_releasing(order.status.items)
+    place = {key: number for number, wave in enumerate(waves) for key in wave}
+    for kind in plan.KINDS.values():
+        for need in kind.needs:
+            if plan.KINDS[need].per_node and not kind.per_node:
+                continue  # a thing of the whole cluster does not hold the hosts
+            for key, needed in itertools.product(place, place):
+                if key.split("/")[0] == kind.name and needed.split("/")[0] == need:
+                    assert place[key] < place[needed], (key, needed)
+
+
+def test_a_slow_host_holds_only_what_stands_on_it() -> None:
+    items = planned(an_order(sizes={"compute": 2})).status.items
+    items = tuple(present(i) if i.key in ("host/compute-0", "l2") else i for i in items)
+    assert keys(plan.ready_to_add(items)) == {"host/compute-1", "port/compute-0"}
+
+
+def test_the_steps_are_in_the_order_of_the_road_and_know_what_they_wait_for() -> None:
+    assert plan.STEPS == ("hosts", "network", "addresses", "names", "install", "validate")
+    assert plan.step_needs("hosts") == ()
+    assert plan.step_needs("network") == ("hosts",)
+    assert plan.step_needs("install") == ("network", "names")
+
+
+@pytest.mark.parametrize(
+    "order, expected",
+    [
+        pytest.param(an_order(), True, id="a new order has no plan yet"),
+        pytest.param(settled(an_order()), False, id="a plan of this generation stands"),
+        pytest.param(with_sizes(settled(an_order()), compute=2), True, id="a new wish"),
+        pytest.param(being_deleted(settled(an_order())), True, id="a deletion not yet planned"),
+        pytest.param(
+            planned(being_deleted(settled(an_order()))), False, id="a deletion that is planned"
+        ),
+        pytest.param(being_deleted(an_order()), False, id="nothing recorded, nothing to plan"),
+    ],
+)
+def test_needs_planning(order: Order, expected: bool) -> None:
+    assert plan.needs_planning(order) is expected
+
+
+@pytest.mark.parametrize(
+    "sizes, wish, expected",
+    [
+        pytest.param({"compute": 3}, {"compute": 3}, [], id="nothing changed"),
+        pytest.param({"compute": 1}, {"compute": 3}, [], id="growing asks nobody"),
+        pytest.param({"compute": 3}, {"compute": 1}, [("compute", 2)], id="two too many"),
+        pytest.param({"compute": 2}, {"compute": 0}, [("compute", 2)], id="down to nothing"),
+        pytest.param(
+            {"compute": 2, "gpu": 1}, {"compute": 2}, [("gpu", 1)], id="a node set that is gone"
+        ),
+        pytest.param(
+            {"compute": 2, "gpu": 2},
+            {"compute": 1, "gpu": 3},
+            [("compute", 1)],
+            id="one shrinks while the other grows",
+        ),
+    ],
+)
+def test_shrinking(
+    sizes: dict[str, int], wish: dict[str, int], expected: list[tuple[str, int]]
+) -> None:
+    order = with_sizes(settled(an_order(sizes=sizes)), **wish)
+    assert [(one.node_set, one.count) for one in plan.shrinking(order)] == expected
+
+
+def test_nobody_is_asked_who_leaves_when_all_leave() -> None:
+    assert plan.shrinking(being_deleted(with_sizes(settled(an_order()), compute=0))) == ()
+
+
+def test_who_was_named_leaves_with_all_that_is_theirs_and_nothing_else() -> None:
+    order = with_sizes(settled(an_order(sizes={"compute": 3})), compute=2)
+    items = plan.replan(order, {"compute": ["compute-1"]}, CHECKS)
+    leaving = {key for key in keys(items, LEAVING) if not key.startswith("check/")}
+    assert leaving == {f"{kind}/compute-1" for kind in ("host", "port", "agent", "node")}
+    assert not {key for key in keys(items, PLANNED) if not key.startswith("check/")}
+
+
+def test_a_leaving_node_is_gone_before_its_host_is_released() -> None:
+    order = with_sizes(settled(an_order(sizes={"compute": 2})), compute=1)
+    items = plan.replan(order, {"compute": ["compute-1"]}, ())
+    seen = []
+    while ready := plan.ready_to_remove(items):
+        seen.append({key for key in keys(ready) if not key.startswith("check/")})
+        items = tuple(item for item in items if item not in ready)
+    assert seen == [
+        {"node/compute-1"},
+        {"agent/compute-1"},
+        {"port/compute-1"},
+        {"host/compute-1"},
+    ]
+
+
+def test_growing_again_takes_fresh_slots_and_lets_the_leaving_leave() -> None:
+    shrunk = with_sizes(settled(an_order(sizes={"compute": 3})), compute=1)
+    shrunk = planned(shrunk, {"compute": ["compute-1", "compute-2"]})
+    grown = planned(with_sizes(shrunk, compute=2))
+    hosts = {i.slot: i.state for i in grown.status.items if i.kind == "host"}
+    assert hosts == {
+        "compute-0": PRESENT,
+        "compute-1": LEAVING,
+        "compute-2": LEAVING,
+        "compute-3": PLANNED,
+    }
+
+
+def test_a_slot_is_used_again_once_it_is_really_gone() -> None:
+    order = with_sizes(settled(an_order(sizes={"compute": 1})), compute=2)
+    assert plan.slots_of(planned(order).status.items) == {"compute": ("compute-0", "compute-1")}
+
+
+@pytest.mark.parametrize(
+    "slots, wish, expected",
+    [
+        pytest.param(["compute-7"], 2, ("compute-0", "compute-7"), id="the lowest free number"),
+        pytest.param(
+            ["compute-2", "compute-10"], 2, ("compute-2", "compute-10"), id="numbers, not letters"
+        ),
+    ],
+)
+def test_slots(slots: list[str], wish: int, expected: tuple[str, ...]) -> None:
+    items = [
+        Item(key=f"host/{s}", kind="host", step="hosts", node_set="compute", slot=s, state=PRESENT)
+        for s in slots
+    ]
+    order = an_order(sizes={"compute": wish}, items=items)
+    assert plan.slots_of(planned(order).status.items)["compute"] == expected
+
+
+@pytest.mark.parametrize("states", itertools.product((PLANNED, PRESENT, LEAVING), repeat=2))
+def test_deleting_releases_every_item_in_whatever_state_it_was(
+    states: tuple[ItemState, ItemState],
+) -> None:
+    """Also those that never finished: they may exist outside."""
+    order = planned(an_order(sizes={"compute": 1}))
+    turned = tuple(
+        msgspec.structs.replace(item, state=states[number % 2])
+        for number, item in enumerate(order.status.items)
+    )
+    status = msgspec.structs.replace(order.status, items=turned)
+    gone = planned(being_deleted(msgspec.structs.replace(order, status=status)))
+    assert {item.state for item in gone.status.items} == {LEAVING}
+    assert keys(gone.status.items) == keys(turned)
+    assert plan.ready_to_add(gone.status.items) == ()
+    _waves_of_releasing(gone.status.items)
+
+
+def test_nothing_recorded_disappears_by_planning() -> None:
+    order = settled(an_order(sizes={"compute": 2}))
+    for wish in (with_sizes(order, compute=0), with_sizes(order, gpu=1), being_deleted(order)):
+        leaving = {one.node_set: one.slots[: one.count] for one in plan.shrinking(wish)}
+        assert keys(order.status.items) <= keys(plan.replan(wish, leaving, ()))
+
+
+def test_the_same_plan_again_changes_nothing() -> None:
+    order = settled(an_order(sizes={"compute": 2}))
+    assert plan.replan(order, {}, CHECKS) == order.status.items
+
+
+def test_a_new_version_is_a_correction_of_the_control_plane_and_new_questions() -> None:
+    order = planned(with_version(settled(an_order()), "4.18.3"))
+    assert keys(plan.ready_to_add(order.status.items)) == {"cluster"}
+    assert keys(order.status.items, PLANNED) == {"check/names@2", "check/api@2"}
+    assert not plan.is_settled(order.status.items)
+
+
+def test_a_correction_taken_back_half_way_is_made_again() -> None:
+    """The old state was confirmed once, but who knows what the half-made correction has left."""
+    order = planned(with_version(settled(an_order()), "4.18.3"))
+    back = planned(with_version(order, "4.17.9"))
+    assert "cluster" in keys(plan.ready_to_add(back.status.items))
+
+
+def test_questions_are_asked_when_nothing_else_is_coming_or_going() -> None:
+    order = with_sizes(settled(an_order(sizes={"compute": 2})), compute=1)
+    items = plan.replan(order, {"compute": ["compute-1"]}, CHECKS)
+    assert plan.ready_to_add(items) == ()
+    items = tuple(item for item in items if item.state != LEAVING)
+    assert keys(plan.ready_to_add(items)) == {"check/names@2", "check/api@2"}
+
+
+@pytest.mark.parametrize(
+    "dead, stays",
+    [
+        pytest.param({"api-name", "ingress-name"}, "names", id="a dead name server"),
+        pytest.param({"cluster"}, "control plane", id="a control plane that does not go"),
+    ],
+)
+def test_what_cannot_be_released_keeps_no_hosts(dead: set[str], stays: str) -> None:
+    items = planned(being_deleted(settled(an_order(sizes={"compute": 1})))).status.items
+    while ready := [i for i in plan.ready_to_remove(items) if i.key not in dead]:
+        items = tuple(item for item in items if item not in ready)
+    assert not {key for key in keys(items) if key.startswith(("host/", "port/", "node/"))}
+    assert dead <= keys(items)
