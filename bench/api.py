@@ -29,7 +29,7 @@ CLUSTERS = "osac.public.v1.Clusters"
 FEW, MANY = 1_000, 100_000
 AT_ONCE = 16
 TENANTS = 5
-READY_LOOKS = 300
+READY_LOOKS = 1200
 
 # What the Go peer was seen to spend, in ms of CPU per request: server, and PostgreSQL for `filtered`.
 PEER = {"Get": 0.75, "Create": 2.8, "Update": 1.7, "List": 5.1, "filtered": 29.0}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from boatyard.app import invariants
 from tests.support.yard import Yard, open_yard
 
 NewYard = Callable[..., Awaitable[Yard]]
@@ -35,4 +36,6 @@ async def yard(new_yard: NewYard) -> Yard:
 
 
 async def check_promises(yard: Yard) -> None:
-    pass
+    """Scarce things once, every order with a next action, no acknowledged write lost, nothing left unlisted."""
+    breaches = await invariants.check(yard.ledger, yard.twin, acknowledged=yard.acknowledged)
+    assert breaches == [], "\n".join(str(breach) for breach in breaches)

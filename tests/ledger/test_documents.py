@@ -153,18 +153,39 @@ async def test_a_name_too_long_for_an_index_is_refused(ledger: Ledger) -> None:
 
 async def test_a_commit_is_one_statement(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str] = []
-    plain = ledger._connections._fetch
+    plain = ledger._connections._pool.fetch
 
     async def spy(query: str, args: object) -> object:
         sent.append(query)
         return await plain(query, args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ledger._connections, "_fetch", spy)
+    monkeypatch.setattr(ledger._connections._pool, "fetch", spy)
     await ledger.commit(
         [Insert(cluster("a")), Insert(cluster("b")), Due("Cluster", "a", NOW)], now=NOW
     )
 
     assert sent == ["select boatyard_commit($1)"]
+
+
+async def test_whoever_proves_crashes_is_told_before_and_after_every_write(
+    database_url: str, seal: Seal
+) -> None:
+    told: list[str] = []
+    ledger = await Ledger.open(database_url, seal=seal, application="test", on_write=told.append)
+
+    await ledger.commit([Insert(cluster("a")), Due("Cluster", "a", NOW)], now=NOW)
+    await ledger.claim("vlan", ["1"], "a", now=NOW)
+    with pytest.raises(Taken):
+        await ledger.commit([Insert(cluster("a"))], now=NOW)
+    await ledger.close()
+
+    assert told == [
+        "before:commit:Insert Cluster, Due Cluster",
+        "after:commit:Insert Cluster, Due Cluster",
+        "before:claim:vlan",
+        "after:claim:vlan",
+        "before:commit:Insert Cluster",
+    ]
 
 
 # --- secrets ---------------------------------------------------------------------------------------

@@ -97,14 +97,15 @@ async def test_writers_and_two_publishers_at_once_leave_no_gap_and_keep_each_obj
             await own.publish()
 
     publishers = [asyncio.create_task(publish(own)) for own in (ledger, second, ledger)]
-    await asyncio.gather(
-        *(write(own, f"{own is second}-{n}") for own in (ledger, second) for n in range(10))
-    )
-    for task in publishers:
-        task.cancel()
-    await asyncio.wait(publishers)
+    names = [(own, f"{own is second}-{n}") for own in (ledger, second) for n in range(10)]
+    try:
+        await asyncio.gather(*(write(own, name) for own, name in names))
+    finally:
+        for task in publishers:
+            task.cancel()
+        await asyncio.wait(publishers)
+        await second.close()
     await ledger.publish()
-    await second.close()
 
     events = await ledger.events_after(0, 1000)
     assert [event.seq for event in events] == list(range(1, 221))

@@ -54,7 +54,7 @@ async def test_a_read_on_a_dropped_connection_is_tried_once_more(
     ledger: Ledger, server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await ledger.commit([Insert(cluster("a"))], now=NOW)
-    plain, drops = ledger._connections._fetch, [1]
+    plain, drops = ledger._connections._pool.fetch, [1]
 
     async def fetch(query: str, args: object) -> object:
         if drops:
@@ -62,7 +62,7 @@ async def test_a_read_on_a_dropped_connection_is_tried_once_more(
             raise asyncpg.ConnectionDoesNotExistError("gone")
         return await plain(query, args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)
     assert await ledger.get(Cluster, "a") == cluster("a")
     drops += [1, 1]
     with pytest.raises(Unavailable):
@@ -83,7 +83,7 @@ async def test_a_commit_on_a_dropped_connection_is_unavailable_and_never_repeate
         tries += 1
         raise asyncpg.ConnectionDoesNotExistError("gone")
 
-    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)
     with pytest.raises(Unavailable):
         await ledger.commit([Insert(cluster("a"))], now=NOW)
 
@@ -93,7 +93,7 @@ async def test_a_commit_on_a_dropped_connection_is_unavailable_and_never_repeate
 async def test_a_deadlock_is_run_again_and_not_shown(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, deadlocks = ledger._connections._fetch, [1, 1]
+    plain, deadlocks = ledger._connections._pool.fetch, [1, 1]
 
     async def fetch(query: str, args: object) -> object:
         if deadlocks:
@@ -101,7 +101,7 @@ async def test_a_deadlock_is_run_again_and_not_shown(
             raise asyncpg.DeadlockDetectedError("deadlock detected")
         return await plain(query, args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(ledger._connections, "_fetch", fetch)
+    monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)
     await ledger.commit([Insert(cluster("a"))], now=NOW)
 
     assert await ledger.get(Cluster, "a") is not None
@@ -132,6 +132,7 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load
 ) -> None:
     acknowledged: list[str] = []
     unknown: list[str] = []
+    enough = asyncio.Event()
 
     async def write(writer: int) -> None:
         for number in range(10_000):
@@ -142,12 +143,13 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load
                 unknown.append(name)
                 return
             acknowledged.append(name)
+            if len(acknowledged) == 200:
+                enough.set()
 
     async with asyncio.TaskGroup() as writers:
         for writer in range(8):
             writers.create_task(write(writer))
-        while len(acknowledged) < 200:
-            await asyncio.sleep(0.01)
+        await enough.wait()
         os.kill(server.pid, signal.SIGQUIT)  # immediate: no checkpoint, like a crash
     await server.stop()
     await server.start()

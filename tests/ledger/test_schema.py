@@ -105,7 +105,7 @@ async def test_a_half_migrated_database_is_refused_with_the_step(
     with pytest.raises(Stop):
         await schema.migrate(empty_database_url, on_step=stop)
 
-    with pytest.raises(Refused, match="stopped after step 'commit'.*boatyard migrate"):
+    with pytest.raises(Refused, match=r"stopped after step 'commit'.*boatyard migrate"):
         await Ledger.open(empty_database_url, seal=seal, application="test")
 
 

@@ -113,10 +113,10 @@ def moment(when: datetime) -> str:
     return f'timestamp("{when.isoformat()}")'
 
 
-texts = st.sampled_from(TEXTS + ["00", "003", "n", "acme"]).map(quoted)
+texts = st.sampled_from([*TEXTS, "00", "003", "n", "acme"]).map(quoted)
 ints = st.sampled_from(NUMBERS).map(str)
 moments = st.sampled_from(MOMENTS).map(moment)
-states = st.sampled_from(STATES + [3, 77]).map(str) | st.sampled_from(
+states = st.sampled_from([*STATES, 3, 77]).map(str) | st.sampled_from(
     ["CLUSTER_STATE_READY", '"READY"', '"CLUSTER_STATE_DEGRADED"', "CLUSTER_STATE_UNSPECIFIED"]
 )
 order = st.sampled_from(["==", "!=", "<", "<=", ">", ">="])
@@ -166,7 +166,7 @@ leaves = (
     .filter(lambda name: "[" not in name)
     .map(lambda name: f"has({name})")
     | st.tuples(
-        field(TIMES + ["spec.ssh_public_key", "spec.template"]), st.sampled_from(["==", "!="])
+        field([*TIMES, "spec.ssh_public_key", "spec.template"]), st.sampled_from(["==", "!="])
     ).map(lambda it: f"{it[0]} {it[1]} null")
 )
 

@@ -124,7 +124,8 @@ class Yard:
         self.clock = clock
         self.database_url = database_url
         self.on_effect: OnEffect = no_effect
-        twin = _ToldTwin(LocalTwin(world, clock), lambda *what: self.on_effect(*what))
+        self.twin = LocalTwin(world, clock)
+        twin = _ToldTwin(self.twin, lambda *what: self.on_effect(*what))
         self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []
@@ -242,6 +243,10 @@ class Yard:
         await self.ledger.commit(
             [Replace(rules.retry(order, now)), Due("Order", cluster_id, now)], now=now
         )
+
+    async def retry_if_ordered(self, cluster_id: str) -> None:
+        if await self.ledger.get(Order, cluster_id) is not None:
+            await self.retry(cluster_id)
 
     async def change_hub(self, hub_id: str, **fields: Any) -> None:
         """What the API does when an operator changes a hub."""

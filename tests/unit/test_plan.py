@@ -190,7 +190,9 @@ def test_slots(slots: list[str], wish: int, expected: tuple[str, ...]) -> None:
     assert plan.slots_of(planned(order).status.items)["compute"] == expected
 
 
-@pytest.mark.parametrize("states", itertools.product((PLANNED, PRESENT, LEAVING), repeat=2))
+@pytest.mark.parametrize(
+    "states", list(itertools.product((PLANNED, PRESENT, LEAVING), repeat=2)), ids=str
+)
 def test_deleting_releases_every_item_in_whatever_state_it_was(
     states: tuple[ItemState, ItemState],
 ) -> None:

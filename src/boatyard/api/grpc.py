@@ -44,9 +44,7 @@ class GrpcDoor:
     async def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
         """Listens, and answers the port."""
         server = grpc.aio.server(options=_OPTIONS)
-        server.add_generic_rpc_handlers(
-            tuple(self._service(name, calls) for name, calls in self._table.items())
-        )
+        server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         names = (*self._table, health.SERVICE_NAME)
         server.add_generic_rpc_handlers(tuple(reflection.handlers(names)))
@@ -68,16 +66,18 @@ class GrpcDoor:
             await self._health.enter_graceful_shutdown()
             await self._server.stop(grace)
 
-    def _service(self, name: str, calls: Mapping[str, Method]) -> grpc.GenericRpcHandler:
-        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
-        for rpc, method in calls.items():
-            if method.streaming:
-                handlers[rpc] = grpc.unary_stream_rpc_method_handler(self._streaming(method))
-            else:
-                handlers[rpc] = grpc.unary_unary_rpc_method_handler(
-                    self._unary(method), response_serializer=_serialized
+    def _handlers(self) -> grpc.GenericRpcHandler:
+        found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        for service, calls in self._table.items():
+            for rpc, method in calls.items():
+                found[f"/{service}/{rpc}"] = (
+                    grpc.unary_stream_rpc_method_handler(self._streaming(method))
+                    if method.streaming
+                    else grpc.unary_unary_rpc_method_handler(
+                        self._unary(method), response_serializer=_serialized
+                    )
                 )
-        return grpc.method_handlers_generic_handler(name, handlers)
+        return _ByName(found)
 
     # Requests arrive as bytes and are read after the caller is known: a stranger learns nothing
     # about what would have been valid, and what cannot be read is answered in our words.
@@ -123,6 +123,18 @@ class GrpcDoor:
         if method.anonymous:
             return Call(ANONYMOUS)
         return Call(self._callers.who(authorization), dry_run=dry_run)
+
+
+class _ByName(grpc.GenericRpcHandler):
+    """All services in one look-up; a handler per service would be asked one after the other."""
+
+    def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
+        self._handlers = handlers
+
+    def service(
+        self, handler_call_details: grpc.HandlerCallDetails
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        return self._handlers.get(handler_call_details.method)
 
 
 async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> None:

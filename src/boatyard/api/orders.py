@@ -22,6 +22,7 @@ from boatyard.model.generated import convert
 from boatyard.model.generated.boatyard import Explanation, Order, Receipt
 from boatyard.model.generated.osac import Cluster
 from boatyard.resources.metadata import shown
+from boatyard.resources.orders import rules
 from boatyard.resources.orders.explain import explain, shown_receipt
 
 DEFAULT_HAPPENINGS = 100
@@ -87,9 +88,8 @@ class Orders:
             changes: list[Change] = [Due("Cluster", cluster.id, now, tenant=tenant)]
             order = await self._ledger.get(Order, cluster.id)
             if order is not None:
-                asked = replace(order.status, retried=order.status.retried + 1)
                 note = writing.note("Retried", call.caller, "Retry requested")
-                changes.append(Replace(replace(order, status=asked), note))
+                changes.append(Replace(rules.retry(order, now), note))
                 changes.append(Due("Order", order.id, now, tenant=tenant))
             try:
                 await self._ledger.commit(changes, now=now)

@@ -44,7 +44,7 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
                 f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
             )
             running.say(
-                "try: boatyard create cluster web-1 --template small   (in another terminal)"
+                "try: boatyard create cluster web-1 --tenant acme --template small   (in another terminal)"
             )
             await work(ledger, settings, stop, twin_socket=socket)
         finally:

@@ -134,11 +134,19 @@ def _masker(cls: type[Any]) -> Callable[[str, Path], str]:
     return mask
 
 
+_known: dict[tuple[type[Any], Path], bool] = {}
+
+
 def _is_bytes(cls: type[Any], path: Path) -> bool:
-    kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
-    for step in path:
-        kind = _step_into(kind, step)
-    return isinstance(_bare(kind), msgspec.inspect.BytesType)
+    found = _known.get((cls, path))
+    if found is None:
+        if len(_known) > 1000:  # keys of maps are the callers' to choose
+            _known.clear()
+        kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
+        for step in path:
+            kind = _step_into(kind, step)
+        found = _known[cls, path] = isinstance(_bare(kind), msgspec.inspect.BytesType)
+    return found
 
 
 def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:

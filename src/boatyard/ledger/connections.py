@@ -8,20 +8,16 @@ from typing import Any
 import asyncpg
 
 from boatyard.ledger.failures import DROPPED, TRY_AGAIN, translate
+from boatyard.ledger.pool import Connection, Pool
 from boatyard.model.errors import Refused, Unavailable
 
 STATEMENT_SECONDS = 30.0
 _CONNECT_SECONDS = 10.0
+_IDLE_SECONDS = 300.0
 _TRIES = 8
 
 
-class _Connection(asyncpg.Connection):
-    def get_reset_query(self) -> str:
-        # No session state is ever left behind here, and the usual reset costs a round trip each time.
-        return ""
-
-
-async def connect(url: str, application: str) -> asyncpg.Connection[asyncpg.Record]:
+async def connect(url: str, application: str) -> Connection:
     """One connection of its own, for listening and for migrations. Unavailable when there is none."""
     try:
         return await asyncpg.connect(
@@ -43,19 +39,16 @@ def unreachable(error: Exception) -> Unavailable | Refused:
 class Connections:
     """A pool of connections. Statements are prepared once per connection."""
 
-    def __init__(self, pool: asyncpg.Pool[asyncpg.Record]) -> None:
+    def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     @classmethod
     async def open(cls, url: str, *, application: str, size: int) -> Connections:
-        try:
-            pool = await asyncpg.create_pool(
+        """Refused or Unavailable when there is no connection to be had."""
+
+        async def open_one() -> Connection:
+            connection = await asyncpg.connect(
                 url,
-                min_size=min(2, size),
-                max_size=size,
-                max_inactive_connection_lifetime=300.0,
-                connection_class=_Connection,
-                init=_use_bytes_for_json,
                 timeout=_CONNECT_SECONDS,
                 command_timeout=STATEMENT_SECONDS,
                 server_settings={
@@ -66,6 +59,12 @@ class Connections:
                     "idle_in_transaction_session_timeout": "30000",
                 },
             )
+            await _use_bytes_for_json(connection)
+            return connection
+
+        pool = Pool(open_one, size=size, wait_seconds=STATEMENT_SECONDS, idle_seconds=_IDLE_SECONDS)
+        try:
+            await pool.fetch("select 1", ())
         except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
             raise unreachable(error) from error
         return cls(pool)
@@ -73,18 +72,15 @@ class Connections:
     async def close(self) -> None:
         await self._pool.close()
 
-    def terminate(self) -> None:
-        self._pool.terminate()
-
     async def read(self, doing: str, query: str, *args: Any) -> Sequence[asyncpg.Record]:
         """Rows of a statement that changes nothing; tried once more when the connection drops."""
         try:
-            return await self._fetch(query, args)
+            return await self._pool.fetch(query, args)
         except DROPPED:
             pass
         except asyncpg.PostgresError as error:
             raise translate(error, doing) from error
-        return await self._translated(doing, lambda: self._fetch(query, args))
+        return await self._translated(doing, lambda: self._pool.fetch(query, args))
 
     async def write(self, doing: str, query: str, *args: Any) -> Sequence[asyncpg.Record]:
         """Rows of a statement that changes something, in one transaction.
@@ -94,12 +90,12 @@ class Connections:
         """
         for _ in range(_TRIES - 1):
             try:
-                return await self._fetch(query, args)
+                return await self._pool.fetch(query, args)
             except TRY_AGAIN:
                 continue
             except (asyncpg.PostgresError, *DROPPED) as error:
                 raise translate(error, doing) from error
-        return await self._translated(doing, lambda: self._fetch(query, args))
+        return await self._translated(doing, lambda: self._pool.fetch(query, args))
 
     async def _translated(
         self, doing: str, run: Callable[[], Awaitable[Sequence[asyncpg.Record]]]
@@ -109,12 +105,8 @@ class Connections:
         except (asyncpg.PostgresError, *DROPPED) as error:
             raise translate(error, doing) from error
 
-    async def _fetch(self, query: str, args: Sequence[Any]) -> Sequence[asyncpg.Record]:
-        async with self._pool.acquire(timeout=STATEMENT_SECONDS) as connection:
-            return await connection.fetch(query, *args)
 
-
-async def _use_bytes_for_json(connection: asyncpg.Connection[asyncpg.Record]) -> None:
+async def _use_bytes_for_json(connection: Connection) -> None:
     await connection.set_type_codec(
         "jsonb", schema="pg_catalog", format="binary", encoder=_with_mark, decoder=_without_mark
     )

@@ -84,6 +84,7 @@ class EmbeddedPostgres:
         self._pgdata = self._data_dir / "postgres"
         self._log = self._data_dir / "postgres.log"
         self._settings = _SETTINGS if durable else _SETTINGS | _CARELESS
+        self._durable = durable
         self._lock: IO[bytes] | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._pid = 0
@@ -195,6 +196,7 @@ class EmbeddedPostgres:
         identity.give(draft)
         arguments = ["--pgdata", str(draft), "--username", USER, "--auth", "trust"]
         arguments += ["--encoding", "UTF8", "--locale", "C", "--no-instructions"]
+        arguments += [] if self._durable else ["--no-sync"]
         self._run(identity, ["initdb", *arguments])
         # A server without listeners, to make the database while nobody can see it half made.
         single = ["postgres", "--single", "-D", str(draft), "postgres"]

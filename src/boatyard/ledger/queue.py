@@ -24,7 +24,7 @@ with recursive tenants as (
         from tenants t, lateral (
             select w.kind, w.id, w.due from work w
                 where w.tenant = t.tenant and w.due <= $5 and w.kind = any ($1::text[])
-                order by w.due limit 4 * $2::int
+                order by w.due limit $2::int * greatest(1, 4 / (select count(*) from tenants))
         ) q
 ), chosen as materialized (
     select kind, id, place, due from ranked order by place, due limit 4 * $2::int

@@ -56,7 +56,8 @@ async def end_state(ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str)
             del document["status"]
         documents[event.kind] = document
         told = story.setdefault(event.kind, [])
-        if event.reason not in _PASSING and told[-1:] != [event.reason]:
+        again = event.kind == "Cluster" and told[-1:] == [event.reason]
+        if event.reason not in _PASSING and not again:
             told.append(event.reason)
     return EndState(held=held, effects=counts, documents=documents, story=story)
 

@@ -6,7 +6,10 @@ PostgreSQL and the twin outlive every worker. Clusters go through a lane one aft
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -22,6 +25,7 @@ from boatyard.app.proving.crew import CrewMember
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
+from boatyard.ledger import schema
 from boatyard.ledger.changes import Due
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
@@ -39,11 +43,12 @@ Done = Callable[[Cluster | None], bool]
 
 @dataclass(frozen=True)
 class Pace:
-    """How long a dead worker's work waits for another, and how long anything may take. Seconds."""
+    """Seconds. The lease is long, so that a busy machine loses none by accident, and is not sat out: see `_bury`."""
 
-    lease: float = 0.5
+    lease: float = 15.0
     poll: float = 0.1
     patience: float = 30.0
+    short_lease: float = 1.0  # of a worker that stands still past it
 
 
 def layout() -> Layout:
@@ -64,10 +69,18 @@ def layout() -> Layout:
 class Lane:
     """Made by `open_lane`. At most one worker is armed at a time; `crew` is whoever is alive."""
 
-    def __init__(self, spec: WorkerSpec, ledger: Ledger, twin: TwinClient, pace: Pace) -> None:
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        ledger: Ledger,
+        twin: TwinClient,
+        database: asyncpg.Connection[asyncpg.Record],
+        pace: Pace,
+    ) -> None:
         self.spec = spec
         self.ledger = ledger
         self.twin = twin
+        self._database = database
         self.pace = pace
         self.tenant = Tenant(ledger)
         self.crew: list[CrewMember] = []
@@ -80,12 +93,23 @@ class Lane:
 
     async def outsider(self) -> CrewMember:
         """A worker beside the crew: nobody counts on it, and nobody replaces it."""
-        return await CrewMember.start(self.spec)
+        return await CrewMember.start(replace(self.spec, lease=self.pace.short_lease))
 
     async def worker(self) -> CrewMember:
         """The one that is alive; a new one when there is none."""
+        for member in self.crew:
+            if member.gone.is_set():
+                await self._bury(member)
         self.crew = [member for member in self.crew if not member.gone.is_set()]
         return self.crew[0] if self.crew else await self.hire()
+
+    async def _bury(self, member: CrewMember) -> None:
+        """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
+        passed = (
+            "update work set due = clock_timestamp() - interval '1 millisecond'"
+            " where token is not null and worker like '%/' || $1"
+        )
+        await self._database.execute(passed, str(member.pid))
 
     async def dismiss_all(self) -> None:
         for member in self.crew:
@@ -97,6 +121,7 @@ class Lane:
         for member in self.crew:
             member.kill()
             await member.dismiss()
+            await self._bury(member)
         self.crew = []
 
     async def open_for_business(self) -> None:
@@ -198,8 +223,8 @@ async def open_lane(
 ) -> AsyncIterator[Lane]:
     """A lane with a small catalogue, two hubs and nobody at work yet. Its twin takes no time for anything."""
     directory.mkdir(parents=True)
-    database = f"lane_{name}"
-    await execute(postgres, f"create database {database} template {TEMPLATE}")
+    database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
+    await _execute(postgres, f"create database {database} template {TEMPLATE}")
     (directory / "layout.json").write_bytes(write_layout(layout()))
     settings = Settings(
         data=str(directory), twin_delays="instant", twin_layout=str(directory / "layout.json")
@@ -220,18 +245,28 @@ async def open_lane(
                 plant=plant,
             )
             twin = TwinClient(Path(socket))
-            lane = Lane(spec, ledger, twin, pace)
+            connection = await asyncpg.connect(postgres.url(database))
+            lane = Lane(spec, ledger, twin, connection, pace)
             try:
                 await lane.open_for_business()
                 yield lane
             finally:
                 await lane.kill_all()
                 await twin.close()
+                await connection.close()
     finally:
         await ledger.close()
+        await _execute(postgres, f"drop database {database} with (force)")
 
 
-async def execute(postgres: EmbeddedPostgres, statement: str) -> None:
+async def make_template(postgres: EmbeddedPostgres) -> None:
+    """A migrated database that lanes are cloned from in milliseconds. May be called again."""
+    with contextlib.suppress(asyncpg.DuplicateDatabaseError):
+        await _execute(postgres, f"create database {TEMPLATE}")
+    await schema.migrate(postgres.url(TEMPLATE))
+
+
+async def _execute(postgres: EmbeddedPostgres, statement: str) -> None:
     connection = await asyncpg.connect(postgres.url("postgres"))
     try:
         await connection.execute(statement)

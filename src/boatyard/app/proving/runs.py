@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,15 +23,15 @@ from boatyard.app.proving.journeys import (
     disturbed,
     undisturbed,
 )
-from boatyard.app.proving.lane import TEMPLATE, Lane, Pace, execute, open_lane
+from boatyard.app.proving.lane import Lane, Pace, make_template, open_lane
 from boatyard.app.proving.points import Point
 from boatyard.app.proving.scenarios import SCENARIOS
 from boatyard.app.proving.verdict import Verdict
-from boatyard.ledger import schema
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.model.errors import BoatyardError
 
 JOURNEYS = (*(stage.name for stage in STAGES), CHANGE_OF_MIND, *SCENARIOS)
+_ENOUGH = 8  # failed runs: more would say no more
 _TRIES = 3  # a point that did not come in a run is waited for in two more
 
 
@@ -59,16 +59,24 @@ Progress = Callable[[Verdict, int, int], None]
 
 
 async def prove(
-    options: Options, progress: Progress = lambda verdict, done, total: None
+    options: Options,
+    progress: Progress = lambda verdict, done, total: None,
+    *,
+    postgres: EmbeddedPostgres | None = None,
 ) -> Verdict:
-    """Everything that was asked for. Nothing is left of it afterwards unless `keep` is set."""
+    """Everything that was asked for, on a PostgreSQL of its own unless one is given.
+
+    Nothing is left of it in the file system unless `keep` is set.
+    """
     started = time.monotonic()
     directory = Path(tempfile.mkdtemp(prefix="prove-"))
     verdict = Verdict()
     try:
-        async with EmbeddedPostgres(directory, durable=False) as postgres:
-            await execute(postgres, f"create database {TEMPLATE}")
-            await schema.migrate(postgres.url(TEMPLATE))
+        async with AsyncExitStack() as stack:
+            if postgres is None:
+                own = EmbeddedPostgres(directory, durable=False)  # PostgreSQL is not what dies here
+                postgres = await stack.enter_async_context(own)
+            await make_template(postgres)
             await _prove(options, postgres, directory, verdict, progress)
     finally:
         if not options.keep:
@@ -84,39 +92,42 @@ async def _prove(
     verdict: Verdict,
     progress: Progress,
 ) -> None:
-    async with AsyncExitStack() as stack:
-        first = await stack.enter_async_context(_lane(options, postgres, directory, "1"))
-        baseline = await _baseline(first, verdict)
-        if baseline is None:
-            return
-        runs = deque(_deal(options, baseline, verdict))
-        names = [str(number) for number in range(2, min(options.lanes, len(runs)) + 1)]
-        others = await asyncio.gather(
-            *(
-                stack.enter_async_context(_lane(options, postgres, directory, name))
-                for name in names
-            )
-        )
-        total = len(runs)
-        numbers = itertools.count(1)
+    names = (str(number) for number in itertools.count(1))
 
-        async def work(lane: Lane) -> None:
-            while runs:
-                run = runs.popleft()
-                again = await _carry_out(lane, run, f"c{next(numbers):04}", baseline, verdict)
-                if again is not None:
-                    runs.append(again)
-                progress(verdict, total - len(runs), total)
+    def new_lane() -> AbstractAsyncContextManager[Lane]:
+        name = next(names)
+        place = directory / f"lane-{name}"
+        return open_lane(postgres, place, name, pace=options.pace, plant=options.plant)
 
-        async with asyncio.TaskGroup() as tasks:
-            for lane in (first, *others):
-                tasks.create_task(work(lane))
+    async with new_lane() as lane:
+        baseline = await _baseline(lane, verdict)
+    if baseline is None:
+        return
+    runs = deque(_deal(options, baseline, verdict))
+    total = len(runs)
+    numbers = itertools.count(1)
+    failed = 0
 
+    async def work() -> None:
+        nonlocal failed
+        while runs and failed < _ENOUGH:
+            async with new_lane() as lane:
+                sound = True
+                while runs and sound:
+                    run = runs.popleft()
+                    cluster_id = f"cluster-{next(numbers):04}"
+                    found = await _carry_out(lane, run, cluster_id, baseline)
+                    runs.extend(_absorb(verdict, run, found))
+                    progress(verdict, total - len(runs), total)
+                    # What a failed run has left would show in all that come after it.
+                    sound = not found.differences
+                    failed += not sound
 
-def _lane(options: Options, postgres: EmbeddedPostgres, directory: Path, name: str):  # type: ignore[no-untyped-def]
-    return open_lane(
-        postgres, directory / f"lane-{name}", name, pace=options.pace, plant=options.plant
-    )
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(min(options.lanes, total)):
+            tasks.create_task(work())
+    if failed >= _ENOUGH and runs:
+        verdict.differences.append(f"given up after {failed} failed runs, {len(runs)} were to come")
 
 
 async def _baseline(lane: Lane, verdict: Verdict) -> Baseline | None:
@@ -150,26 +161,26 @@ def _deal(options: Options, baseline: Baseline, verdict: Verdict) -> list[Run]:
     return runs + [Run(targets=((CHANGE_OF_MIND, point),)) for point in changes]
 
 
-async def _carry_out(
-    lane: Lane, run: Run, cluster_id: str, baseline: Baseline, verdict: Verdict
-) -> Run | None:
-    """One run; what must be tried again of it, because the point did not come."""
+async def _carry_out(lane: Lane, run: Run, cluster_id: str, baseline: Baseline) -> Found:
     try:
-        found = await _found(lane, run, cluster_id, baseline)
+        return await _found(lane, run, cluster_id, baseline)
     except BoatyardError as error:
         found = Found()
         found.differ(_name(run), [str(error)])
+        return found
+
+
+def _absorb(verdict: Verdict, run: Run, found: Found) -> list[Run]:
+    """What must be tried again of a run, because the point did not come."""
     verdict.add(found)
     if run.scenario:
         verdict.scenarios[run.scenario] = not found.differences
-    if found.differences:
-        await lane.kill_all()
     if not found.unmet:
-        return None
+        return []
     if run.tries == _TRIES:
         verdict.unmet += found.unmet
-        return None
-    return Run(targets=tuple(found.unmet), tries=run.tries + 1)
+        return []
+    return [Run(targets=tuple(found.unmet), tries=run.tries + 1)]
 
 
 async def _found(lane: Lane, run: Run, cluster_id: str, baseline: Baseline) -> Found:

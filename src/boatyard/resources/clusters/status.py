@@ -25,6 +25,7 @@ from boatyard.model.generated.osac import (
     ConditionStatus,
     Placement,
 )
+from boatyard.resources.orders.words import for_tenants
 
 _STATES: Mapping[OrderPhase, ClusterState] = {
     OrderPhase.UNSPECIFIED: ClusterState.PROGRESSING,
@@ -86,7 +87,9 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
         state=state,
         state_transition_time=old.state_transition_time if state == old.state else now,
         conditions=tuple(
-            _condition(condition) for condition in found.conditions if condition.type in _CONDITIONS
+            _condition(condition, order)
+            for condition in found.conditions
+            if condition.type in _CONDITIONS
         ),
         node_sets={
             name: ClusterNodeSet(
@@ -134,11 +137,11 @@ def waiting(
     )
 
 
-def _condition(condition: OrderCondition) -> ClusterCondition:
+def _condition(condition: OrderCondition, order: Order) -> ClusterCondition:
     return ClusterCondition(
         type=_CONDITIONS[condition.type],
         status=ConditionStatus.TRUE if condition.status else ConditionStatus.FALSE,
         reason=condition.reason,
-        message=condition.message,
+        message=for_tenants(condition.message, order),
         last_transition_time=condition.last_transition_time,
     )

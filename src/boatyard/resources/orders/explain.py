@@ -23,6 +23,7 @@ from boatyard.model.generated.osac import (
     ConditionStatus,
 )
 from boatyard.resources.orders.progress import STUCK
+from boatyard.resources.orders.words import for_tenants
 
 _SERVICES = {
     "hosts": "the inventory",
@@ -39,7 +40,7 @@ _TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
 def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: bool) -> Explanation:
     """The whole story of one cluster. Tenants are told nothing of hubs, hosts or other tenants."""
     steps = order.status.steps if order else ()
-    shown = steps if operator else tuple(_for_tenant(step) for step in steps)
+    shown = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
     blocking = _blocking(shown)
     placement = cluster.status.placement
     found = Explanation(
@@ -163,13 +164,13 @@ def _placement_words(cluster: Cluster, *, operator: bool) -> str:
         return "not placed yet"
     if operator:
         return f"on hub {cluster.status.hub}: {placement.reason}"
-    return f"placed: {placement.reason}"
+    return "placed"
 
 
-def _for_tenant(step: Step) -> Step:
+def _for_tenant(step: Step, order: Order) -> Step:
     """A failing back-end is described by what it is for, never in its own words."""
     if step.state != StepState.WAITING or step.actor != Actor.OPERATOR:
-        return step
+        return msgspec.structs.replace(step, message=for_tenants(step.message, order))
     if step.reason in _TELLING:
         return step
     service = _SERVICES.get(step.name, "a service")

@@ -49,8 +49,10 @@ class Absorbed:
 def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
     """The status once the plan has been made anew and before anything of it was tried."""
     deleting = order.metadata.deletion_timestamp is not None
+    # What was tried for the old plan is forgotten: a wait without words would look like what blocks.
+    ended = (StepState.DONE, StepState.RELEASED)
     steps = progress.advance(
-        progress.reset(order.status.steps, now),
+        [step for step in order.status.steps if step.state in ended],
         items=items,
         attempts=(),
         deleting=deleting,
