@@ -16,7 +16,7 @@ import msgspec
 from boatyard.engine import worker
 from boatyard.ledger.changes import Change, Replace, Unclaim
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.errors import Conflict
+from boatyard.model.errors import Conflict, LeaseLost
 from boatyard.model.generated.boatyard import Item, ItemState, Order, Step
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
 from boatyard.resources.orders import plan, progress
@@ -70,7 +70,10 @@ def stale_write_accepted() -> None:
             await commit(self, changes, **how)
         except Conflict:
             fresh = [await _at_stored_version(self, change) for change in changes]
-            await commit(self, fresh, now=how["now"])
+            try:
+                await commit(self, fresh, **how)
+            except LeaseLost:
+                await commit(self, fresh, now=how["now"])
 
     Ledger.commit = careless  # type: ignore[method-assign]
 

@@ -222,7 +222,7 @@ async def open_lane(
     postgres: EmbeddedPostgres, directory: Path, name: str, *, pace: Pace, plant: str = ""
 ) -> AsyncIterator[Lane]:
     """A lane with a small catalogue, two hubs and nobody at work yet. Its twin takes no time for anything."""
-    directory.mkdir(parents=True)
+    await asyncio.to_thread(directory.mkdir, parents=True)
     database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
     await _execute(postgres, f"create database {database} template {TEMPLATE}")
     (directory / "layout.json").write_bytes(write_layout(layout()))
