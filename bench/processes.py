@@ -52,6 +52,13 @@ def memory_of(groups: Groups) -> dict[str, int]:
     return {name: sum(memory(pid) for pid in pids) for name, pids in groups.items()}
 
 
+def machine_busy() -> float:
+    """Seconds of CPU that all processes of the machine have used together."""
+    with Path("/proc/stat").open() as lines:
+        user, nice, system, _idle, _iowait, irq, soft = lines.readline().split()[1:8]
+    return sum(int(one) for one in (user, nice, system, irq, soft)) / _TICK
+
+
 def _stat(pid: int) -> list[str] | None:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()

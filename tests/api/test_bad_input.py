@@ -39,11 +39,11 @@ NOT_CREATED = [
     pytest.param(_cluster({"labels": {"UP": "a"}}), "metadata.labels", id="a label's key"),
     pytest.param(_cluster({"labels": {"": "a"}}), "metadata.labels", id="an empty key"),
     pytest.param(_cluster({"labels": {"a/b/c": "a"}}), "metadata.labels", id="two slashes"),
+    pytest.param(_cluster({"labels": {"a": "b c"}}), "metadata.labels['a']", id="a label's value"),
     pytest.param(
-        _cluster({"labels": {"a": "b c"}}), "metadata.labels['a']", id="a label's value"
-    ),
-    pytest.param(
-        _cluster({"labels": {f"k{n}": "v" for n in range(100)}}), "metadata.labels", id="many labels"
+        _cluster({"labels": {f"k{n}": "v" for n in range(100)}}),
+        "metadata.labels",
+        id="many labels",
     ),
     pytest.param(_cluster({"annotations": {"é": "a"}}), "metadata.annotations", id="an annotation"),
     pytest.param(
@@ -56,7 +56,9 @@ NOT_CREATED = [
     pytest.param(_cluster({"description": "x" * 257}), "metadata.description", id="description"),
     pytest.param(_cluster({"project": "nowhere"}), "metadata.project", id="an unknown project"),
     pytest.param(samples.cluster("bad", template={}), "spec.template", id="no template"),
-    pytest.param(samples.cluster("bad", template={"name": "no"}), "spec.template", id="unknown name"),
+    pytest.param(
+        samples.cluster("bad", template={"name": "no"}), "spec.template", id="unknown name"
+    ),
     pytest.param(samples.cluster("bad", template={"id": "no"}), "spec.template", id="unknown id"),
     pytest.param(
         samples.cluster("bad", template={"id": "ocp", "name": "other"}),
@@ -64,9 +66,7 @@ NOT_CREATED = [
         id="id and name of two things",
     ),
     pytest.param(_cluster(version={"name": "9.9.9"}), "spec.version", id="unknown version"),
-    pytest.param(
-        _cluster(catalog_item={"name": "x"}), "spec.catalog_item", id="a catalogue item"
-    ),
+    pytest.param(_cluster(catalog_item={"name": "x"}), "spec.catalog_item", id="a catalogue item"),
     pytest.param(
         _cluster(pull_secret_secret={"name": "x"}), "spec.pull_secret_secret", id="a kept secret"
     ),
@@ -116,9 +116,7 @@ NOT_CREATED = [
         "spec.template_parameters.motd",
         id="a parameter of another type",
     ),
-    pytest.param(
-        _cluster(network={"pod_cidr": "ten"}), "spec.network.pod_cidr", id="not a range"
-    ),
+    pytest.param(_cluster(network={"pod_cidr": "ten"}), "spec.network.pod_cidr", id="not a range"),
     pytest.param(
         _cluster(network={"pod_cidr": "10.0.0.0/8", "service_cidr": "10.96.0.0/12"}),
         "spec.network",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.model.generated.osac import Cluster
+from boatyard.model.generated.osac import Cluster, ClusterTemplate, Hub
 from tests.api import samples
 from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
 
@@ -129,7 +129,6 @@ async def test_1_status_cannot_be_written_by_tenants(member: As, yard: Yard) -> 
     made = await member.cluster()
     written = {**made, "status": {"state": "CLUSTER_STATE_READY", "api_url": "http://evil"}}
     assert await member(CLUSTERS, "Update", object=written) == made
-    assert await member(CLUSTERS, "Update", object={"id": made["id"], "status": {}}) is not None
     for mask in ("status", "status.state"):
         failed = await member.refused(
             CLUSTERS, "Update", object={"id": made["id"]}, update_mask=mask
@@ -226,9 +225,9 @@ async def test_n7_stars_keep_the_stored_secret_with_and_without_a_mask(
     assert stored.spec.pull_secret == "another"
 
 
-async def test_n18_what_is_hidden_from_the_package_survives_a_label(operator: As, yard: Yard) -> None:
-    from boatyard.model.generated.osac import ClusterTemplate, Hub
-
+async def test_n18_what_is_hidden_from_the_package_survives_a_label(
+    operator: As, yard: Yard
+) -> None:
     template = await operator(
         f"{PRIVATE}.ClusterTemplates", "Create", object=BY_KIND["ClusterTemplate"].fresh()
     )
@@ -339,9 +338,7 @@ async def test_many_at_once_without_a_lock_all_count(yard: Yard) -> None:
 
     async def label(number: int) -> None:
         body = {"id": made["id"], "metadata": {"labels": {f"n{number}": "x"}}}
-        await member(
-            CLUSTERS, "Update", object=body, update_mask=f"metadata.labels.n{number}"
-        )
+        await member(CLUSTERS, "Update", object=body, update_mask=f"metadata.labels.n{number}")
 
     await asyncio.gather(*(label(number) for number in range(6)))
     shown = await member(CLUSTERS, "Get", id=made["id"])

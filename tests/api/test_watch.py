@@ -35,7 +35,10 @@ async def _cluster(yard: Yard, tenant: str = "acme", **more: Any) -> Any:
 
 
 async def _label(yard: Yard, id: str, value: str, tenant: str = "acme") -> Any:
-    body = {"object": {"id": id, "metadata": {"labels": {"n": value}}}, "update_mask": "metadata.labels"}
+    body = {
+        "object": {"id": id, "metadata": {"labels": {"n": value}}},
+        "update_mask": "metadata.labels",
+    }
     token = yard.token("member", tenant)
     return await yard.grpc.call(f"{PUBLIC}.Clusters", "Update", body, token=token)
 
@@ -68,7 +71,10 @@ async def test_a_watch_shows_what_happens_from_now_on(yard: Yard, door: str) -> 
     "text, count",
     [
         ("has(event.cluster)", 2),
-        ('has(event.cluster) && (event.cluster.id == "ID" || event.cluster.metadata.name == "ID")', 2),
+        (
+            'has(event.cluster) && (event.cluster.id == "ID" || event.cluster.metadata.name == "ID")',
+            2,
+        ),
         ("event.type == EVENT_TYPE_OBJECT_UPDATED", 1),
         ("event.type == 1 && has(event.cluster)", 1),
         ('event.cluster.metadata.labels["n"] == "1"', 1),
@@ -310,4 +316,6 @@ async def _last(ledger: Ledger) -> int:
 
 async def _logged(ledger: Ledger, begin: int, tenant: str) -> list[tuple[str, int]]:
     rows = await ledger.events_after(begin, 10_000, tenants=[tenant])
-    return [(row.id, msgspec.json.decode(row.doc)["metadata"]["version"]) for row in rows if row.doc]
+    return [
+        (row.id, msgspec.json.decode(row.doc)["metadata"]["version"]) for row in rows if row.doc
+    ]

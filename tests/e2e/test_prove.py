@@ -73,7 +73,7 @@ def at(*labels: str) -> Only:
             "stale_write_accepted",
             "stopped-worker",
             at(),
-            "after it woke: story/Order",
+            "after it woke",
             id="a stale write accepted",
         ),
         pytest.param(

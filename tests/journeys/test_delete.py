@@ -194,7 +194,7 @@ async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_releas
     assert reserved.get("hub-1/capacity/bm-small", 0) == hosts
 
     await yard.heal()
-    await yard.run(within=timedelta(hours=3))
+    await yard.run_until_nothing_is_left()
     assert await yard.leftover_of(web) is None
     await yard.assert_nothing_left()
 
@@ -289,7 +289,7 @@ async def test_a_delete_ends_even_when_the_hub_cannot_be_spoken_to(
     assert leftover is not None
     if how == "unknown driver":
         await yard.change_hub("hub-1", drivers={"dns": "sim"})
-        await yard.run(within=timedelta(hours=3))
+        await yard.run_until_nothing_is_left()
         await yard.assert_nothing_left()
 
 
@@ -317,5 +317,5 @@ async def test_what_does_not_go_away_stands_in_the_receipt_by_name(new_yard: New
     assert left["l2"].reason
     assert "cluster" not in left
     await yard.call("set_mood", order_id=web, step="network", mood="")
-    await yard.run(within=timedelta(hours=3))
+    await yard.run_until_nothing_is_left()
     await yard.assert_nothing_left()

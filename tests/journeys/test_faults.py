@@ -70,7 +70,7 @@ async def test_a_service_that_misbehaves_slows_an_order_down_and_nothing_is_doub
     await yard.delete(web)
     await yard.run(within=timedelta(minutes=5))
     await yard.heal()
-    await yard.run(within=timedelta(hours=3))
+    await yard.run_until_nothing_is_left()
     await yard.assert_nothing_left()
 
 

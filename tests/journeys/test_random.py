@@ -29,8 +29,8 @@ MOVES = st.one_of(
 )
 
 
-@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(moves=st.lists(MOVES, min_size=4, max_size=16))
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(moves=st.lists(MOVES, min_size=4, max_size=14))
 def test_every_life_can_be_taken_back(
     postgres: EmbeddedPostgres, moves: list[tuple[object, ...]]
 ) -> None:
@@ -51,7 +51,7 @@ async def _live(postgres: EmbeddedPostgres, moves: list[tuple[object, ...]]) -> 
         for order in orders:
             if await yard.state(order) is not None:
                 await yard.delete(order)
-        await yard.run(within=timedelta(hours=6))
+        await yard.run_until_nothing_is_left()
 
         await yard.assert_nothing_left()
         await check_promises(yard)

@@ -330,6 +330,19 @@ class Yard:
 
         await self.run(gone, within=within)
 
+    async def run_until_nothing_is_left(self, *, within: timedelta = timedelta(hours=6)) -> None:
+        """Until every cluster being deleted is gone and what their deletions left is released."""
+
+        async def empty() -> bool:
+            leaving = [
+                cluster
+                for cluster in (await self.ledger.list(Cluster)).items
+                if cluster.metadata.deletion_timestamp is not None
+            ]
+            return not leaving and not (await self.ledger.list(Leftover)).items
+
+        await self.run(empty, within=within)
+
     async def step(self) -> bool:
         """To the next due moment, and all that is due then. False when nothing is due any more."""
         due = await self.ledger.next_due()

@@ -77,13 +77,17 @@ def write(shapes: Shapes) -> str:
         parts.append(_fields_function(shapes, struct, wire))
         parts.append(_to_message(struct, wire))
         parts.append(_from_message(shapes, struct, wire))
-    parts.append(_table("TO_MESSAGE: Mapping[str, Callable[[Any], Message]]", "to_message", pairs))
-    parts.append(_table("FROM_MESSAGE: Mapping[str, Callable[[Any], Any]]", "from_message", pairs))
+    fields, to_message = "Callable[[Any], dict[str, Any]]", "Callable[[Any], Message]"
+    parts.append(_table(f"TO_FIELDS: Mapping[str, {fields}]", "_{}", pairs))
+    parts.append(_table(f"TO_MESSAGE: Mapping[str, {to_message}]", "{}_to_message", pairs))
+    parts.append(
+        _table("FROM_MESSAGE: Mapping[str, Callable[[Any], Any]]", "{}_from_message", pairs)
+    )
     return "\n\n".join(parts)
 
 
-def _table(declared: str, suffix: str, pairs: list[tuple[Descriptor, Descriptor]]) -> str:
-    rows = "".join(f"    {w.full_name!r}: {_name(w)}_{suffix},\n" for _, w in pairs)
+def _table(declared: str, function: str, pairs: list[tuple[Descriptor, Descriptor]]) -> str:
+    rows = "".join(f"    {w.full_name!r}: {function.format(_name(w))},\n" for _, w in pairs)
     return f"{declared} = {{\n{rows}}}"
 
 

@@ -124,7 +124,7 @@ def _generic(
     view: View, crud: Crud, response: Callable[[str], Callable[..., Message]]
 ) -> Mapping[str, Unary]:
     """The verbs that every kind has; those that only the service writes are read only."""
-    show = view.to_message
+    show = view.to_fields
 
     async def get(request: Any, call: Call) -> Message:
         return answer_get(object=show(await crud.get(view, request.id, call)))

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.generated.boatyard import Leftover, Order
-from boatyard.model.generated.osac import Cluster, Hub
 from boatyard.twin.calls import TwinCalls
 
-T = TypeVar("T", Cluster, Hub, Order, Leftover)
-KINDS: Mapping[str, type[Any]] = {
-    "Cluster": Cluster,
-    "Hub": Hub,
-    "Order": Order,
-    "Leftover": Leftover,
-}
+T = TypeVar("T")
 _PAGE = 10_000
 
 

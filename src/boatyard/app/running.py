@@ -10,17 +10,22 @@ import sys
 from argparse import Namespace
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from boatyard.app.settings import Settings, load
 from boatyard.ledger.ledger import Ledger, OnWrite
 from boatyard.ledger.seal import Seal
-from boatyard.model.errors import BoatyardError, Refused
+from boatyard.model.errors import BoatyardError, Refused, Unavailable
+
+logger = logging.getLogger(__name__)
 
 SEAL_KEY = "seal.key"
 ISSUER_KEY = "issuer.key"
 OPERATOR_TOKEN = "operator.token"
+
+_TRIM_SECONDS = 3600.0
 
 Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
@@ -82,14 +87,32 @@ async def open_ledger(
         pool_size=settings.pool_size,
     )
     try:
-        beside = asyncio.create_task(ledger.run())
-        try:
-            yield ledger
-        finally:
-            beside.cancel()
-            await asyncio.gather(beside, return_exceptions=True)
+        # One of them failing ends the process: a server that no longer publishes must not look well.
+        async with asyncio.TaskGroup() as tasks:
+            beside = [
+                tasks.create_task(ledger.run(), name="publisher and listener"),
+                tasks.create_task(_forget_old_events(ledger, settings.event_days), name="trimming"),
+            ]
+            try:
+                yield ledger
+            finally:
+                for task in beside:
+                    task.cancel()
     finally:
         await ledger.close()
+
+
+async def _forget_old_events(ledger: Ledger, days: float) -> None:
+    """Keeps the event log as long as the setting says. Every process may do it; nothing is lost twice."""
+    while True:
+        try:
+            trimmed = await ledger.trim_events(ledger.clock.now() - timedelta(days=days))
+        except Unavailable as error:
+            logger.warning("old events not forgotten", extra={"why": str(error)})
+        else:
+            if trimmed:
+                logger.info("old events forgotten", extra={"events": trimmed})
+        await asyncio.sleep(_TRIM_SECONDS)
 
 
 def require_database(settings: Settings) -> str:

@@ -37,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
+    event_days: float = 30.0  # how long events can be watched again from; older ones are forgotten
     log_level: str = "info"  # debug, info, warning, error
 
     @property

@@ -50,10 +50,10 @@ async def end_state(ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str)
     story: dict[str, list[str]] = {}
     kinds = [(kind, cluster_id) for kind in ("Cluster", "Order", "Leftover")]
     for event in await ledger.happenings(kinds, 100_000):
-        document = masked.of(msgspec.json.decode(event.doc))
+        document = masked.of(msgspec.json.decode(event.doc or b"{}"))
         if event.kind == "Cluster" and event.type == _DELETED:
             # It showed last what it happened to see of its order's end; that is no end state.
-            del document["status"]
+            document.pop("status", None)
         documents[event.kind] = document
         told = story.setdefault(event.kind, [])
         again = event.kind == "Cluster" and told[-1:] == [event.reason]

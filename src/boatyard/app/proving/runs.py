@@ -131,7 +131,8 @@ async def _prove(
 
 
 async def _baseline(lane: Lane, verdict: Verdict) -> Baseline | None:
-    """Two undisturbed lives, which must be equal."""
+    """Two undisturbed lives, which must be equal. None when they are not: then nothing can be compared."""
+    baseline = Baseline()
     try:
         baseline, second = await undisturbed(lane, "base-1"), await undisturbed(lane, "base-2")
         for stage in STAGES:

@@ -98,7 +98,11 @@ async def _late_write(
         await lane.reach(cluster_id, is_ready)
         found.differ(where, differences(baseline.ends["create"], await lane.end_state(cluster_id)))
         await first.wake()
-        await lane.reach(cluster_id, is_ready)
+        try:
+            await lane.reach(cluster_id, is_ready)
+        except Unavailable as error:
+            found.differ(f"{where}, after it woke", [str(error)])
+            return
         late = differences(baseline.ends["create"], await lane.end_state(cluster_id))
         found.differ(f"{where}, after it woke", late)
     found.killed.append(("stopped-worker", target))

@@ -70,4 +70,11 @@ async def _wave(
 
     if len(ready) == 1:
         return [await one(*ready[0])]
-    return await asyncio.gather(*(one(item, released) for item, released in ready))
+    # When one finds the lease lost the others under way are waited for: no effect outlives its turn.
+    answers = await asyncio.gather(
+        *(one(item, released) for item, released in ready), return_exceptions=True
+    )
+    for answer in answers:
+        if isinstance(answer, BaseException):
+            raise answer
+    return [answer for answer in answers if isinstance(answer, Attempt)]
