@@ -1,0 +1,1 @@
+"""The API over both of its doors, on a real PostgreSQL."""

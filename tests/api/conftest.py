@@ -14,6 +14,7 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from tests.api import samples
 from tests.api.doors import Door, Yard, running
+from tests.api.roles import As
 from tests.support.postgres import KEY, migrated
 
 
@@ -44,3 +45,13 @@ async def yard(postgres: EmbeddedPostgres, issuer: Issuer) -> AsyncIterator[Yard
 @pytest.fixture(params=["grpc", "rest"])
 def door(request: pytest.FixtureRequest, yard: Yard) -> Door:
     return yard.door(request.param)
+
+
+@pytest.fixture
+def member(yard: Yard, door: Door) -> As:
+    return As(yard, door, "member")
+
+
+@pytest.fixture
+def operator(yard: Yard, door: Door) -> As:
+    return As(yard, door, "operator")

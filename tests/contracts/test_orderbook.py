@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -80,10 +80,10 @@ def test_every_driver_is_tried() -> None:
 
 
 @pytest.fixture(params=sorted(DRIVERS))
-async def desk(request: pytest.FixtureRequest, ledger: Ledger) -> AsyncIterator[Desk]:
+async def desk(request: pytest.FixtureRequest, ledger: Ledger) -> Desk:
     module, _, name = DRIVERS[request.param].partition(":")
     driver = getattr(__import__(module, fromlist=[name]), name)
-    yield DESKS[request.param](ledger, driver)
+    return DESKS[request.param](ledger, driver)
 
 
 async def test_an_order_that_was_put_is_there_with_its_secrets_readable(desk: Desk) -> None:

@@ -7,7 +7,8 @@ import asyncpg
 from boatyard.model.generated.boatyard import StepState
 from boatyard.model.generated.osac import ClusterConditionType, ClusterState, ConditionStatus
 from tests.journeys.conftest import NewYard
-from tests.support.yard import BEGIN, Yard
+from tests.support.stage import BEGIN
+from tests.support.yard import Yard
 
 
 async def test_an_order_becomes_a_ready_cluster_in_real_time_spans(new_yard: NewYard) -> None:

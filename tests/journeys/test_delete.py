@@ -9,7 +9,8 @@ import pytest
 from boatyard.model.generated.osac import Cluster, ClusterState
 from boatyard.resources.orders.plan import STEPS
 from tests.journeys.conftest import NewYard
-from tests.support.yard import EVEN, Yard, no_effect, small_layout
+from tests.support.stage import EVEN, no_effect, small_layout
+from tests.support.yard import Yard
 
 BOUND = timedelta(minutes=15)
 LATEST = BOUND + timedelta(minutes=2)
@@ -186,9 +187,7 @@ async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_releas
     # Whatever is left keeps its claim and its share of the hub.
     claims = {claim.owner for claim in await yard.ledger.claims(web)}
     claimable = ("host/", "l2", "l3", "api-address", "ingress-address")
-    assert claims == {
-        key for key in held if key.partition("/")[2].startswith(claimable)
-    }
+    assert claims == {key for key in held if key.partition("/")[2].startswith(claimable)}
     reserved = await yard.ledger.reserved_by_pool()
     hosts = sum("/host/" in key for key in held)
     assert reserved.get("hub-1/capacity/bm-small", 0) == hosts

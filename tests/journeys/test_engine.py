@@ -11,7 +11,8 @@ from boatyard.model.errors import LeaseLost, Unavailable
 from boatyard.model.generated.osac import ClusterState
 from boatyard.resources.reconciling import Result, Turn
 from tests.journeys.conftest import NewYard
-from tests.support.yard import EVEN, Yard
+from tests.support.stage import EVEN
+from tests.support.yard import Yard
 
 
 async def test_a_tenant_with_many_orders_does_not_starve_one_with_a_single_order(

@@ -9,7 +9,8 @@ import pytest
 from boatyard.model.generated.boatyard import Actor
 from boatyard.model.generated.osac import ClusterState, Hub, HubState
 from tests.journeys.conftest import NewYard
-from tests.support.yard import Yard, small_layout
+from tests.support.stage import small_layout
+from tests.support.yard import Yard
 
 SERVICES = ("inventory", "l2", "l3", "dns", "platform", "checks")
 STEP_OF = {

@@ -14,7 +14,8 @@ from boatyard.model.generated.osac import (
     HubState,
 )
 from tests.journeys.conftest import NewYard
-from tests.support.yard import Yard, small_layout
+from tests.support.stage import small_layout
+from tests.support.yard import Yard
 
 
 async def _waits_with(yard: Yard, cluster_id: str) -> str:

@@ -12,7 +12,8 @@ from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.model.generated.osac import ClusterState
 from tests.journeys.conftest import check_promises
 from tests.support.postgres import migrated
-from tests.support.yard import EVEN, Yard, open_yard, small_layout
+from tests.support.stage import EVEN, small_layout
+from tests.support.yard import Yard, open_yard
 
 SERVICES = st.sampled_from(["inventory", "l2", "l3", "dns", "platform", "checks", "*"])
 WHO = st.integers(0, 2)

@@ -8,7 +8,8 @@ import pytest
 
 from boatyard.model.generated.osac import ClusterState
 from tests.journeys.conftest import NewYard
-from tests.support.yard import EVEN, Yard, small_layout
+from tests.support.stage import EVEN, small_layout
+from tests.support.yard import Yard
 
 
 async def test_scaling_up_adds_nodes_and_touches_nothing_else(new_yard: NewYard) -> None:

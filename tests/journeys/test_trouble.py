@@ -11,7 +11,8 @@ from boatyard.infra.dns.drivers.sim import SimDns
 from boatyard.model.generated.boatyard import Actor, StepState
 from boatyard.model.generated.osac import ClusterConditionType, ClusterState, ConditionStatus
 from tests.journeys.conftest import NewYard
-from tests.support.yard import EVEN, Yard, no_effect, small_layout
+from tests.support.stage import EVEN, no_effect, small_layout
+from tests.support.yard import Yard
 
 
 class Died(BaseException):

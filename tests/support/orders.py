@@ -36,9 +36,7 @@ def an_order(
 ) -> Order:
     return Order(
         id="o-1",
-        metadata=Metadata(
-            name="o-1", tenant="acme", deletion_timestamp=NOW if deleting else None
-        ),
+        metadata=Metadata(name="o-1", tenant="acme", deletion_timestamp=NOW if deleting else None),
         spec=OrderSpec(
             cluster_name="web",
             hub="hub-1",

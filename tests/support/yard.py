@@ -6,9 +6,9 @@ ledger's documents and events, and the twin's own truth. How many passes it take
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -36,81 +36,9 @@ from boatyard.model.generated.osac import (
 from boatyard.resources.orders import rules
 from boatyard.resources.orders.explain import explain
 from boatyard.twin.calls import LocalTwin
-from boatyard.twin.layout import HubLayout, Layout
-from boatyard.twin.world import LYING, World
-
-BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-# Everything takes two seconds each way: few moments to look at, and every step has its own.
-EVEN = dict.fromkeys(
-    (
-        *("host", "network", "port", "agent", "subnet", "binding", "floating", "record"),
-        *("cluster", "upgrade", "node", "-node", "-cluster", "-host", "-port", "-network"),
-    ),
-    2.0,
-)
-
-
-class SteppedClock:
-    """Time that moves only when somebody moves it."""
-
-    def __init__(self, now: datetime = BEGIN) -> None:
-        self._now = now
-
-    def now(self) -> datetime:
-        return self._now
-
-    async def sleep(self, seconds: float) -> None:
-        self._now += timedelta(seconds=seconds)
-
-    def step_to(self, moment: datetime) -> None:
-        self._now = max(self._now, moment)
-
-
-# Told before and after every effect: "before:dns.ensure_record" and the key.
-OnEffect = Callable[[str, str], Awaitable[None] | None]
-
-
-def no_effect(point: str, key: str) -> None:
-    """Nobody listens."""
-
-
-class _ToldTwin:
-    """The twin of this process; whoever listens is told of every effect."""
-
-    def __init__(self, twin: LocalTwin, on_effect: OnEffect) -> None:
-        self._twin = twin
-        self._on_effect = on_effect
-
-    async def call(self, verb: str, /, **args: Any) -> Any:
-        if not verb.partition(".")[2].startswith(LYING):
-            return await self._twin.call(verb, **args)
-        await self._tell(f"before:{verb}", args["key"])
-        value = await self._twin.call(verb, **args)
-        await self._tell(f"after:{verb}", args["key"])
-        return value
-
-    async def _tell(self, point: str, key: str) -> None:
-        waiting = self._on_effect(point, key)
-        if waiting is not None:
-            await waiting
-
-    async def close(self) -> None:
-        await self._twin.close()
-
-
-def small_layout(hosts: int = 8, hubs: int = 2, versions: tuple[str, ...] = ()) -> Layout:
-    return Layout(
-        hubs={
-            f"hub-{number}": HubLayout(
-                hosts={"bm-small": hosts},
-                versions=versions,
-                subnets=f"10.{number}.0.0/16",
-                floating=f"198.51.{number}.0/24",
-                zone=f"zone-{number}.example",
-            )
-            for number in range(1, hubs + 1)
-        }
-    )
+from boatyard.twin.layout import Layout
+from boatyard.twin.world import World
+from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, small_layout
 
 
 class Yard:
@@ -125,7 +53,7 @@ class Yard:
         self.database_url = database_url
         self.on_effect: OnEffect = no_effect
         self.twin = LocalTwin(world, clock)
-        twin = _ToldTwin(self.twin, lambda *what: self.on_effect(*what))
+        twin = ToldTwin(self.twin, lambda *what: self.on_effect(*what))
         self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []

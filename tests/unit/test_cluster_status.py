@@ -131,9 +131,7 @@ def test_the_order_asks_for_what_the_tenant_wants() -> None:
 
 def test_waiting_for_room_keeps_the_time_it_began() -> None:
     cluster = a_cluster(state=ClusterState.READY)
-    first = status.waiting(
-        cluster, Placement(), reason="NoCapacity", message="full", now=NOW
-    )
+    first = status.waiting(cluster, Placement(), reason="NoCapacity", message="full", now=NOW)
     assert first.state == ClusterState.PROGRESSING
     again = status.waiting(
         msgspec.structs.replace(cluster, status=first),

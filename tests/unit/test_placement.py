@@ -161,9 +161,7 @@ def test_score(hubs: list[HubView], expected: str) -> None:
         pytest.param([a_hub(templates=("large",))], "NoMatchingHub", id="nobody offers it"),
     ],
 )
-def test_what_a_tenant_is_told_names_no_hub_and_no_number(
-    hubs: list[HubView], reason: str
-) -> None:
+def test_what_a_tenant_is_told_names_no_hub_and_no_number(hubs: list[HubView], reason: str) -> None:
     decision = placement.place(a_cluster(), hubs)
     assert isinstance(decision, NotPlaced)
     assert decision.reason == reason

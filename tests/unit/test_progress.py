@@ -184,9 +184,7 @@ def test_reset_keeps_what_is_done() -> None:
 
 
 def test_every_step_is_shown_in_the_order_of_the_road() -> None:
-    steps = progress.advance(
-        [], items=[HOST], attempts=[], deleting=False, order_id="o-1", now=NOW
-    )
+    steps = progress.advance([], items=[HOST], attempts=[], deleting=False, order_id="o-1", now=NOW)
     names = [step.name for step in steps]
     assert names == ["hosts", "network", "addresses", "names", "install", "validate"]
     assert steps[1].needs == ("hosts",)

@@ -28,7 +28,11 @@ def test_the_page_is_up_to_date_and_names_every_setting() -> None:
 
 
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
-    for name in ("tools/settings_page.py", "src/boatyard/app/settings.py", "docs/guide/settings.md"):
+    for name in (
+        "tools/settings_page.py",
+        "src/boatyard/app/settings.py",
+        "docs/guide/settings.md",
+    ):
         copy = tmp_path / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text((ROOT / name).read_text())

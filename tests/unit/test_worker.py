@@ -240,7 +240,7 @@ async def _run(worker: Worker, until: Callable[[], bool]) -> None:
     stop = asyncio.Event()
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(worker.run(stop))
-        while not until():
+        while not until():  # noqa: ASYNC110 - what is waited for is in the queue, not in an event
             await asyncio.sleep(0.001)
         stop.set()
         await running

@@ -44,7 +44,8 @@ def _enum(shapes: Shapes, enum: EnumDescriptor) -> str:
 def _struct(shapes: Shapes, message: Descriptor, module: str) -> str:
     fields = shapes.fields(message)
     renamed = {sh.attribute(f): f.name for f in fields if sh.attribute(f) != f.name}
-    options = "frozen=True, kw_only=True, omit_defaults=True"
+    # Frozen values are trees: the collector need not look for cycles among them.
+    options = "frozen=True, kw_only=True, omit_defaults=True, gc=False"
     options += f", rename={renamed!r}" if renamed else ""
     lines = [f"class {message.name}(msgspec.Struct, {options}):"]
     if comment := shapes.source.comments.get(message.full_name):

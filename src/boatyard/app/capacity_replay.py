@@ -73,7 +73,7 @@ class _Replay:
     def _cluster(self, event: Event) -> Iterator[str]:
         cluster = event.read(Cluster)
         hub = cluster.status.hub
-        if event.type == _DELETED:
+        if event.sort == _DELETED:
             self._placed.discard(cluster.id)
             self._drop(hub, cluster.id)
         elif hub and cluster.id not in self._placed:
@@ -82,7 +82,7 @@ class _Replay:
 
     def _order(self, event: Event) -> Iterator[str]:
         order = event.read(Order)
-        if event.type == _DELETED or order.status.phase == OrderPhase.DELETED:
+        if event.sort == _DELETED or order.status.phase == OrderPhase.DELETED:
             self._drop(order.spec.hub, order.id)
             return
         amounts = {placement.CLUSTERS: 1}
@@ -94,7 +94,7 @@ class _Replay:
     def _leftover(self, event: Event) -> Iterator[str]:
         leftover = event.read(Leftover)
         owner = f"leftover {leftover.id}"
-        if event.type == _DELETED:
+        if event.sort == _DELETED:
             self._drop(leftover.spec.hub, owner)
             return
         amounts: dict[str, int] = {}

@@ -33,7 +33,7 @@ class Event:
     seq: int
     kind: str
     id: str
-    type: int
+    sort: int  # EventType: created, updated, deleted, signaled
     version: int
     reason: str
     message: str
@@ -173,7 +173,7 @@ async def _events(ledger: Ledger) -> list[Event]:
             seq=row["seq"],
             kind=row["kind"],
             id=row["id"],
-            type=row["type"],
+            sort=row["type"],
             version=msgspec.json.decode(row["data"], type=_Versioned).metadata.version
             if row["data"]
             else 0,

@@ -185,19 +185,19 @@ def _versions_broken(evidence: Evidence) -> Iterator[str]:
     """Per object every version has its event, one after the other."""
     last: dict[tuple[str, str], int] = {}
     for event in evidence.events:
-        if event.type == _SIGNALED:
+        if event.sort == _SIGNALED:
             continue
         place = event.kind, event.id
         before = last.get(place)
-        right = (before,) if event.type == _DELETED else ()
-        if event.type == _CREATED:
+        right = (before,) if event.sort == _DELETED else ()
+        if event.sort == _CREATED:
             right, before = (0,), None
         if before is not None:
             right = (*right, before + 1)
         if right and event.version not in right:
             yield f"{event.kind} {event.id} goes from version {before} to {event.version}"
         last[place] = event.version
-        if event.type == _DELETED:
+        if event.sort == _DELETED:
             del last[place]
     for stored in evidence.documents:
         seen = last.get((stored.kind, stored.id))
@@ -232,9 +232,9 @@ def _false_receipts(evidence: Evidence) -> Iterator[str]:
     begun: dict[str, set[str]] = {}
     ended: set[str] = set()  # what is swept up after the end stands in no receipt
     for event in evidence.events:
-        if event.kind == "Order" and event.type == _DELETED:
+        if event.kind == "Order" and event.sort == _DELETED:
             ended.add(event.id)
-        elif event.kind == "Leftover" and event.type == _CREATED and event.id not in ended:
+        elif event.kind == "Leftover" and event.sort == _CREATED and event.id not in ended:
             leftover = event.read(Leftover)
             begun[leftover.spec.order] = {
                 item.key for item in leftover.status.items if item.kind in OUTSIDE

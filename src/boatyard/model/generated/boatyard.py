@@ -46,14 +46,18 @@ class StepState(IntEnum):
     RELEASED = 8
 
 
-class ClusterOrderBareMetal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderBareMetal(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     instance_type: str = ""
 
 
 NO_CLUSTER_ORDER_BARE_METAL = ClusterOrderBareMetal()
 
 
-class ClusterOrderNodeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderNodeRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     """Both shapes in use: resource_class alone, or node_set with bare_metal."""
 
     resource_class: str = ""
@@ -68,7 +72,7 @@ class ClusterOrderNodeRequest(msgspec.Struct, frozen=True, kw_only=True, omit_de
 NO_CLUSTER_ORDER_NODE_REQUEST = ClusterOrderNodeRequest()
 
 
-class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     pod_cidr: str = ""
     service_cidr: str = ""
 
@@ -76,7 +80,9 @@ class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 NO_CLUSTER_ORDER_NETWORK = ClusterOrderNetwork()
 
 
-class ClusterOrderNetworkAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderNetworkAttachment(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     subnet_ref: str = ""
     security_group_refs: tuple[str, ...] = ()
 
@@ -84,7 +90,7 @@ class ClusterOrderNetworkAttachment(msgspec.Struct, frozen=True, kw_only=True, o
 NO_CLUSTER_ORDER_NETWORK_ATTACHMENT = ClusterOrderNetworkAttachment()
 
 
-class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     template_id: str = ""
     # A JSON map encoded as a string.
     template_parameters: str = ""
@@ -98,7 +104,9 @@ class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 NO_CLUSTER_ORDER_SPEC = ClusterOrderSpec()
 
 
-class ClusterOrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderCondition(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     type: str = ""
     # True, False or Unknown.
     status: str = ""
@@ -111,7 +119,9 @@ class ClusterOrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defa
 NO_CLUSTER_ORDER_CONDITION = ClusterOrderCondition()
 
 
-class ClusterOrderReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     namespace: str = ""
     hosted_cluster_name: str = ""
     service_account_name: str = ""
@@ -121,7 +131,7 @@ class ClusterOrderReference(msgspec.Struct, frozen=True, kw_only=True, omit_defa
 NO_CLUSTER_ORDER_REFERENCE = ClusterOrderReference()
 
 
-class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     agent_name: str = ""
     host_name: str = ""
     subnet_ref: str = ""
@@ -131,7 +141,7 @@ class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 NO_CLUSTER_ORDER_AGENT = ClusterOrderAgent()
 
 
-class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     name: str = ""
     fabric_interface: str = ""
     agents: tuple[ClusterOrderAgent, ...] = ()
@@ -140,7 +150,7 @@ class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 NO_CLUSTER_ORDER_NODE_SET = ClusterOrderNodeSet()
 
 
-class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # Progressing, Ready, Failed or Deleting.
     phase: str = ""
     conditions: tuple[ClusterOrderCondition, ...] = ()
@@ -159,7 +169,7 @@ class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
 NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
 
 
-class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     host_type: str = ""
     size: int = 0
 
@@ -167,7 +177,7 @@ class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_ORDER_NODE_SET = OrderNodeSet()
 
 
-class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cluster_name: str = ""
     hub: str = ""
     template: str = ""
@@ -188,7 +198,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_ORDER_SPEC = OrderSpec()
 
 
-class OrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     type: str = ""
     status: bool = False
     last_transition_time: datetime | None = None
@@ -199,7 +209,7 @@ class OrderCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_ORDER_CONDITION = OrderCondition()
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     name: str = ""
     state: StepState = StepState(0)
     since: datetime | None = None
@@ -224,7 +234,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_STEP = Step()
 
 
-class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # "port/compute-0", unique within the order; outside: <order id>/<key>
     key: str = ""
     kind: str = ""
@@ -243,7 +253,7 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_ITEM = Item()
 
 
-class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     kind: str = ""
     name: str = ""
     reason: str = ""
@@ -253,7 +263,7 @@ class ReceiptLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_RECEIPT_LINE = ReceiptLine()
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     requested_at: datetime | None = None
     finished_at: datetime | None = None
     gone: tuple[ReceiptLine, ...] = ()
@@ -265,7 +275,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_RECEIPT = Receipt()
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     kubeconfig: str = ""
     username: str = ""
     password: str = ""
@@ -274,7 +284,7 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_CREDENTIALS = Credentials()
 
 
-class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     phase: OrderPhase = OrderPhase(0)
     conditions: tuple[OrderCondition, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -298,7 +308,7 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_ORDER_STATUS = OrderStatus()
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # the id of the cluster it is for
     id: str = ""
     metadata: osac.Metadata = osac.NO_METADATA
@@ -309,7 +319,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_ORDER = Order()
 
 
-class LeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     order: str = ""
     cluster_name: str = ""
     hub: str = ""
@@ -318,7 +328,7 @@ class LeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_LEFTOVER_SPEC = LeftoverSpec()
 
 
-class LeftoverStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoverStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     items: tuple[Item, ...] = ()
     steps: tuple[Step, ...] = ()
     tries: int = 0
@@ -329,7 +339,7 @@ class LeftoverStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_LEFTOVER_STATUS = LeftoverStatus()
 
 
-class Leftover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Leftover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: osac.Metadata = osac.NO_METADATA
     spec: LeftoverSpec = NO_LEFTOVER_SPEC
@@ -339,7 +349,7 @@ class Leftover(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_LEFTOVER = Leftover()
 
 
-class LeftoversListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoversListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     offset: int | None = None
     limit: int | None = None
     filter: str | None = None
@@ -349,7 +359,9 @@ class LeftoversListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_LEFTOVERS_LIST_REQUEST = LeftoversListRequest()
 
 
-class LeftoversListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoversListResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     size: int = 0
     total: int = 0
     items: tuple[Leftover, ...] = ()
@@ -358,21 +370,21 @@ class LeftoversListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defa
 NO_LEFTOVERS_LIST_RESPONSE = LeftoversListResponse()
 
 
-class LeftoversGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoversGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
 
 
 NO_LEFTOVERS_GET_REQUEST = LeftoversGetRequest()
 
 
-class LeftoversGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LeftoversGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     object: Leftover = NO_LEFTOVER
 
 
 NO_LEFTOVERS_GET_RESPONSE = LeftoversGetResponse()
 
 
-class OrdersListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     offset: int | None = None
     limit: int | None = None
     filter: str | None = None
@@ -382,7 +394,7 @@ class OrdersListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 NO_ORDERS_LIST_REQUEST = OrdersListRequest()
 
 
-class OrdersListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     size: int = 0
     total: int = 0
     items: tuple[Order, ...] = ()
@@ -391,21 +403,21 @@ class OrdersListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_default
 NO_ORDERS_LIST_RESPONSE = OrdersListResponse()
 
 
-class OrdersGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
 
 
 NO_ORDERS_GET_REQUEST = OrdersGetRequest()
 
 
-class OrdersGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     object: Order = NO_ORDER
 
 
 NO_ORDERS_GET_RESPONSE = OrdersGetResponse()
 
 
-class OrdersExplainRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersExplainRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """`cluster` is an id or a name, in all of these."""
 
     cluster: str = ""
@@ -414,7 +426,7 @@ class OrdersExplainRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_ORDERS_EXPLAIN_REQUEST = OrdersExplainRequest()
 
 
-class HubReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HubReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     hub: str = ""
     fits: bool = False
     score: float = 0.0
@@ -424,7 +436,7 @@ class HubReason(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HUB_REASON = HubReason()
 
 
-class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # id
     cluster: str = ""
     name: str = ""
@@ -456,56 +468,62 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_EXPLANATION = Explanation()
 
 
-class OrdersExplainResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersExplainResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     explanation: Explanation = NO_EXPLANATION
 
 
 NO_ORDERS_EXPLAIN_RESPONSE = OrdersExplainResponse()
 
 
-class OrdersFollowRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersFollowRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cluster: str = ""
 
 
 NO_ORDERS_FOLLOW_REQUEST = OrdersFollowRequest()
 
 
-class OrdersFollowResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersFollowResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     explanation: Explanation = NO_EXPLANATION
 
 
 NO_ORDERS_FOLLOW_RESPONSE = OrdersFollowResponse()
 
 
-class OrdersRetryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersRetryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cluster: str = ""
 
 
 NO_ORDERS_RETRY_REQUEST = OrdersRetryRequest()
 
 
-class OrdersRetryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersRetryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     pass
 
 
 NO_ORDERS_RETRY_RESPONSE = OrdersRetryResponse()
 
 
-class OrdersGetReceiptRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersGetReceiptRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     cluster: str = ""
 
 
 NO_ORDERS_GET_RECEIPT_REQUEST = OrdersGetReceiptRequest()
 
 
-class OrdersGetReceiptResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersGetReceiptResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     receipt: Receipt = NO_RECEIPT
 
 
 NO_ORDERS_GET_RECEIPT_RESPONSE = OrdersGetReceiptResponse()
 
 
-class OrdersHistoryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersHistoryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cluster: str = ""
     limit: int | None = None
 
@@ -513,7 +531,7 @@ class OrdersHistoryRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_ORDERS_HISTORY_REQUEST = OrdersHistoryRequest()
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     at: datetime | None = None
     reason: str = ""
     message: str = ""
@@ -522,7 +540,9 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HAPPENING = Happening()
 
 
-class OrdersHistoryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class OrdersHistoryResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     items: tuple[Happening, ...] = ()
 
 

@@ -85,14 +85,14 @@ class TenantState(IntEnum):
     FAILED = 3
 
 
-class AuthnCapabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class AuthnCapabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     trusted_token_issuers: tuple[str, ...] = ()
 
 
 NO_AUTHN_CAPABILITIES = AuthnCapabilities()
 
 
-class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     finalizers: tuple[str, ...] = ()
@@ -112,14 +112,16 @@ class Metadata(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_METADATA = Metadata()
 
 
-class TenantSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TenantSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     domains: tuple[str, ...] = ()
 
 
 NO_TENANT_SPEC = TenantSpec()
 
 
-class BreakGlassCredentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class BreakGlassCredentials(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     username: str = ""
     password: str = ""
 
@@ -127,7 +129,7 @@ class BreakGlassCredentials(msgspec.Struct, frozen=True, kw_only=True, omit_defa
 NO_BREAK_GLASS_CREDENTIALS = BreakGlassCredentials()
 
 
-class TenantCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TenantCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     type: TenantConditionType = TenantConditionType(0)
     status: ConditionStatus = ConditionStatus(0)
     last_transition_time: datetime | None = None
@@ -138,7 +140,7 @@ class TenantCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 NO_TENANT_CONDITION = TenantCondition()
 
 
-class TenantStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TenantStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     break_glass_credentials: BreakGlassCredentials = NO_BREAK_GLASS_CREDENTIALS
     state: TenantState = TenantState(0)
     message: str | None = None
@@ -150,7 +152,7 @@ class TenantStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_TENANT_STATUS = TenantStatus()
 
 
-class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     spec: TenantSpec = NO_TENANT_SPEC
@@ -160,7 +162,7 @@ class Tenant(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_TENANT = Tenant()
 
 
-class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     title: str = ""
     description: str | None = None
 
@@ -168,7 +170,7 @@ class ProjectSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_PROJECT_SPEC = ProjectSpec()
 
 
-class ProjectCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProjectCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     type: ProjectConditionType = ProjectConditionType(0)
     status: ConditionStatus = ConditionStatus(0)
     reason: str | None = None
@@ -178,7 +180,7 @@ class ProjectCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 NO_PROJECT_CONDITION = ProjectCondition()
 
 
-class ProjectStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ProjectStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     state: ProjectState = ProjectState(0)
     message: str | None = None
     conditions: tuple[ProjectCondition, ...] = ()
@@ -187,7 +189,7 @@ class ProjectStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 NO_PROJECT_STATUS = ProjectStatus()
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     spec: ProjectSpec = NO_PROJECT_SPEC
@@ -197,7 +199,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_PROJECT = Project()
 
 
-class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     name: str = ""
     role: str = ""
     description: str = ""
@@ -206,7 +208,7 @@ class NetworkInterface(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 NO_NETWORK_INTERFACE = NetworkInterface()
 
 
-class HostType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     title: str = ""
@@ -219,7 +221,9 @@ class HostType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HOST_TYPE = HostType()
 
 
-class ClusterVersionDeprecation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterVersionDeprecation(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     deprecation_timestamp: datetime | None = None
     obsolescence_timestamp: datetime | None = None
 
@@ -227,7 +231,7 @@ class ClusterVersionDeprecation(msgspec.Struct, frozen=True, kw_only=True, omit_
 NO_CLUSTER_VERSION_DEPRECATION = ClusterVersionDeprecation()
 
 
-class ClusterVersionSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterVersionSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     image: str = ""
     enabled: bool | None = None
     is_default: bool | None = None
@@ -239,14 +243,14 @@ class ClusterVersionSpec(msgspec.Struct, frozen=True, kw_only=True, omit_default
 NO_CLUSTER_VERSION_SPEC = ClusterVersionSpec()
 
 
-class ClusterVersionStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterVersionStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     pass
 
 
 NO_CLUSTER_VERSION_STATUS = ClusterVersionStatus()
 
 
-class ClusterVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     spec: ClusterVersionSpec = NO_CLUSTER_VERSION_SPEC
@@ -257,7 +261,7 @@ NO_CLUSTER_VERSION = ClusterVersion()
 
 
 class ClusterTemplateParameterDefinition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     name: str = ""
     title: str = ""
@@ -270,7 +274,7 @@ class ClusterTemplateParameterDefinition(
 NO_CLUSTER_TEMPLATE_PARAMETER_DEFINITION = ClusterTemplateParameterDefinition()
 
 
-class HostTypeReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HostTypeReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     name: str = ""
     project: str = ""
@@ -280,7 +284,9 @@ class HostTypeReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 NO_HOST_TYPE_REFERENCE = HostTypeReference()
 
 
-class ClusterTemplateNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterTemplateNodeSet(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     host_type: HostTypeReference = NO_HOST_TYPE_REFERENCE
     size: int = 0
 
@@ -288,7 +294,7 @@ class ClusterTemplateNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_def
 NO_CLUSTER_TEMPLATE_NODE_SET = ClusterTemplateNodeSet()
 
 
-class ClusterNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     pod_cidr: str | None = None
     service_cidr: str | None = None
 
@@ -296,7 +302,9 @@ class ClusterNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_CLUSTER_NETWORK = ClusterNetwork()
 
 
-class ClusterVersionReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterVersionReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     id: str = ""
     name: str = ""
     project: str = ""
@@ -306,7 +314,7 @@ class ClusterVersionReference(msgspec.Struct, frozen=True, kw_only=True, omit_de
 NO_CLUSTER_VERSION_REFERENCE = ClusterVersionReference()
 
 
-class SecretLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SecretLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     name: str = ""
 
@@ -314,7 +322,9 @@ class SecretLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_SECRET_LOCAL_REFERENCE = SecretLocalReference()
 
 
-class ClusterTemplateSpecDefaults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterTemplateSpecDefaults(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     pull_secret: str | None = None
     ssh_public_key: str | None = None
     network: ClusterNetwork | None = None
@@ -325,7 +335,7 @@ class ClusterTemplateSpecDefaults(msgspec.Struct, frozen=True, kw_only=True, omi
 NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS = ClusterTemplateSpecDefaults()
 
 
-class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     title: str = ""
@@ -338,7 +348,7 @@ class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 NO_CLUSTER_TEMPLATE = ClusterTemplate()
 
 
-class HubSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HubSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     kubeconfig: bytes = b""
     namespace: str = ""
     zone: str = ""
@@ -358,7 +368,7 @@ class HubSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HUB_SPEC = HubSpec()
 
 
-class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     state: HubState = HubState(0)
     message: str = ""
     last_seen: datetime | None = None
@@ -371,7 +381,7 @@ class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HUB_STATUS = HubStatus()
 
 
-class Hub(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Hub(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     spec: HubSpec = NO_HUB_SPEC
@@ -381,7 +391,9 @@ class Hub(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_HUB = Hub()
 
 
-class ClusterTemplateReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterTemplateReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     id: str = ""
     name: str = ""
     project: str = ""
@@ -391,7 +403,7 @@ class ClusterTemplateReference(msgspec.Struct, frozen=True, kw_only=True, omit_d
 NO_CLUSTER_TEMPLATE_REFERENCE = ClusterTemplateReference()
 
 
-class ClusterNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     host_type: HostTypeReference = NO_HOST_TYPE_REFERENCE
     size: int = 0
     fabric_interface: str = ""
@@ -400,7 +412,9 @@ class ClusterNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 NO_CLUSTER_NODE_SET = ClusterNodeSet()
 
 
-class ClusterCatalogItemReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterCatalogItemReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     id: str = ""
     name: str = ""
     project: str = ""
@@ -410,7 +424,7 @@ class ClusterCatalogItemReference(msgspec.Struct, frozen=True, kw_only=True, omi
 NO_CLUSTER_CATALOG_ITEM_REFERENCE = ClusterCatalogItemReference()
 
 
-class SubnetLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SubnetLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     name: str = ""
 
@@ -418,7 +432,9 @@ class SubnetLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 NO_SUBNET_LOCAL_REFERENCE = SubnetLocalReference()
 
 
-class SecurityGroupLocalReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SecurityGroupLocalReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     id: str = ""
     name: str = ""
 
@@ -426,7 +442,9 @@ class SecurityGroupLocalReference(msgspec.Struct, frozen=True, kw_only=True, omi
 NO_SECURITY_GROUP_LOCAL_REFERENCE = SecurityGroupLocalReference()
 
 
-class ClusterNetworkAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterNetworkAttachment(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
     subnet: SubnetLocalReference = NO_SUBNET_LOCAL_REFERENCE
     security_groups: tuple[SecurityGroupLocalReference, ...] = ()
 
@@ -434,7 +452,7 @@ class ClusterNetworkAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_d
 NO_CLUSTER_NETWORK_ATTACHMENT = ClusterNetworkAttachment()
 
 
-class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     template: ClusterTemplateReference = NO_CLUSTER_TEMPLATE_REFERENCE
     template_parameters: Mapping[str, Mapping[str, Any]] = {}
     node_sets: Mapping[str, ClusterNodeSet] = {}
@@ -455,7 +473,7 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 NO_CLUSTER_SPEC = ClusterSpec()
 
 
-class ClusterCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     type: ClusterConditionType = ClusterConditionType(0)
     status: ConditionStatus = ConditionStatus(0)
     last_transition_time: datetime | None = None
@@ -466,7 +484,7 @@ class ClusterCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 NO_CLUSTER_CONDITION = ClusterCondition()
 
 
-class PlacementCandidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PlacementCandidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     hub: str = ""
     fits: bool = False
     score: float = 0.0
@@ -476,7 +494,7 @@ class PlacementCandidate(msgspec.Struct, frozen=True, kw_only=True, omit_default
 NO_PLACEMENT_CANDIDATE = PlacementCandidate()
 
 
-class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     hub: str = ""
     decided_at: datetime | None = None
     reason: str = ""
@@ -486,7 +504,7 @@ class Placement(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_PLACEMENT = Placement()
 
 
-class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     state: ClusterState = ClusterState(0)
     conditions: tuple[ClusterCondition, ...] = ()
     api_url: str = ""
@@ -507,7 +525,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 NO_CLUSTER_STATUS = ClusterStatus()
 
 
-class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     metadata: Metadata = NO_METADATA
     spec: ClusterSpec = NO_CLUSTER_SPEC
@@ -517,7 +535,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 NO_CLUSTER = Cluster()
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     id: str = ""
     type: EventType = EventType(0)
     cluster: Cluster | None = None

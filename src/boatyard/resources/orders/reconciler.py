@@ -62,9 +62,7 @@ class OrderReconciler:
             return Result()
         aside = rules.quarantined(order, turn.now)
         note = Note("SetAside", "Set aside: workers died while working on it")
-        return _written(
-            order, aside.status, look_again=aside.look_again, now=turn.now, note=note
-        )
+        return _written(order, aside.status, look_again=aside.look_again, now=turn.now, note=note)
 
     async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
         """Records what will be wanted before anything of it is made: after a crash we know what may exist."""

@@ -30,10 +30,7 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
 
 
 def _parameters(order: Order) -> Mapping[str, object]:
-    return {
-        name: value.get("value") if isinstance(value, Mapping) else value
-        for name, value in order.spec.template_parameters.items()
-    }
+    return {name: value.get("value") for name, value in order.spec.template_parameters.items()}
 
 
 async def release_cluster(context: Context, item: Item) -> Outcome:
