@@ -212,6 +212,17 @@ async def test_what_is_required_exists_and_is_not_being_deleted(ledger: Ledger) 
     assert await ledger.get(Cluster, "c") is None
 
 
+async def test_what_is_required_at_a_version_has_not_changed_since(ledger: Ledger) -> None:
+    await ledger.commit([Insert(cluster("a"))], now=NOW)
+    await ledger.commit([Require("Cluster", "a", version=0), Insert(cluster("b"))], now=NOW)
+    await ledger.commit([Replace(cluster("a"))], now=NOW)
+
+    with pytest.raises(Conflict):
+        await ledger.commit([Require("Cluster", "a", version=0), Insert(cluster("c"))], now=NOW)
+
+    await ledger.commit([Require("Cluster", "a", version=1), Insert(cluster("c"))], now=NOW)
+
+
 @pytest.mark.parametrize(
     "path", ["$.spec.template.id", "$.spec.*.id"], ids=["by an indexed column", "by a path"]
 )

@@ -1,7 +1,7 @@
 """Documents that orders are made from, remembered for a moment. Called by the generic create and update.
 
-What is remembered may be a moment old: a commit still requires that what it refers to exists, and
-whoever changes the catalogue in this process forgets it here. Absence is never remembered.
+What is remembered may be a moment old: a commit requires that what it refers to is still as it was
+read, and begins anew, from the ledger, when it is not. Absence is never remembered.
 """
 
 from __future__ import annotations
@@ -66,6 +66,10 @@ class Catalogue:
     def forget(self, kind: str) -> None:
         if kind in self._kept:
             self._kept[kind].clear()
+
+    def clear(self) -> None:
+        for kept in self._kept.values():
+            kept.clear()
 
     def _look(self, cls: type[Any], key: object) -> tuple[dict[object, tuple[float, Any]], Any]:
         kept = self._kept[cls.__name__]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,8 +22,16 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import Page, Taken
 from boatyard.model import wire
 from boatyard.model.caller import SHARED, Caller
-from boatyard.model.errors import Conflict, Exhausted, Exists, NotFound, Refused, Violation
-from boatyard.model.generated.osac import Project
+from boatyard.model.errors import (
+    Conflict,
+    Exhausted,
+    Exists,
+    NotFound,
+    Precondition,
+    Refused,
+    Violation,
+)
+from boatyard.model.generated.osac import Project, Tenant
 from boatyard.resources.metadata import name_from_id, shown
 from boatyard.resources.world import World
 
@@ -92,26 +99,28 @@ class Crud:
         now = self.ledger.clock.now()
         prepared = _prepare(view, message, caller, now)
         for last in writing.tries():
-            doc, project, world = await self._admit(view, prepared, caller)
+            doc, world = await self._admit(view, prepared, caller)
             if call.dry_run:
                 return fields.redact(replace(doc, id=""), kind.sensitive)
             changes: list[Change] = [Insert(doc, writing.note("Created", caller, "Created"))]
-            changes += writing.requirements(kind, doc, project)
+            changes += writing.requirements(kind, doc, world.found)
             changes += writing.beside(kind, None, doc, world)
             changes += writing.due(kind, doc, now)
             try:
                 await self.commit(kind, changes, now)
             except Taken as error:
                 raise writing.taken(kind, doc, error) from error
-            except Conflict:
+            except (Conflict, Precondition):
+                # What was remembered of the catalogue has changed: its rules are asked again.
                 if last:
                     raise
+                self.catalogue.clear()
                 continue
             return fields.redact(doc, kind.sensitive)
         raise AssertionError("the last try returns or raises")
 
-    async def _admit(self, view: View, doc: Any, caller: Caller) -> tuple[Any, str, World]:
-        """The document as its rules complete it, the id of its project, and what they saw."""
+    async def _admit(self, view: View, doc: Any, caller: Caller) -> tuple[Any, World]:
+        """The document as its rules complete it, and what they saw."""
         kind, rules = view.kind, view.kind.rules
         assert rules is not None
         violations = list(admission.metadata_violations(kind, doc, new=True))
@@ -119,27 +128,33 @@ class Crud:
         violations += admission.hidden_violations(kind, doc)
         resolved = await resolve(doc, kind, self.catalogue)
         violations += resolved.violations
-        project = await self._project(doc.metadata, violations)
+        violations += await self._home_violations(kind, resolved)
         world = await self.world(view, resolved, caller, now=doc.metadata.creation_timestamp)
         admitted = writing.ask(violations, lambda: rules.admit_create(resolved.doc, world))
-        return admitted, project, world
+        return admitted, world
 
-    async def _project(self, metadata: Any, violations: builtins.list[Violation]) -> str:
-        """The id of the project the document is in, if it is in one."""
+    async def _home_violations(self, kind: Kind, resolved: Resolved) -> Sequence[Violation]:
+        """Whether the tenant and the project that the document is in exist."""
+        metadata = resolved.doc.metadata
+        if kind.struct is Tenant:
+            return ()
+        tenant = await self.catalogue.by_id(Tenant, metadata.tenant)
+        if tenant is None:
+            return [Violation("metadata.tenant", f"there is no tenant {shown(metadata.tenant)}")]
+        resolved.found["Tenant", tenant.id] = tenant
         if not metadata.project:
-            return ""
+            return ()
         found = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
-        if not found:
-            violations.append(
-                Violation(
-                    "metadata.project",
-                    f"there is no project {shown(metadata.project)} in the tenant",
-                    "create it first",
-                )
+        if found:
+            resolved.found["Project", found[0].id] = found[0]
+            return ()
+        return [
+            Violation(
+                "metadata.project",
+                f"there is no project {shown(metadata.project)} in the tenant",
+                "create it first",
             )
-            return ""
-        id: str = found[0].id
-        return id
+        ]
 
     async def world(
         self, view: View, resolved: Resolved, caller: Caller, *, now: datetime

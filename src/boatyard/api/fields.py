@@ -5,7 +5,7 @@ A path is dotted; `*` stands for every key of a map or every element of a list.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -28,22 +28,31 @@ def read(value: Any, path: str) -> Any:
     return value
 
 
-def walk(value: Any, path: Sequence[str], at: str = "") -> Iterator[tuple[str, Any]]:
+def walk(value: Any, path: tuple[str, ...], at: str = "") -> list[tuple[str, Any]]:
     """Every value at the path, with its own path: `*` becomes the key or the index."""
-    if value is None:
-        return
-    if not path:
-        yield at, value
-        return
-    head, rest = path[0], path[1:]
-    if head != "*":
-        yield from walk(getattr(value, head), rest, f"{at}.{head}" if at else head)
-    elif isinstance(value, Mapping):
-        for key, entry in value.items():
-            yield from walk(entry, rest, f"{at}.{key}")
-    else:
-        for index, entry in enumerate(value):
-            yield from walk(entry, rest, f"{at}[{index}]")
+    for place, name in enumerate(path):
+        if value is None:
+            return []
+        if name == "*":
+            here = _join(at, path[:place])
+            entries = (
+                [(f"{here}.{key}", entry) for key, entry in value.items()]
+                if isinstance(value, Mapping)
+                else [(f"{here}[{index}]", entry) for index, entry in enumerate(value)]
+            )
+            below = path[place + 1 :]
+            return [found for at, entry in entries for found in walk(entry, below, at)]
+        value = getattr(value, name)
+    return [] if value is None else [(_join(at, path), value)]
+
+
+@cache
+def _joined(path: tuple[str, ...]) -> str:
+    return ".".join(path)
+
+
+def _join(at: str, path: tuple[str, ...]) -> str:
+    return f"{at}.{_joined(path)}" if at and path else at or _joined(path)
 
 
 def rewrite(

@@ -48,7 +48,7 @@ class ApiServer:
         self._ledger = ledger
         self._anonymous = anonymous
         self._catalogue = Catalogue(ledger)
-        self._watches = Watches(ledger, self._catalogue)
+        self._watches = Watches(ledger)
         self._crud = Crud(ledger, self._catalogue)
         table = methods(self._crud, self._watches)
         callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
@@ -66,7 +66,6 @@ class ApiServer:
             if self._anonymous and address is not None and not is_loopback(address):
                 raise Refused(f"--anonymous is for loopback only, not for {address}")
         await ensure_built_in_tenants(self._ledger)
-        await self._watches.start()
         # Owned by this object from start to stop; a task group cannot be left open across calls.
         self._reader = asyncio.create_task(self._watches.run(), name="event reader")
         if grpc_address is not None:

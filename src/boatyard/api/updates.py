@@ -44,6 +44,7 @@ async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
         except Conflict:
             if last or request.lock:
                 raise
+            crud.catalogue.clear()
             continue
         return fields.redact(stored, kind.sensitive)
     raise AssertionError("the last try returns or raises")
@@ -69,7 +70,7 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
         new = replace(new, metadata=metadata)
     words = f"{', '.join(changed)} changed"
     changes: list[Change] = [Replace(new, writing.note("Changed", caller, words.capitalize()))]
-    changes += writing.requirements(kind, new, "", but=old)
+    changes += writing.requirements(kind, new, world.found, but=old)
     changes += writing.beside(kind, old, new, world)
     if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
         changes += _end(kind, new, call)

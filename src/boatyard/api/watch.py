@@ -17,7 +17,6 @@ from typing import Any
 import msgspec
 
 from boatyard.api import policy
-from boatyard.api.catalogue import Catalogue
 from boatyard.api.crud import Call, compiled
 from boatyard.api.kinds import KINDS, PRIVATE, PUBLIC, Kind
 from boatyard.api.policy import Verb
@@ -162,20 +161,18 @@ class Watcher:
 class Watches:
     """The one reader of the log, and everybody who wants to know."""
 
-    def __init__(self, ledger: Ledger, catalogue: Catalogue) -> None:
+    def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
-        self._catalogue = catalogue
         self._watchers: set[Watcher] = set()
-        self.seq = 0
+        self._watched = asyncio.Event()
+        self.seq = 0  # up to here the watchers have been told
         self._stopping = False
-
-    async def start(self) -> None:
-        self.seq = await self.ledger.last_seq()
 
     async def run(self) -> None:
         """Reads the log until cancelled, and hands every batch to all watchers at once."""
         async with self.ledger.published.subscribe() as wake:
             while True:
+                await self._watched.wait()
                 try:
                     full = await self._read()
                 except Unavailable:
@@ -199,12 +196,14 @@ class Watches:
         return Entry(row, self.ledger.seal.event_id(row.seq))
 
     async def _read(self) -> bool:
-        rows = await self.ledger.events_after(self.seq, PAGE)
+        """Whether there may be more to read at once."""
+        seq = self.seq
+        rows = await self.ledger.events_after(seq, PAGE)
+        if self.seq != seq:
+            return True  # the last watcher left and another came, who begins elsewhere
         if not rows:
             return False
         entries = [self.entry(row) for row in rows]
-        for row in rows:
-            self._catalogue.forget(row.kind)
         self.seq = rows[-1].seq
         for watcher in self._watchers:
             watcher.offer(entries)
@@ -216,15 +215,22 @@ class Watches:
         if after:
             seq = self.ledger.seal.event_seq(after)
             await self.ledger.events_after(seq, 1, tenants=())  # refuses what is no longer kept
+            last = await self.ledger.last_seq()
         else:
             await self.ledger.publish()
-            seq = await self.ledger.last_seq()
+            seq = last = await self.ledger.last_seq()
+        # Nobody reads the log for nobody: the first to come says from where on.
+        if not self._watchers:
+            self.seq = last
         watcher = Watcher(self, seq, tenants)
         self._watchers.add(watcher)
+        self._watched.set()
         return watcher
 
     def leave(self, watcher: Watcher) -> None:
         self._watchers.discard(watcher)
+        if not self._watchers:
+            self._watched.clear()
 
     async def watch(
         self, package: str, request: Any, call: Call, begun: Callable[[str], Any]

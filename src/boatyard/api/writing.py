@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,6 +24,8 @@ from boatyard.model.caller import SHARED, Caller
 from boatyard.model.errors import Denied, Exists, Refused, Violation
 from boatyard.resources.metadata import shown
 from boatyard.resources.world import World
+
+Found = Mapping[tuple[str, str], Any]
 
 TRIES = 8  # how often a change is begun anew when others were quicker
 
@@ -52,8 +54,8 @@ def finalizers(kind: Kind, given: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted({*kind.finalizers, *given}))
 
 
-def requirements(kind: Kind, doc: Any, project_id: str, *, but: Any = None) -> list[Change]:
-    """What must exist while the document is stored: its references, its tenant, its project.
+def requirements(kind: Kind, doc: Any, found: Found, *, but: Any = None) -> list[Change]:
+    """What must exist, as it was read, while the document is stored: references, tenant, project.
 
     What the document `but`, as stored before, referred to already is left out.
     """
@@ -62,9 +64,13 @@ def requirements(kind: Kind, doc: Any, project_id: str, *, but: Any = None) -> l
         needed -= _referred(kind, but)
     elif kind.name != "Tenant":
         needed.add(("Tenant", doc.metadata.tenant))
-        if project_id:
-            needed.add(("Project", project_id))
-    return [Require(*key) for key in sorted(needed)]
+        if doc.metadata.project:
+            needed |= {key for key in found if key[0] == "Project"}
+    return [Require(*key, version=_version(found.get(key))) for key in sorted(needed)]
+
+
+def _version(doc: Any | None) -> int | None:
+    return None if doc is None else doc.metadata.version
 
 
 def due(kind: Kind, doc: Any, now: datetime) -> list[Change]:

@@ -134,10 +134,14 @@ class MoveClaims:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """The document exists, is not being deleted, and stays so until this is committed; else Precondition."""
+    """The document exists, is not being deleted, and stays so until this is committed; else Precondition.
+
+    With a version it must also be the one that was read: Conflict when it has changed since.
+    """
 
     kind: str
     id: str
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,9 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
             return "claims", {"op": "unclaim", "prefix": prefix}
         case MoveClaims(owner_prefix=prefix, new_prefix=to):
             return "claims", {"op": "move", "prefix": prefix, "to": to}
-        case Require(kind=kind, id=id):
-            return "checks", {"op": "require", "kind": kind, "id": id}
+        case Require(kind=kind, id=id, version=version):
+            entry = {"op": "require", "kind": kind, "id": id}
+            return "checks", entry if version is None else entry | {"version": version}
         case Unreferenced(kind=kind, id=id, referrers=referrers):
             entry = {"op": "unreferenced", "kind": kind, "id": id}
             return "checks", entry | {"referrers": [_referrer(*by) for by in referrers]}

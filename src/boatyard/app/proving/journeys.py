@@ -98,6 +98,8 @@ async def change_of_mind(lane: Lane, cluster_id: str, target: Point) -> Found:
     else:
         found.killed.append((CHANGE_OF_MIND, target))
     await lane.tenant.delete(cluster_id)
+    if member.gone.is_set():
+        await lane.hand_over_deletion(member, cluster_id)
     await lane.reach(cluster_id, is_gone)
     where = f"{CHANGE_OF_MIND}, killed {target}"
     found.differ(where, nothing_left(await lane.end_state(cluster_id)))

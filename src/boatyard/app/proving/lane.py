@@ -37,7 +37,7 @@ from boatyard.twin.layout import HubLayout, Layout, write_layout
 
 KEY = bytes(range(32))
 TEMPLATE = "prove_template"
-LOOK_SECONDS = 0.01
+LOOK_SECONDS = 0.02
 Done = Callable[[Cluster | None], bool]
 
 
@@ -103,13 +103,26 @@ class Lane:
         self.crew = [member for member in self.crew if not member.gone.is_set()]
         return self.crew[0] if self.crew else await self.hire()
 
-    async def _bury(self, member: CrewMember) -> None:
+    async def _bury(self, member: CrewMember, kind: str = "") -> None:
         """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
         passed = (
             "update work set due = clock_timestamp() - interval '1 millisecond'"
-            " where token is not null and worker like '%/' || $1"
+            " where token is not null and worker like '%/' || $1 and $2 in ('', kind)"
         )
-        await self._database.execute(passed, str(member.pid))
+        await self._database.execute(passed, str(member.pid), kind)
+
+    async def hand_over_deletion(self, member: CrewMember, cluster_id: str) -> None:
+        """A new worker comes while the dead one's lease on the order lasts: first of all the order learns its end."""
+        await self._bury(member, kind="Cluster")
+        await self.hire()
+        query = (
+            "select not exists (select from documents where kind = 'Cluster' and id = $1) or exists ("
+            "select from documents where kind = 'Order' and id = $1"
+            " and data #> '{metadata,deletion_timestamp}' is not null)"
+        )
+        async with asyncio.timeout(self.pace.patience):
+            while not await self._database.fetchval(query, cluster_id):
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def dismiss_all(self) -> None:
         for member in self.crew:

@@ -9,6 +9,7 @@ declare
     lease jsonb;
     finish jsonb;
     found_deleted timestamptz;
+    found_version integer;
     other_kind text;
     other_id text;
     before bigint;
@@ -22,10 +23,15 @@ begin
         for c in select value from jsonb_array_elements(p -> 'checks') loop
             if c ->> 'op' = 'require' then
                 perform pg_advisory_xact_lock_shared(boatyard_key('document', c ->> 'kind', c ->> 'id'));
-                select deleted into found_deleted from documents where kind = c ->> 'kind' and id = c ->> 'id';
+                select deleted, version into found_deleted, found_version
+                    from documents where kind = c ->> 'kind' and id = c ->> 'id';
                 if not found or found_deleted is not null then
                     raise exception using errcode = 'BY006', message = 'reference',
                         detail = (c || jsonb_build_object('deleting', found_deleted is not null))::text;
+                elsif found_version <> (c ->> 'version')::integer then -- null when no version is asked for
+                    raise exception using errcode = 'BY002', message = 'conflict',
+                        detail = jsonb_build_object('kind', c -> 'kind', 'id', c -> 'id',
+                            'read', c -> 'version', 'stored', found_version)::text;
                 end if;
             else
                 perform pg_advisory_xact_lock(boatyard_key('document', c ->> 'kind', c ->> 'id'));
