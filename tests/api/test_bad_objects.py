@@ -160,6 +160,18 @@ async def test_everything_that_is_wrong_is_told_at_once(yard: Yard, door: Door) 
     }
 
 
+async def test_an_answer_to_much_that_is_wrong_still_arrives(yard: Yard, door: Door) -> None:
+    """Errors travel in headers, which have little room."""
+    sets = {"é\N{SNOWMAN}" * 3000 + str(number): {"size": -1} for number in range(60)}
+    with pytest.raises(Failed) as failed:
+        await door.call(
+            CLUSTERS, "Create", {"object": _cluster(node_sets=sets)}, token=yard.token("member")
+        )
+    assert failed.value.code == "INVALID_ARGUMENT"
+    assert failed.value.violations
+    assert len(failed.value.message) <= 1001
+
+
 OTHER_KINDS = [
     pytest.param("Tenants", {"metadata": {"name": "a.b"}}, "metadata.name", id="tenant name"),
     pytest.param(

@@ -36,6 +36,21 @@ async def test_n8_what_is_in_use_cannot_be_deleted(operator: As, member: As) -> 
         assert failed.code == "FAILED_PRECONDITION", service
 
 
+async def test_a_hub_with_clusters_stays(operator: As, member: As) -> None:
+    hub = await operator(f"{PRIVATE}.Hubs", "Create", object=BY_KIND["Hub"].fresh())
+    made = await member.cluster()
+    await operator(
+        f"{PRIVATE}.Clusters",
+        "Update",
+        object={"id": made["id"], "status": {"hub": hub["id"]}},
+        update_mask="status.hub",
+    )
+    failed = await operator.refused(f"{PRIVATE}.Hubs", "Delete", id=hub["id"])
+    assert failed.code == "FAILED_PRECONDITION"
+    await finish(operator, made["id"])
+    await operator(f"{PRIVATE}.Hubs", "Delete", id=hub["id"])
+
+
 async def test_n14_built_in_tenants_stay(operator: As) -> None:
     for name in ("shared", "system"):
         assert await operator(f"{PRIVATE}.Tenants", "Get", id=name)

@@ -316,6 +316,11 @@ async def test_credentials_are_for_those_who_may_change_the_cluster(
             "kube: config"
         )
         assert await door.call(service, "GetPasswordViaHttp", {"id": id}, token=token) == "secret"
+    member = yard.token("member")
+    shown = await yard.grpc.call(service, "GetKubeconfig", {"id": id}, token=member)
+    assert shown == {"kubeconfig": "kube: config"}
+    shown = await yard.grpc.call(service, "GetPassword", {"id": id}, token=member)
+    assert shown == {"password": "secret"}
     for rpc in ("GetKubeconfigViaHttp", "GetPasswordViaHttp"):
         with pytest.raises(Failed) as failed:
             await door.call(service, rpc, {"id": id}, token=yard.token("viewer"))

@@ -12,7 +12,7 @@ import pytest
 
 from boatyard.model.generated.osac import Cluster, ClusterTemplate, Hub
 from tests.api import samples
-from tests.api.doors import PRIVATE, PUBLIC, Yard
+from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
 from tests.api.roles import BY_KIND, CLUSTERS, As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -223,6 +223,19 @@ async def test_a_cluster_being_deleted_cannot_be_changed(member: As) -> None:
         CLUSTERS, "Update", object=body, update_mask="spec.node_sets.compute.size"
     )
     assert failed.code == "FAILED_PRECONDITION"
+
+
+async def test_a_dry_run_of_what_has_none_changes_nothing(yard: Yard, door: Door) -> None:
+    member = As(yard, door, "member")
+    made = await member.cluster()
+    for rpc, body in (
+        ("Update", {"object": {**made, "metadata": {**made["metadata"], "labels": {"a": "b"}}}}),
+        ("Delete", {"id": made["id"]}),
+    ):
+        with pytest.raises(Failed) as failed:
+            await door.call(CLUSTERS, rpc, body, token=yard.token("member"), x_dry_run="true")
+        assert failed.value.code == "INVALID_ARGUMENT"
+    assert await member(CLUSTERS, "Get", id=made["id"]) == made
 
 
 async def test_many_at_once_without_a_lock_all_count(yard: Yard) -> None:

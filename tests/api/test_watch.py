@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import random
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import grpc
@@ -17,6 +18,7 @@ from boatyard.api import grpc as grpc_door
 from boatyard.api.callers import Issuer
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
+from boatyard.model.caller import Role
 from tests.api import samples
 from tests.api.doors import PRIVATE, PUBLIC, Failed, Yard, running
 from tests.api.watching import take, watching
@@ -161,6 +163,35 @@ async def test_operators_see_everything_in_their_package(yard: Yard) -> None:
         async with watching(yard, "grpc", token=yard.token("admin"), package=PRIVATE) as events:
             await take(events, 1)
     assert failed.value.code == "PERMISSION_DENIED"
+
+
+@pytest.mark.parametrize("door", DOORS)
+@together
+async def test_a_watch_ends_with_its_token(
+    yard: Yard, door: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = yard.issuer.create_token(
+        tenant="acme",
+        user="ann",
+        role=Role.VIEWER,
+        ttl=timedelta(minutes=5),
+        now=yard.ledger.clock.now(),
+    )
+    async with watching(yard, door, token=token) as events:
+        await _cluster(yard)
+        assert await take(events, 1)
+        later = yard.ledger.clock.now() + timedelta(minutes=6)
+        body = {"object": samples.cluster(f"late-{door}")}
+        member = yard.token("member")
+        monkeypatch.setattr(yard.server._grpc._callers._checker, "_now", lambda: later)
+        await yard.grpc.call(f"{PUBLIC}.Clusters", "Create", body, token=member)
+        if door == "grpc":
+            with pytest.raises(Failed) as failed:
+                await take(events, 1)
+            assert failed.value.code == "UNAUTHENTICATED"
+        else:
+            with pytest.raises(KeyError):  # {"error": …} instead of a result
+                await take(events, 1)
 
 
 @together

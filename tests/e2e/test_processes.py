@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import shutil
 import signal
 import stat
-import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from boatyard.api.callers import Issuer
-from boatyard.app.invariants import check
 from boatyard.client.client import Client
 from boatyard.client.config import Target
 from boatyard.client.kinds import CLUSTER
-from boatyard.ledger.embedded import EmbeddedPostgres
-from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.schema import migrate
-from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError, Exists, Unavailable
 from boatyard.model.generated.osac import (
     Cluster,
@@ -32,26 +23,10 @@ from boatyard.model.generated.osac import (
     Metadata,
 )
 from boatyard.twin.client import TwinClient
+from tests.support.distributed import ANY_PORT, INSTANT, Distributed, address
 from tests.support.processes import Program, is_alive, run, wait_until_dead
 
 pytestmark = pytest.mark.timeout(300)
-
-ANY_PORT = ("--grpc", "127.0.0.1:0", "--rest", "127.0.0.1:0")
-INSTANT = {"BOATYARD_TWIN_DELAYS": "instant"}
-
-
-@pytest.fixture
-def home() -> Iterator[Path]:
-    """Short, because sockets live in it."""
-    path = Path(tempfile.mkdtemp(prefix="by-"))
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
-
-
-def address(line: str) -> str:
-    found = re.search(r"gRPC (\S+?),? ", line)
-    assert found, line
-    return found[1]
 
 
 def target(line: str, data: Path) -> Target:
@@ -121,64 +96,6 @@ async def test_a_killed_up_loses_no_order(home: Path) -> None:
         assert up.end(signal.SIGTERM) == 0
 
 
-class Distributed:
-    """PostgreSQL and a twin, and any number of `serve` and `work` beside them."""
-
-    def __init__(self, home: Path) -> None:
-        self.home = home
-        self.data = home / "data"
-        self.data.mkdir()
-        self.postgres = EmbeddedPostgres(home / "pg")
-        self.programs: list[Program] = []
-        self.token = ""
-
-    async def __aenter__(self) -> Distributed:
-        await self.postgres.start()
-        await migrate(self.postgres.url())
-        self.environ = {
-            "BOATYARD_DATABASE_URL": self.postgres.url(),
-            "BOATYARD_DATA": str(self.data),
-            "BOATYARD_LEASE_SECONDS": "3",
-            **INSTANT,
-        }
-        # The first catalogue comes from `up`, as it would for a person trying things out.
-        with self.start("up", *ANY_PORT) as up:
-            up.ready()
-            self.token = (self.data / "operator.token").read_text()
-            assert up.end() == 0
-        self.twin = self.start("twin")
-        self.twin.ready()
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for program in self.programs:
-            program.__exit__()
-        await self.postgres.stop()
-
-    def start(self, *args: str) -> Program:
-        number = len(self.programs)
-        program = Program(*args, home=self.home / f"{args[0]}-{number}", environ=self.environ)
-        self.programs.append(program)
-        return program
-
-    def client(self, line: str) -> Client:
-        return Client(Target(address=address(line), token=self.token))
-
-    async def breaches(self, acknowledged: list[tuple[str, str, int]]) -> list[object]:
-        ledger = await Ledger.open(
-            self.postgres.url(),
-            seal=Seal.load_or_create(self.data / "seal.key"),
-            application="test",
-        )
-        twin = TwinClient(self.data / "twin.sock")
-        try:
-            await ledger.publish()
-            return list(await check(ledger, twin, acknowledged=acknowledged))
-        finally:
-            await twin.close()
-            await ledger.close()
-
-
 async def test_two_serve_and_three_work_share_one_database(home: Path) -> None:
     async with Distributed(home) as yard:
         serves = [yard.start("serve", *ANY_PORT) for _ in range(2)]
@@ -228,24 +145,28 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_l
                         await asyncio.sleep(0.05)
                     number += 1
 
+        async def twenty_more() -> None:
+            """Fails with what went wrong last and the server's log when orders no longer get through."""
+            before = len(acknowledged)
+            for _ in range(3000):
+                if len(acknowledged) >= before + 20:
+                    return
+                assert not any(lane.done() for lane in lanes), "a lane ended"
+                await asyncio.sleep(0.02)
+            log = (await asyncio.to_thread(serve.log.read_text))[-3000:]
+            raise AssertionError(
+                f"{len(errors)} errors, the last {errors[-3:]}; the log ends: {log}"
+            )
+
         lanes = [asyncio.create_task(order(lane)) for lane in range(4)]
         for _ in range(3):
-            before = len(acknowledged)
-            async with asyncio.timeout(60):
-                while len(acknowledged) < before + 20:
-                    assert not any(lane.done() for lane in lanes), [
-                        lane for lane in lanes if lane.done()
-                    ]
-                    await asyncio.sleep(0.02)
+            await twenty_more()
             pid = yard.postgres.pid
             os.kill(pid, signal.SIGQUIT)  # an immediate shutdown: like a crash
             await asyncio.to_thread(wait_until_dead, pid)
             await yard.postgres.stop()
             await yard.postgres.start()
-        before = len(acknowledged)
-        async with asyncio.timeout(60):
-            while len(acknowledged) < before + 20:
-                await asyncio.sleep(0.02)
+        await twenty_more()
         stop.set()
         await asyncio.gather(*lanes)
         assert errors, "PostgreSQL went away three times and nobody noticed"

@@ -179,6 +179,7 @@ class Crud:
         """Asks for the end of a document: at once, or when its finalizers are done. May be repeated."""
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.DELETE, kind.name, private=view.private)
+        check_wet(call)
         for last in writing.tries():
             old = await self.find(kind, id, caller, sealed=False)
             policy.check_owner(caller, Verb.DELETE, old.metadata.tenant)
@@ -218,6 +219,12 @@ def check_id(id: str) -> None:
         raise Refused("", Violation("id", "is required"))
     if len(id) > LONGEST_ID or "\0" in id:
         raise Refused("", Violation("id", f"{shown(id)} is not a valid id"))
+
+
+def check_wet(call: Call) -> None:
+    """Who asks for a dry run of something that has none must not find it done."""
+    if call.dry_run:
+        raise Refused("only Create has dry runs; leave X-Dry-Run out")
 
 
 def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:

@@ -16,7 +16,10 @@ from boatyard.model.errors import Violation
 
 logger = logging.getLogger(__name__)
 
-LONGEST_MESSAGE = 4000  # gRPC sends it in a header; most clients accept 8 KiB of them
+# gRPC sends both in headers, of which clients accept 8 KiB; what is not ASCII takes three times the room.
+LONGEST_MESSAGE = 1000
+LONGEST_DETAILS = 2500
+LONGEST_PATH = 200
 MOST_VIOLATIONS = 50
 
 # The first class that fits counts, so the narrower ones come first.
@@ -78,8 +81,13 @@ class Failure:
         if self.violations:
             details = error_details_pb2.BadRequest()
             for violation in self.violations:
-                described = Violation("", violation.message, violation.remedy)
-                details.field_violations.add(field=violation.path, description=str(described))
+                described = str(Violation("", violation.message, violation.remedy))
+                details.field_violations.add(
+                    field=_short(violation.path, LONGEST_PATH),
+                    description=_short(described, LONGEST_DETAILS // 2),
+                )
+                if details.ByteSize() > LONGEST_DETAILS:
+                    break
             packed = any_pb2.Any()
             packed.Pack(details)
             status.details.append(packed)
@@ -95,7 +103,7 @@ def failure(error: BaseException, *, call: str) -> Failure:
     for kind, code in _CODES:
         if isinstance(error, kind):
             violations = tuple(getattr(error, "violations", ()))[:MOST_VIOLATIONS]
-            return Failure(code, _short(str(error)), violations)
+            return Failure(code, _short(str(error), LONGEST_MESSAGE), violations)
     id = os.urandom(6).hex()
     logger.error("internal error", exc_info=error, extra={"call": call, "error_id": id})
     return Failure(grpc.StatusCode.INTERNAL, f"internal error {id}")
@@ -106,10 +114,10 @@ def _number(code: grpc.StatusCode) -> int:
     return number
 
 
-def _short(message: str) -> str:
+def _short(text: str, longest: int) -> str:
+    """Cut to size, by bytes as they travel, and without what could move a terminal's cursor."""
     printable = "".join(
-        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in message
+        c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text[:longest]
     )
-    return (
-        printable if len(printable) <= LONGEST_MESSAGE else printable[: LONGEST_MESSAGE - 1] + "…"
-    )
+    cut = printable.encode()[:longest].decode(errors="ignore")
+    return cut if cut == text else f"{cut}…" if len(text) > len(cut) else cut

@@ -103,6 +103,7 @@ class GrpcDoor:
                 parts = method.parts(method.parse(data), call, begun)
                 try:
                     async for part in parts:
+                        self._call(method, context)  # a watch ends with the token it began with
                         await _write(context, part.data)
                 finally:
                     await parts.aclose()  # type: ignore[attr-defined]  # they are generators

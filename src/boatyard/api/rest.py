@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -45,9 +45,10 @@ class RestDoor:
         self._callers = callers
         self._hosts = hosts
         routes = [Route("/healthz", _health), Route("/openapi.json", _openapi)]
-        routes += [
-            self._route(binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES
-        ]
+        # Paths are tried one after the other: those that are served come first.
+        bound = [(binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES]
+        bound.sort(key=lambda one: not one[1].served)
+        routes += [self._route(*one) for one in bound]
         self._app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
         self._server: HttpServer | None = None
 
@@ -73,7 +74,7 @@ class RestDoor:
                 message, from_body = await _message(request, binding, method)
                 call = Call(call.caller, dry_run=call.dry_run, mask_from_body=from_body)
                 if method.streaming:
-                    return await _stream(request, method, message, call)
+                    return await self._stream(request, method, message, call)
                 return _answer(await method.answer(message, call), binding.response_body)
             except ClientDisconnect:
                 return Response(status_code=499)
@@ -81,6 +82,30 @@ class RestDoor:
                 return answer(failure(error, call=method.name))
 
         return Route(path, endpoint, methods=[binding.method])
+
+    async def _stream(self, request: Request, method: Method, message: Any, call: Call) -> Response:
+        """NDJSON, or server-sent events for those who accept them. Failures before it begins are plain."""
+        sse = "text/event-stream" in request.headers.get("accept", "")
+        started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+        async def begun(start: str) -> None:
+            if not started.done():
+                started.set_result(start)
+
+        parts = _Ahead(method.parts(message, call, begun))
+        try:
+            await parts.until(started)
+        except BaseException:
+            await parts.aclose()
+            raise
+
+        def check() -> None:
+            self._call(method, request)  # a watch ends with the token it began with
+
+        lines = _lines(parts, method, check, started.result() if sse else "", sse=sse)
+        media = "text/event-stream" if sse else "application/x-ndjson"
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        return StreamingResponse(lines, media_type=media, headers=headers)
 
     def _call(self, method: Method, request: Request) -> Call:
         if method.anonymous:
@@ -202,27 +227,6 @@ def as_json(message: Message) -> dict[str, Any]:
     return shown
 
 
-async def _stream(request: Request, method: Method, message: Any, call: Call) -> Response:
-    """NDJSON, or server-sent events for those who accept them. Failures before the first event are plain."""
-    sse = "text/event-stream" in request.headers.get("accept", "")
-    started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-
-    async def begun(start: str) -> None:
-        if not started.done():
-            started.set_result(start)
-
-    parts = _Ahead(method.parts(message, call, begun))
-    try:
-        await parts.until(started)
-    except BaseException:
-        await parts.aclose()
-        raise
-    lines = _lines(parts, method, started.result() if sse else "", sse=sse)
-    media = "text/event-stream" if sse else "application/x-ndjson"
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(lines, media_type=media, headers=headers)
-
-
 class _Ahead:
     """Parts of a stream, asked for with patience: a silent while does not cancel the asking."""
 
@@ -263,7 +267,9 @@ class _Ahead:
         await self._parts.aclose()  # type: ignore[attr-defined]  # they are generators
 
 
-async def _lines(parts: _Ahead, method: Method, start: str, *, sse: bool) -> AsyncIterator[str]:
+async def _lines(
+    parts: _Ahead, method: Method, check: Callable[[], None], start: str, *, sse: bool
+) -> AsyncIterator[str]:
     try:
         if start:
             yield f"id: {start}\n\n"
@@ -272,6 +278,7 @@ async def _lines(parts: _Ahead, method: Method, start: str, *, sse: bool) -> Asy
             if part is None:
                 yield ": still here\n\n" if sse else "\n"
                 continue
+            check()
             result = as_json(method.response.FromString(part.data))
             if sse:
                 id = f"id: {part.id}\n" if part.id else ""

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from boatyard.api import admission, fields, masks, policy, writing
-from boatyard.api.crud import Call, Crud, check_id
+from boatyard.api.crud import Call, Crud, check_id, check_wet
 from boatyard.api.kinds import Kind, View
 from boatyard.api.policy import Verb
 from boatyard.api.references import resolve
@@ -25,6 +25,7 @@ async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
     """
     kind = view.kind
     policy.check(call.caller, Verb.UPDATE, kind.name, private=view.private)
+    check_wet(call)
     asked = admission.read(view, request.object)
     check_id(asked.id)
     tree = _tree(view, request, call)

@@ -175,8 +175,10 @@ class Watches:
                 await self._watched.wait()
                 try:
                     full = await self._read()
-                except Unavailable:
-                    logger.warning("events cannot be read", exc_info=True)
+                except Exception as error:
+                    # Whatever it was, watchers must not wait for ever on a reader that is gone.
+                    level = logging.WARNING if isinstance(error, Unavailable) else logging.ERROR
+                    logger.log(level, "events cannot be read", exc_info=True)
                     await asyncio.sleep(_RETRY_SECONDS)
                     continue
                 if not full:
@@ -281,5 +283,5 @@ def _shows(entry: Entry, wanted: Predicate | None, *, private: bool) -> bool:
 
 
 def _part(event: Event, package: str) -> Part:
-    message = convert.TO_MESSAGE[f"{package}.Event"](event)
-    return Part(_RESPONSE[package](event=message).SerializeToString(), event.id)
+    fields = convert.TO_FIELDS[f"{package}.Event"](event)
+    return Part(_RESPONSE[package](event=fields).SerializeToString(), event.id)

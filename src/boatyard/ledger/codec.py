@@ -51,14 +51,22 @@ class Codec:
         """The document with its secrets in clear, or with `***` in their place."""
         if _SEALED not in data:
             return _decoder(cls).decode(data)
-        raw = msgspec.json.decode(data)
         kind = cls.__name__
+        paths = self._paths.get(kind, ())
+        if _are_texts(cls, paths):
+            doc: Any = _decoder(cls).decode(data)
+            for path in paths:
+                place = f"{kind}/{doc.id}/{'.'.join(path)}"
+                doc = _reveal(doc, path, None if sealed else self._seal, place)
+            found: T = doc
+            return found
+        raw = msgspec.json.decode(data)
 
         def unseal(text: str, path: Path) -> str:
             return self._seal.open(text, f"{kind}/{raw.get('id', '')}/{'.'.join(path)}")
 
         change = _masker(cls) if sealed else unseal
-        return msgspec.convert(_rewrite(raw, self._paths.get(kind, ()), change), cls)
+        return msgspec.convert(_rewrite(raw, paths, change), cls)
 
 
 def _encode(doc: Any) -> bytes:
@@ -125,6 +133,39 @@ def _rewrite_at(raw: Any, rest: Path, done: Path, change: Callable[[str, Path], 
             _rewrite_at(value, ("*",), here, change)
         elif value is not None:
             raise TypeError(f"{'.'.join(here)} is marked as secret but is no text")
+
+
+_texts: dict[type[Any], bool] = {}
+
+
+def _are_texts(cls: type[Any], paths: Sequence[Path]) -> bool:
+    """Whether every secret of a kind is one text: then a document can be read as it is stored."""
+    found = _texts.get(cls)
+    if found is None:
+        found = _texts[cls] = all(_leads_to_text(cls, path) for path in paths)
+    return found
+
+
+def _leads_to_text(cls: type[Any], path: Path) -> bool:
+    kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
+    for step in path:
+        if not isinstance(_bare(kind), msgspec.inspect.StructType):
+            return False
+        kind = _step_into(kind, step)
+    return isinstance(_bare(kind), msgspec.inspect.StrType)
+
+
+def _reveal(value: Any, path: Path, seal: Seal | None, place: str) -> Any:
+    """The same with the text at the path opened, or masked when there is nothing to open it with."""
+    name, below = path[0], path[1:]
+    old = getattr(value, name)
+    if not old:
+        return value
+    if below:
+        new = _reveal(old, below, seal, place)
+        return value if new is old else msgspec.structs.replace(value, **{name: new})
+    text = MASK if seal is None else seal.open(old, place)
+    return msgspec.structs.replace(value, **{name: text})
 
 
 def _masker(cls: type[Any]) -> Callable[[str, Path], str]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,9 +120,23 @@ class Lane:
             "select from documents where kind = 'Order' and id = $1"
             " and data #> '{metadata,deletion_timestamp}' is not null)"
         )
-        async with asyncio.timeout(self.pace.patience):
-            while not await self._database.fetchval(query, cluster_id):
-                await asyncio.sleep(LOOK_SECONDS)
+
+        async def handed_over() -> bool:
+            return bool(await self._database.fetchval(query, cluster_id))
+
+        await self._wait_for(
+            handed_over, f"the order of {cluster_id} did not learn of its deletion"
+        )
+
+    async def _wait_for(self, so: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+        try:
+            async with asyncio.timeout(self.pace.patience):
+                while True:
+                    if await so():
+                        return
+                    await asyncio.sleep(LOOK_SECONDS)
+        except TimeoutError as error:
+            raise Unavailable(f"{otherwise} in {self.pace.patience:g} s") from error
 
     async def dismiss_all(self) -> None:
         for member in self.crew:
@@ -140,12 +154,12 @@ class Lane:
     async def open_for_business(self) -> None:
         """Until every hub has been looked at: before that nothing can be placed."""
         await self.worker()
-        async with asyncio.timeout(self.pace.patience):
-            while True:
-                hubs = (await self.ledger.list(Hub)).items
-                if all(hub.status.state == HubState.READY for hub in hubs):
-                    return
-                await asyncio.sleep(LOOK_SECONDS)
+
+        async def ready() -> bool:
+            hubs = (await self.ledger.list(Hub)).items
+            return all(hub.status.state == HubState.READY for hub in hubs)
+
+        await self._wait_for(ready, "the hubs did not become ready")
 
     async def reach(self, cluster_id: str, done: Done) -> None:
         """Until the cluster is as it should be and nothing is under way. Dead workers are replaced.

@@ -86,6 +86,8 @@ async def stopped_worker(lane: Lane, cluster_id: str, baseline: Baseline) -> Fou
     found = Found()
     for number, target in enumerate(_BEFORE_WRITES):
         await _late_write(lane, f"{cluster_id}-{number}", target, baseline, found)
+        if found.differences:
+            return found
     found.differ("stopped-worker", await lane.breaches())
     return found
 

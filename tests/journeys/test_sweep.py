@@ -1,0 +1,61 @@
+"""What a late effect leaves on a hub after its order has ended is found by looking outside, and taken back."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from boatyard.model.generated.osac import ClusterState
+from boatyard.resources.hubs.reconciler import SWEEP_EVERY
+from boatyard.twin.hub import Thing
+from tests.support.yard import Yard, open_yard
+
+A_LITTLE_LATER = SWEEP_EVERY + timedelta(minutes=2)
+
+
+def make_behind(yard: Yard, kind: str, key: str, name: str) -> None:
+    thing = Thing(kind, "hub-1", key, name)
+    yard.world.state.make(thing, yard.clock.now().timestamp())
+
+
+@pytest.mark.parametrize(
+    "kind, item, name",
+    [
+        pytest.param("host", "host/compute-0", "r1-n1", id="a host"),
+        pytest.param("network", "l2", "1234", id="a network"),
+        pytest.param("record", "api-name", "api.late.example", id="a record"),
+    ],
+)
+async def test_what_an_ended_order_left_is_released(
+    kind: str, item: str, name: str, yard: Yard
+) -> None:
+    cluster_id = await yard.order("late")
+    await yard.run_to(cluster_id, ClusterState.READY)
+    await yard.delete(cluster_id)
+    await yard.run_until_gone(cluster_id)
+    make_behind(yard, kind, f"{cluster_id}/{item}", name)
+
+    await yard.run(within=A_LITTLE_LATER)
+
+    assert await yard.held(cluster_id) == {}
+    assert await yard.leftover_of(cluster_id) is None
+
+
+async def test_what_a_living_order_holds_is_left_alone(yard: Yard) -> None:
+    cluster_id = await yard.order("alive")
+    await yard.run_to(cluster_id, ClusterState.READY)
+    before = await yard.held(cluster_id)
+
+    await yard.run(within=A_LITTLE_LATER)
+
+    assert await yard.held(cluster_id) == before
+
+
+async def test_what_this_ledger_never_knew_is_left_alone(database_url: str) -> None:
+    async with open_yard(database_url) as yard:
+        make_behind(yard, "network", "another-yards-order/l2", "1234")
+
+        await yard.run(within=A_LITTLE_LATER)
+
+        assert await yard.held("another-yards-order") != {}
