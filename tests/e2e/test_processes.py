@@ -243,7 +243,7 @@ def test_a_database_is_not_opened_with_another_key(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "word"),
+    "args, word",
     [
         pytest.param(("serve",), "--database-url", id="serve needs a database"),
         pytest.param(("work",), "--database-url", id="work needs a database"),

@@ -97,6 +97,10 @@ async def test_workers_that_die_are_counted(ledger: Ledger) -> None:
 
     assert (first.attempts, second.attempts) == (1, 2)
 
+    await ledger.forgive(first)  # it was only slow
+    (third,) = await take(ledger, 60)
+    assert third.attempts == 2
+
 
 @pytest.mark.parametrize("later", [at(60), None], ids=["look again later", "never"])
 async def test_a_poke_during_a_lease_is_not_lost(ledger: Ledger, later: object) -> None:

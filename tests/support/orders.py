@@ -56,7 +56,10 @@ def planned(order: Order, leaving: Mapping[str, Sequence[str]] | None = None) ->
     """The order with the plan recorded."""
     items = plan.replan(order, leaving or {}, CHECKS)
     status = msgspec.structs.replace(
-        order.status, items=items, observed_generation=order.spec.generation
+        order.status,
+        items=items,
+        observed_generation=order.spec.generation,
+        next_slots=plan.next_slots(order, items),
     )
     return msgspec.structs.replace(order, status=status)
 
@@ -68,6 +71,7 @@ def settled(order: Order) -> Order:
         order.status,
         items=items,
         observed_generation=order.spec.generation,
+        next_slots=plan.next_slots(order, items),
         credentials=Credentials(kubeconfig="kubeconfig"),
     )
     return msgspec.structs.replace(order, status=status)

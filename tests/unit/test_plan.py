@@ -167,15 +167,20 @@ def test_growing_again_takes_fresh_slots_and_lets_the_leaving_leave() -> None:
     }
 
 
-def test_a_slot_is_used_again_once_it_is_really_gone() -> None:
-    order = with_sizes(settled(an_order(sizes={"compute": 1})), compute=2)
-    assert plan.slots_of(planned(order).status.items) == {"compute": ("compute-0", "compute-1")}
+def test_a_number_is_never_given_twice_even_when_its_node_is_really_gone() -> None:
+    grown = settled(an_order(sizes={"compute": 2}))
+    kept = tuple(item for item in grown.status.items if item.slot != "compute-1")
+    shrunk = msgspec.structs.replace(
+        grown, status=msgspec.structs.replace(grown.status, items=kept)
+    )
+    again = planned(with_sizes(shrunk, compute=2))
+    assert plan.slots_of(again.status.items) == {"compute": ("compute-0", "compute-2")}
 
 
 @pytest.mark.parametrize(
     "slots, wish, expected",
     [
-        pytest.param(["compute-7"], 2, ("compute-0", "compute-7"), id="the lowest free number"),
+        pytest.param(["compute-7"], 2, ("compute-7", "compute-8"), id="the next number"),
         pytest.param(
             ["compute-2", "compute-10"], 2, ("compute-2", "compute-10"), id="numbers, not letters"
         ),

@@ -37,6 +37,8 @@ class Queue:
         self.attempts: dict[str, int] = dict.fromkeys(ids, 0)
         self.finished: list[tuple[str, Result, int]] = []
         self.written: list[str] = []
+        self.forgiven: list[str] = []
+        self.was_told = asyncio.Event()
         self.fail_take: list[Exception] = []
         self.fail_finish: list[Exception] = []
         self._tokens = 0
@@ -68,6 +70,10 @@ class Queue:
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         return {(lease.kind, lease.id) for lease in leases}
+
+    async def forgive(self, lease: Lease) -> None:
+        self.forgiven.append(lease.id)
+        self.was_told.set()
 
     async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
         self._check(lease)
@@ -262,6 +268,22 @@ async def test_a_result_that_could_not_be_written_is_looked_at_again_when_the_le
     clock.moment = queue.due["a"]
     await worker.run_until_idle()
     assert queue.due == {}
+
+
+async def test_a_lease_lost_by_a_living_worker_is_not_held_against_the_object() -> None:
+    queue, stop = Queue("a"), asyncio.Event()
+
+    async def act(turn: Turn) -> Result:
+        queue.token["a"] = -1  # another has taken it meanwhile
+        return Result()
+
+    worker = make(queue, Does(act), Clock(), Pace(poll=0.01, lease=0.03))
+    running = asyncio.create_task(worker.run(stop))
+    async with asyncio.timeout(10):
+        await queue.was_told.wait()
+    stop.set()
+    await running
+    assert queue.forgiven == ["a"]
 
 
 async def test_stopping_finishes_the_turns_under_way() -> None:

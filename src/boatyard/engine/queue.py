@@ -18,6 +18,9 @@ class Queue(Protocol):
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         """Prolongs the leases; the (kind, id) of those that are still held."""
 
+    async def forgive(self, lease: Lease) -> None:
+        """Takes back one mark against an object: the worker that lost its lease is alive."""
+
     async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
         """Writes the result and keeps the lease. Fails like `finish`."""
 
@@ -50,6 +53,9 @@ class SqlQueue:
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         return await self._ledger.extend(leases, self._lease_seconds, now)
+
+    async def forgive(self, lease: Lease) -> None:
+        await self._ledger.forgive(lease)
 
     async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
         await self._ledger.commit(list(result.changes), lease=lease, now=now)

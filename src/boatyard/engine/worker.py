@@ -55,6 +55,7 @@ class Worker:
         self._held: dict[tuple[str, str], Lease] = {}
         self._ends: dict[tuple[str, str], datetime] = {}
         self._soon: list[datetime] = []
+        self._lapsed: list[Lease] = []  # lost while we live; to be told to the queue
         self._failures: dict[tuple[str, str], int] = {}  # in a row, of what fails now
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -144,6 +145,7 @@ class Worker:
                 break
         except LeaseLost:
             logger.warning("lease lost", extra={"kind": lease.kind, "id": lease.id})
+            self._lapsed.append(lease)
         except Conflict:
             await self._again(lease, 0.0)  # somebody wrote it meanwhile: look again at once
         except BoatyardError as error:
@@ -174,6 +176,7 @@ class Worker:
             await self._queue.finish(lease, result, attempts=attempts, now=now)
         except BoatyardError as error:
             logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
+            self._lapsed.append(lease)
             return
         heapq.heappush(self._soon, look)
 
@@ -193,17 +196,25 @@ class Worker:
     async def _keep_leases(self) -> None:
         while True:
             await asyncio.sleep(self._pace.lease / 3)
-            held = list(self._held.values())
-            if not held:
-                continue
-            now = self._clock.now()
             try:
-                kept = await self._queue.extend(held, now=now)
+                await self._keep(list(self._held.values()))
+                await self._explain_lapses()
             except Unavailable as error:
                 logger.warning("leases not extended", extra={"why": str(error)})
-                continue
-            for key in kept & self._ends.keys():
-                self._ends[key] = now + timedelta(seconds=self._pace.lease)
+
+    async def _keep(self, held: Sequence[Lease]) -> None:
+        if not held:
+            return
+        now = self._clock.now()
+        kept = await self._queue.extend(held, now=now)
+        for key in kept & self._ends.keys():
+            self._ends[key] = now + timedelta(seconds=self._pace.lease)
+
+    async def _explain_lapses(self) -> None:
+        """Leases that passed on although this worker lives: slowness is not held against the object."""
+        while self._lapsed:
+            await self._queue.forgive(self._lapsed[-1])
+            self._lapsed.pop()
 
     async def _wait(self, stop: asyncio.Event) -> None:
         """Until a hint comes, until the next moment known here, or until the poll is due."""

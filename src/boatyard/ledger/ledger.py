@@ -268,6 +268,10 @@ class Ledger:
         """Prolongs the leases that are still held, and names them as (kind, id)."""
         return await self._queue.extend(leases, lease_seconds, now)
 
+    async def forgive(self, lease: Lease) -> None:
+        """Counts one attempt less: whoever held this lease lives, it was only too slow."""
+        await self._queue.forgive(lease)
+
     async def next_due(self) -> datetime | None:
         """The earliest moment at which something is due or a lease ends."""
         return await self._queue.next_due()

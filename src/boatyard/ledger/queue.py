@@ -56,6 +56,8 @@ update work w set due = $2 from held h where w.kind = h.kind and w.id = h.id
     returning w.kind, w.id
 """
 
+_FORGIVE = "update work set attempts = attempts - 1 where kind = $1 and id = $2 and attempts > 0"
+
 _NEXT_DUE = """
 with recursive tenants as (
     (select tenant, due from work order by tenant, due limit 1)
@@ -105,6 +107,9 @@ class Queue:
             "extending leases", _EXTEND, msgspec.json.encode(asked), until
         )
         return {(row["kind"], row["id"]) for row in rows}
+
+    async def forgive(self, lease: Lease) -> None:
+        await self._connections.write("forgiving", _FORGIVE, lease.kind, lease.id)
 
     async def next_due(self) -> datetime | None:
         rows = await self._connections.read("reading what is due", _NEXT_DUE)

@@ -303,6 +303,8 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     ready_nodes: Mapping[str, int] = {}
     # per node set, those that exist
     nodes: Mapping[str, int] = {}
+    # per node set, the next number: none is ever given twice
+    next_slots: Mapping[str, int] = {}
 
 
 NO_ORDER_STATUS = OrderStatus()

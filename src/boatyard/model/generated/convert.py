@@ -2006,6 +2006,8 @@ def _boatyard_order_status(x: boatyard.OrderStatus) -> dict[str, Any]:
         d["ready_nodes"] = x.ready_nodes
     if x.nodes:
         d["nodes"] = x.nodes
+    if x.next_slots:
+        d["next_slots"] = x.next_slots
     return d
 
 
@@ -2034,6 +2036,7 @@ def boatyard_order_status_from_message(m: Any) -> boatyard.OrderStatus:
         retried=m.retried,
         ready_nodes={k: c[k] for k in c} if (c := m.ready_nodes) else {},
         nodes={k: c[k] for k in c} if (c := m.nodes) else {},
+        next_slots={k: c[k] for k in c} if (c := m.next_slots) else {},
     )
 
 

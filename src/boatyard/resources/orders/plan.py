@@ -111,6 +111,19 @@ def replan(
     return tuple(sorted([*kept, *new], key=_road_order))
 
 
+def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
+    """Per node set the number the next new node gets. A number is never given twice in an order.
+
+    Somebody who was stopped in the middle of a release must not meet another node under the same key.
+    """
+    found = dict(order.status.next_slots)
+    for item in items:
+        if item.slot:
+            number = _slot_number(item.slot)[1]
+            found[item.node_set] = max(found.get(item.node_set, 0), number + 1)
+    return found
+
+
 def ready_to_add(items: Iterable[Item]) -> tuple[Item, ...]:
     """Items that should be made or corrected now: all they need is present."""
     index = _Index(items)
@@ -207,16 +220,12 @@ def _new(
 def _wanted_slots(order: Order, gone: set[str]) -> dict[str, tuple[str, ...]]:
     """Per node set the slots that should exist: those that stay, then fresh ones up to the size."""
     staying = _staying_slots(order.status.items)
-    taken = {item.slot for item in order.status.items if item.slot}
+    fresh = next_slots(order, order.status.items)
     found: dict[str, tuple[str, ...]] = {}
     for node_set, wanted in sorted(order.spec.node_sets.items()):
         slots = [slot for slot in staying.get(node_set, ()) if slot not in gone]
-        number = 0
-        while len(slots) < wanted.size:
-            slot = f"{node_set}-{number}"
-            number += 1
-            if slot not in taken:
-                slots.append(slot)
+        first = fresh.get(node_set, 0)
+        slots += [f"{node_set}-{first + n}" for n in range(wanted.size - len(slots))]
         found[node_set] = tuple(slots)
     return found
 

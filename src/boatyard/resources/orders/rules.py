@@ -64,6 +64,7 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
         items=items,
         steps=steps,
         observed_generation=order.spec.generation,
+        next_slots=plan.next_slots(order, items),
         started_at=now,
         finished_at=None,
         phase=OrderPhase.DELETING if deleting else OrderPhase.PROGRESSING,
