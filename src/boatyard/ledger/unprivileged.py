@@ -29,6 +29,8 @@ class Identity:
         drop = ["setpriv", f"--reuid={self.user.pw_uid}", f"--regid={self.user.pw_gid}"]
         drop += ["--clear-groups"]
         if self.reach:
+            # Without the bit access(2), by which PostgreSQL finds its programs, ignores the capability.
+            drop += ["--securebits=+no_setuid_fixup"]
             drop += ["--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override"]
         else:
             drop += ["--inh-caps=-all"]
