@@ -11,6 +11,7 @@ import pytest
 from boatyard.model import wire
 from tests.api import samples
 from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard, answered
+from tests.api.roles import As
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -199,6 +200,11 @@ REST_BODIES = [
         400,
         id="a type that is not there",
     ),
+    pytest.param(
+        json.dumps({"spec": {"template_parameters": {"a": {"@type": STRING}}}}).encode(),
+        400,
+        id="a type without a value",
+    ),
 ]
 
 
@@ -222,6 +228,7 @@ async def test_bodies_that_are_refused(yard: Yard, body: bytes, status: int) -> 
         pytest.param({"host": "[::1"}, 421, id="a broken name"),
         pytest.param({"origin": "http://evil.example"}, 403, id="another origin"),
         pytest.param({"origin": "null"}, 403, id="no origin"),
+        pytest.param({"origin": "http://[::1"}, 403, id="a broken origin"),
     ],
 )
 async def test_calls_a_browser_was_talked_into(
@@ -257,6 +264,30 @@ async def test_paths_and_methods_that_are_not_there(yard: Yard) -> None:
     assert unserved.status_code == 501
     wrong = await yard.client.get("/api/fulfillment/v1/clusters?limit=many", headers=headers)
     assert wrong.status_code == 400
+
+
+async def test_a_parameter_does_not_lead_away_from_the_path(yard: Yard) -> None:
+    member = As(yard, yard.rest, "member")
+    meant, other = await member.cluster(), await member.cluster()
+    headers = {"authorization": f"Bearer {yard.token('member')}"}
+    path = f"/api/fulfillment/v1/clusters/{meant['id']}?id={other['id']}"
+    assert (await yard.client.get(path, headers=headers)).json()["id"] == meant["id"]
+    await yard.client.delete(path, headers=headers)
+    kept = await member(CLUSTERS, "Get", id=other["id"])
+    assert "deletion_timestamp" not in kept["metadata"]
+
+
+async def test_an_empty_mask_in_the_address_does_not_mean_everything(yard: Yard) -> None:
+    member = As(yard, yard.rest, "member")
+    made = await member.cluster()
+    labels = {"metadata": {"labels": {"a": "b"}}}
+    headers = {"authorization": f"Bearer {yard.token('member')}"}
+    path = f"/api/fulfillment/v1/clusters/{made['id']}"
+    for mask, body in (("", labels), (",", {"metadata": {"display_name": "Web"}})):
+        answer = await yard.client.patch(f"{path}?update_mask={mask}", json=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+    assert answer.json()["metadata"]["labels"] == {"a": "b"}
+    assert answer.json()["spec"] == made["spec"]
 
 
 async def test_without_a_token_the_header_says_what_is_needed(yard: Yard) -> None:

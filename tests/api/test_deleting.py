@@ -114,6 +114,17 @@ async def test_the_last_finalizer_ends_a_deleted_object(operator: As, member: As
     )  # the name is free again
 
 
+async def test_the_id_of_a_cluster_is_never_given_twice(operator: As) -> None:
+    """What its end left outside is found by that id, and would be taken from the second one."""
+    first = BY_KIND["Cluster"].fresh()
+    chosen = {"id": first["metadata"]["name"]}
+    made = await operator(f"{PRIVATE}.Clusters", "Create", object=first | chosen)
+    await finish(operator, made["id"])
+    again = BY_KIND["Cluster"].fresh() | chosen
+    failed = await operator.refused(f"{PRIVATE}.Clusters", "Create", object=again)
+    assert failed.code == "ALREADY_EXISTS"
+
+
 async def test_a_deleted_name_is_taken_until_the_object_is_gone(member: As) -> None:
     made = await member.cluster()
     await member(CLUSTERS, "Delete", id=made["id"])
@@ -136,3 +147,13 @@ async def test_of_a_create_and_a_delete_that_meet_one_gives_way(yard: Yard) -> N
             return_exceptions=True,
         )
         assert isinstance(made, Failed) != isinstance(gone, Failed)
+
+
+async def test_the_name_of_a_tenant_is_never_given_again(operator: As) -> None:
+    """Tokens and receipts outlive a tenant: its successor must not inherit them."""
+    tenant = BY_KIND["Tenant"].fresh()
+    made = await operator(f"{PRIVATE}.Tenants", "Create", object=tenant)
+    await operator(f"{PRIVATE}.Tenants", "Delete", id=made["id"])
+    failed = await operator.refused(f"{PRIVATE}.Tenants", "Create", object=tenant)
+    assert failed.code == "ALREADY_EXISTS"
+    assert "choose another" in failed.message

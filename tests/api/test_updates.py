@@ -75,6 +75,22 @@ async def test_6_what_the_public_package_does_not_show_is_kept(operator: As, yar
     assert stored.metadata.labels == {"a": "b"}
 
 
+async def test_an_edit_of_the_whole_object_does_not_bring_an_old_status_back(yard: Yard) -> None:
+    """`osac edit` after `login --private`: the cluster was placed while the editor was open."""
+    operator = As(yard, yard.grpc, "operator")
+    clusters = f"{PRIVATE}.Clusters"
+    read = await operator(clusters, "Create", object=BY_KIND["Cluster"].fresh())
+    placed = {"id": read["id"], "status": {"hub": "boston-1"}}
+    await operator(clusters, "Update", object=placed, update_mask="status.hub")
+    read["metadata"]["labels"] = {"a": "b"}
+    written = await operator(clusters, "Update", object=read)
+    assert written["metadata"]["labels"] == {"a": "b"}
+    assert written["status"]["hub"] == "boston-1"
+    written["status"]["hub"] = "boston-2"
+    again = await operator(clusters, "Update", object=written)
+    assert again["status"]["hub"] == "boston-2", "who has read the latest may change it"
+
+
 async def test_7_a_mask_into_a_map_keeps_the_entrys_other_fields(member: As) -> None:
     made = await member.cluster()
     changed = await member(

@@ -72,7 +72,7 @@ async def a_held_host_is_not_free_until_it_is_released(bench: Bench) -> None:
 async def a_host_held_under_another_key_is_refused_and_stays_held(bench: Bench) -> None:
     (host,) = await bench.free_hosts(1)
     await bench.inventory.ensure_held("order-1/host/a", host)
-    await refuses(bench.inventory.ensure_held("order-2/host/a", host))
+    await refuses(bench.inventory.ensure_held("order-2/host/a", host), reason="HeldByAnother")
     await refuses(bench.inventory.release_held("order-2/host/a", host))
     assert keys(await bench.inventory.list_owned()) == ["order-1/host/a"]
 

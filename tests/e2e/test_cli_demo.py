@@ -57,7 +57,8 @@ def test_the_demo_goes_from_order_to_receipt(place):
 
 
 @pytest.mark.timeout(120)
-def test_an_interrupted_demo_cleans_up(place):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_demo_cleans_up(place, number):
     with subprocess.Popen(
         DEMO,
         env=environment(place),
@@ -70,7 +71,7 @@ def test_an_interrupted_demo_cleans_up(place):
         for line in demo.stdout:
             if line.startswith("Ordered cluster"):
                 break
-        os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
+        os.killpg(demo.pid, number)  # as a terminal does
         said = demo.stdout.read()
         assert demo.wait(60) == 130, said
     assert "everything is stopped and removed" in said

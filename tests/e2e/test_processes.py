@@ -79,6 +79,23 @@ def test_up_is_ready_in_one_line_and_sigterm_leaves_nothing_running(home: Path) 
     assert not (home / "boatyard" / "current.json").exists()
 
 
+@pytest.mark.parametrize("child, what", [("boatyard.twin", "the twin"), ("postgres", "PostgreSQL")])
+def test_up_ends_in_one_line_when_a_child_of_it_is_killed(
+    home: Path, child: str, what: str
+) -> None:
+    with Program("up", "--data", str(home / "data"), *ANY_PORT, home=home) as up:
+        up.ready()
+        mine = children(up.pid)
+        words = {pid: Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in mine}
+        (victim,) = [pid for pid in mine if any(w.endswith(child.encode()) for w in words[pid][:3])]
+        os.kill(victim, signal.SIGKILL)
+        assert up.process.wait(60) == 1
+        for pid in mine:
+            wait_until_dead(pid)
+    said = [line for line in up.log.read_text().splitlines() if line.startswith("boatyard:")]
+    assert said == [f"boatyard: {what} ended by itself; start again, nothing is lost"]
+
+
 async def test_a_killed_up_loses_no_order(home: Path) -> None:
     data = home / "data"
     with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:

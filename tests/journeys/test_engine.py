@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from boatyard.ledger.changes import Due
 from boatyard.model.errors import LeaseLost, Unavailable
+from boatyard.model.generated.boatyard import Order
 from boatyard.model.generated.osac import ClusterState
 from boatyard.resources.reconciling import Result, Turn
 from tests.journeys.conftest import NewYard
@@ -131,3 +133,55 @@ async def test_a_lost_lease_is_told_to_whoever_writes_under_it(yard: Yard) -> No
         await yard.ledger.commit([Due("Order", web, now)], lease=lease, now=now)
     yard.clock.step_to(now + timedelta(seconds=62))
     await yard.run_to(web, ClusterState.READY)
+
+
+async def test_a_worker_stopped_while_it_reserves_leaves_nothing_reserved(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.scale(web, compute=2)
+    look = yard.ledger.reservations
+
+    async def stopped(owner: str) -> dict[str, int]:
+        monkeypatch.undo()
+        found = await look(owner)
+        # It sleeps here past its lease, and the cluster is deleted meanwhile.
+        yard.clock.step_to(yard.clock.now() + timedelta(seconds=31))
+        await yard.delete(web)
+        await yard.run_until_gone(web)
+        return found
+
+    monkeypatch.setattr(yard.ledger, "reservations", stopped)
+    await yard.make_worker(only=("Cluster",), name="sleeper").run_until_idle()
+
+    await yard.assert_nothing_left()
+
+
+async def test_a_worker_stopped_at_the_end_of_a_cluster_keeps_nothing_reserved(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.break_service("inventory", "dead")
+    await yard.delete(web)
+    await yard.worker_for("Cluster").run_until_idle()
+    yard.clock.step_to(yard.clock.now() + timedelta(minutes=16))
+    await yard.worker_for("Order").run_until_idle()
+    assert await yard.leftover_of(web) is not None
+    look = yard.ledger.get
+
+    async def stopped(cls: type[Any], id: str, **how: Any) -> Any:
+        found = await look(cls, id, **how)
+        if cls is Order:
+            monkeypatch.undo()
+            # It sleeps here past its lease; others end the cluster and release what was left.
+            yard.clock.step_to(yard.clock.now() + timedelta(seconds=31))
+            await yard.heal()
+            await yard.run_until_nothing_is_left()
+        return found
+
+    monkeypatch.setattr(yard.ledger, "get", stopped)
+    await yard.make_worker(only=("Cluster",), name="sleeper").run_until_idle()
+
+    await yard.assert_nothing_left()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
+from boatyard.ledger.changes import Due, Insert
 from boatyard.model.generated.osac import (
     ClusterConditionType,
     ClusterState,
@@ -201,3 +203,35 @@ async def test_a_pool_that_runs_dry_holds_one_step_and_goes_on_when_it_fills(
 
     await yard.delete(first)
     await yard.run_to(second, ClusterState.READY, within=timedelta(minutes=1))
+
+
+async def test_nothing_is_placed_on_a_hub_that_is_removed_at_that_moment(
+    yard: Yard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = yard.ledger.reserved_by_pool
+
+    async def removed() -> dict[str, int]:
+        monkeypatch.undo()
+        await yard.forget_hub("hub-1")
+        return await look()
+
+    monkeypatch.setattr(yard.ledger, "reserved_by_pool", removed)
+    web = await yard.order("web")
+    await yard.run_to(web, ClusterState.READY)
+
+    assert (await yard.cluster(web)).status.hub == "hub-2"
+
+
+async def test_a_hub_that_is_registered_anew_gets_new_drivers(yard: Yard) -> None:
+    before = await yard.hubs.drivers_for("hub-1")
+    hub = await yard.ledger.get(Hub, "hub-1")
+    assert hub is not None
+    assert await yard.hubs.drivers_for("hub-1") is before
+
+    await yard.forget_hub("hub-1")
+    now = yard.clock.now() + timedelta(minutes=1)
+    metadata = msgspec.structs.replace(hub.metadata, creation_timestamp=now)
+    anew = msgspec.structs.replace(hub, metadata=metadata)
+    await yard.ledger.commit([Insert(anew), Due("Hub", "hub-1", now, hub="hub-1")], now=now)
+
+    assert await yard.hubs.drivers_for("hub-1") is not before

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import msgspec
 import pytest
 
-from boatyard.model.generated.osac import ClusterState
+from boatyard.model.generated.osac import ClusterNodeSet, ClusterState, HostTypeReference
+from boatyard.twin.layout import Layout
 from tests.journeys.conftest import NewYard
 from tests.support.stage import EVEN, small_layout
 from tests.support.yard import Yard
@@ -70,6 +72,28 @@ async def test_scaling_down_gives_back_what_was_reserved(new_yard: NewYard, dela
     reserved = await yard.ledger.reservations(web)
     assert reserved == {"hub-1/capacity/bm-small": 2, "hub-1/capacity/clusters": 1}
     assert len(await yard.ledger.pool_claims("hub-1/hosts")) == 2
+
+
+async def test_a_node_set_that_goes_gives_back_its_host_type(new_yard: NewYard) -> None:
+    layout = small_layout(hubs=1)
+    hub = layout.hubs["hub-1"]
+    hosts = {"bm-small": 4, "bm-large": 4}
+    layout = Layout(hubs={"hub-1": msgspec.structs.replace(hub, hosts=hosts)})
+    yard = await new_yard(layout=layout)
+    web = await yard.order("web", sizes={"compute": 1})
+    small = (await yard.cluster(web)).spec.node_sets["compute"]
+    large = ClusterNodeSet(host_type=HostTypeReference(id="bm-large", name="bm-large"), size=2)
+    await yard.change(web, node_sets={"compute": small, "more": large})
+    await yard.run_to(web, ClusterState.READY)
+    assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-large"] == 2
+
+    await yard.change(web, node_sets={"compute": small})
+    await yard.run(within=timedelta(minutes=5))
+
+    assert await yard.ledger.reservations(web) == {
+        "hub-1/capacity/bm-small": 1,
+        "hub-1/capacity/clusters": 1,
+    }
 
 
 async def test_scaling_to_nothing_and_back(yard: Yard) -> None:

@@ -186,6 +186,29 @@ async def test_a_host_that_breaks_between_claim_and_hold_is_replaced(new_yard: N
     assert {c.item for c in await yard.ledger.pool_claims("hub-1/hosts")} == set(hosts)
 
 
+async def test_a_host_that_somebody_takes_between_claim_and_hold_is_replaced(
+    new_yard: NewYard,
+) -> None:
+    yard = await new_yard(layout=small_layout(hosts=3, hubs=1))
+    taken: list[dict[str, str]] = []
+
+    async def take_first(point: str, key: str) -> None:
+        if point == "before:inventory.ensure_held" and not taken:
+            claims = await yard.ledger.pool_claims("hub-1/hosts")
+            taken.append({"hub": "hub-1", "key": "stranger/host/a", "host": claims[0].item})
+            yard.world.call("inventory.ensure_held", taken[0], yard.clock.now().timestamp())
+
+    yard.on_effect = take_first
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY, within=timedelta(minutes=1))
+
+    hosts = await yard.names("host", web)
+    assert len(hosts) == 2
+    assert taken[0]["host"] not in hosts
+    assert {c.item for c in await yard.ledger.pool_claims("hub-1/hosts")} == set(hosts)
+    yard.world.call("inventory.release_held", taken[0], yard.clock.now().timestamp())
+
+
 async def test_a_node_that_falls_ill_makes_the_cluster_degraded_and_back(yard: Yard) -> None:
     web = await yard.order("web", sizes={"compute": 2})
     await yard.run_to(web, ClusterState.READY)

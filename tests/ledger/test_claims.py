@@ -11,7 +11,6 @@ from boatyard.ledger.changes import (
     Archive,
     Due,
     Insert,
-    MoveClaims,
     Replace,
     Require,
     Reserve,
@@ -87,24 +86,15 @@ async def test_claims_asked_for_in_opposite_orders_do_not_stop_each_other(ledger
     assert len(await ledger.pool_claims("x")) == len(await ledger.pool_claims("y")) == 20
 
 
-async def test_freeing_and_moving_reach_an_owner_and_those_below_it_only(ledger: Ledger) -> None:
+async def test_freeing_reaches_an_owner_and_those_below_it_only(ledger: Ledger) -> None:
     for owner in ("a", "a/node-0", "a/node-1/x", "ab", "a0", "a-b/x"):
         await ledger.claim("hosts", VLANS, owner, now=NOW)
 
-    await ledger.commit([MoveClaims("a", "leftover/a")], now=NOW)
-    moved = [claim.owner for claim in await ledger.claims("leftover/a")]
-    await ledger.commit([Unclaim("leftover/a")], now=NOW)
+    below = [claim.owner for claim in await ledger.claims("a")]
+    await ledger.commit([Unclaim("a")], now=NOW)
 
-    assert moved == ["leftover/a", "leftover/a/node-0", "leftover/a/node-1/x"]
+    assert below == ["a", "a/node-0", "a/node-1/x"]
     assert [claim.owner for claim in await ledger.pool_claims("hosts")] == ["ab", "a0", "a-b/x"]
-
-
-async def test_claims_do_not_move_onto_an_owner_that_holds_something_else(ledger: Ledger) -> None:
-    await ledger.claim("vlan", VLANS, "a", now=NOW)
-    await ledger.claim("vlan", VLANS, "b", now=NOW)
-
-    with pytest.raises(Conflict):
-        await ledger.commit([MoveClaims("a", "b")], now=NOW)
 
 
 async def test_a_stale_worker_claims_nothing(ledger: Ledger) -> None:

@@ -182,7 +182,8 @@ async def test_an_ordinary_user_needs_no_other_user(data_dir: Path) -> None:
     code = f"import os; assert os.geteuid(); exec({HOLDER!r})"
     child = await asyncio.create_subprocess_exec(
         "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
-        "--inh-caps=+dac_override", "--ambient-caps=+dac_override",
+        "--securebits=+no_setuid_fixup",  # with the capability: the clone may be closed to others
+        "--inh-caps=-all,+dac_override", "--ambient-caps=-all,+dac_override",
         "--", sys.executable, "-c", code, str(data_dir), stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     assert child.stdout is not None

@@ -271,3 +271,10 @@ def test_event_ids_are_opaque_and_ours_alone(seal: Seal) -> None:
             seal.event_seq(foreign)
     with pytest.raises(Refused):
         Seal.from_bytes(b"x" * 32).event_seq(ids[1])
+
+
+def test_a_place_in_the_log_has_another_id_each_time(seal: Seal) -> None:
+    ids = [seal.place_id(7) for _ in range(10)]
+
+    assert {seal.event_seq(text) for text in ids} == {7}
+    assert len({*ids, seal.event_id(7)}) == 11

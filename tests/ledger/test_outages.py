@@ -50,8 +50,18 @@ async def cut(url: str) -> None:
     await connection.close()
 
 
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        pytest.param(asyncpg.ConnectionDoesNotExistError("gone"), id="gone"),
+        pytest.param(asyncpg.InternalClientError("cannot switch to state 12"), id="half gone"),
+    ],
+)
 async def test_a_read_on_a_dropped_connection_is_tried_once_more(
-    ledger: Ledger, server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+    ledger: Ledger,
+    server: EmbeddedPostgres,
+    monkeypatch: pytest.MonkeyPatch,
+    dropped: Exception,
 ) -> None:
     await ledger.commit([Insert(cluster("a"))], now=NOW)
     plain, drops = ledger._connections._pool.fetch, [1]
@@ -59,7 +69,7 @@ async def test_a_read_on_a_dropped_connection_is_tried_once_more(
     async def fetch(query: str, args: object) -> object:
         if drops:
             drops.pop()
-            raise asyncpg.ConnectionDoesNotExistError("gone")
+            raise dropped
         return await plain(query, args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)

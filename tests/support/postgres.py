@@ -85,8 +85,11 @@ async def migrated(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
         name = f"test_{next(_numbers)}"
         await _execute(postgres, "postgres", f"create database {name} template {TEMPLATE}")
     yield postgres.url(name)
-    await _execute(postgres, name, _EMPTY)
-    _idle.append(name)
+    if await _shape(postgres, name) == await _shape(postgres, TEMPLATE):
+        await _execute(postgres, name, _EMPTY)
+        _idle.append(name)
+    else:  # the test took out a guard: nobody may get its database
+        await _execute(postgres, "postgres", f"drop database {name} with (force)")
 
 
 @asynccontextmanager
@@ -95,6 +98,31 @@ async def unmigrated(postgres: EmbeddedPostgres) -> AsyncIterator[str]:
     await _execute(postgres, "postgres", f"create database {name}")
     yield postgres.url(name)
     await _execute(postgres, "postgres", f"drop database {name} with (force)")
+
+
+_SHAPE = """
+select md5(string_agg(part, ',' order by part)) from (
+    select conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid) from pg_constraint
+        where connamespace = 'public'::regnamespace
+    union all select indexdef from pg_indexes where schemaname = 'public'
+    union all select proname || ' ' || md5(prosrc) from pg_proc where pronamespace = 'public'::regnamespace
+) as parts (part)
+"""
+_shapes: dict[str, str] = {}
+
+
+async def _shape(server: EmbeddedPostgres, database: str) -> str:
+    """The constraints, indexes and functions of a database, in short. The template's never changes."""
+    if database in _shapes:
+        return _shapes[database]
+    connection = await asyncpg.connect(server.url(database))
+    try:
+        found: str = await connection.fetchval(_SHAPE)
+    finally:
+        await connection.close()
+    if database == TEMPLATE:
+        _shapes[database] = found
+    return found
 
 
 async def _prepare(server: EmbeddedPostgres) -> None:

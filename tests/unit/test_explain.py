@@ -187,8 +187,16 @@ def test_a_wish_not_yet_looked_at_is_not_shown_as_fulfilled() -> None:
 
 
 def test_the_receipt_keeps_its_lines_for_tenants_under_names_of_their_own() -> None:
-    receipt = Receipt(gone=(ReceiptLine(kind="host", name=HOST, key="host/compute-0"),))
-    assert shown_receipt(receipt, operator=False).gone[0].name == "compute-0"
+    receipt = Receipt(
+        gone=(
+            ReceiptLine(kind="host", name=HOST, key="host/compute-0"),
+            ReceiptLine(kind="node", name=HOST, key="node/compute-0"),
+            ReceiptLine(kind="binding", name="secret-1107", key="binding"),
+            ReceiptLine(kind="l3", name="10.4.16.0/24", key="l3"),
+        )
+    )
+    told = [line.name for line in shown_receipt(receipt, operator=False).gone]
+    assert told == ["compute-0", "compute-0", "binding", "10.4.16.0/24"]
     assert shown_receipt(receipt, operator=True) == receipt
 
 

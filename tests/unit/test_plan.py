@@ -174,7 +174,7 @@ def test_a_number_is_never_given_twice_even_when_its_node_is_really_gone() -> No
         grown, status=msgspec.structs.replace(grown.status, items=kept)
     )
     again = planned(with_sizes(shrunk, compute=2))
-    assert plan.slots_of(again.status.items) == {"compute": ("compute-0", "compute-2")}
+    assert plan.staying_slots(again.status.items) == {"compute": ("compute-0", "compute-2")}
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_slots(slots: list[str], wish: int, expected: tuple[str, ...]) -> None:
         for s in slots
     ]
     order = an_order(sizes={"compute": wish}, items=items)
-    assert plan.slots_of(planned(order).status.items)["compute"] == expected
+    assert plan.staying_slots(planned(order).status.items)["compute"] == expected
 
 
 @pytest.mark.parametrize(

@@ -320,3 +320,25 @@ async def test_many_turns_run_side_by_side_and_not_more_than_allowed() -> None:
     pace = Pace(at_once=4, poll=0.01, lease=LEASE)
     await _run(make(queue, does, Clock(), pace), lambda: len(queue.finished) == 20)
     assert 2 <= most <= 4
+
+
+async def test_a_lease_ends_when_the_store_says_however_long_the_taking_took() -> None:
+    clock, begun = Clock(), []
+
+    class Slow(Queue):
+        async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
+            taken = await super().take(limit, now=now)
+            if now == BEGIN:
+                clock.moment += timedelta(seconds=LEASE + 1)
+            return taken
+
+    async def act(turn: Turn) -> Result:
+        turn.check_lease()
+        begun.append(turn.id)
+        return Result()
+
+    does = Does(act)
+    await make(Slow("a"), does, clock).run_until_idle()
+
+    assert does.turns == ["a", "a"], "held too late, then held anew"
+    assert begun == ["a"]

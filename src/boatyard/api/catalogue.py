@@ -39,9 +39,14 @@ class Catalogue:
             cls.__name__: {} for cls in CATALOGUE
         }
 
-    async def by_id(self, cls: type[Any], id: str) -> Any | None:
+    async def by_id(self, cls: type[Any], id: str, tenants: Sequence[str]) -> Any | None:
+        """The document of that id, whoever owns it.
+
+        One that is not of these tenants is always read anew: a quick answer would tell its id from
+        one that nobody has.
+        """
         kept, found = self._look(cls, id)
-        if found is None:
+        if found is None or found.metadata.tenant not in tenants:
             found = await self._store.get(cls, id)
             _keep(kept, id, found)
         return found

@@ -98,6 +98,9 @@ class Crud:
         policy.check(caller, Verb.CREATE, kind.name, private=view.private)
         now = self.ledger.clock.now()
         prepared = _prepare(view, message, caller, now)
+        chosen = prepared.metadata.name if kind.ids == NAME else message.id
+        if chosen and (kind.finalizers or kind.ids == NAME):
+            await self._check_never_used(kind, chosen)
         for last in writing.tries():
             doc, world = await self._admit(view, prepared, caller)
             if call.dry_run:
@@ -133,12 +136,17 @@ class Crud:
         admitted = writing.ask(violations, lambda: rules.admit_create(resolved.doc, world))
         return admitted, world
 
+    async def _check_never_used(self, kind: Kind, id: str) -> None:
+        """An id is never given twice: tokens, receipts and things outside outlive what had it before."""
+        if await self.ledger.archived(kind.struct, id, sealed=True) is not None:
+            raise Exists(f"a {kind.words} {shown(id)} was deleted; choose another")
+
     async def _home_violations(self, kind: Kind, resolved: Resolved) -> Sequence[Violation]:
         """Whether the tenant and the project that the document is in exist."""
         metadata = resolved.doc.metadata
         if kind.struct is Tenant:
             return ()
-        tenant = await self.catalogue.by_id(Tenant, metadata.tenant)
+        tenant = await self.catalogue.by_id(Tenant, metadata.tenant, (metadata.tenant,))
         if tenant is None:
             return [Violation("metadata.tenant", f"there is no tenant {shown(metadata.tenant)}")]
         resolved.found["Tenant", tenant.id] = tenant

@@ -11,6 +11,7 @@ import grpc
 from google.protobuf import any_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
+from boatyard.ledger.failures import DROPPED
 from boatyard.model import errors
 from boatyard.model.errors import Violation
 
@@ -100,6 +101,10 @@ def failure(error: BaseException, *, call: str) -> Failure:
         return Failure(grpc.StatusCode.UNIMPLEMENTED, str(error))
     if isinstance(error, CutOff):
         return Failure(grpc.StatusCode.ABORTED, str(error))
+    if isinstance(error, errors.Unavailable) and isinstance(error.__cause__, DROPPED):
+        # What the connection said names the provider's machines and files.
+        logger.warning("no database", extra={"call": call, "why": str(error)})
+        return Failure(grpc.StatusCode.UNAVAILABLE, "the database does not answer; try again")
     for kind, code in _CODES:
         if isinstance(error, kind):
             violations = tuple(getattr(error, "violations", ()))[:MOST_VIOLATIONS]

@@ -58,7 +58,10 @@ class Guard:
         return self._any_host or name in self._hosts or _is_loopback(name)
 
     def _same(self, origin: str, host: str) -> bool:
-        parts = urlsplit(origin)
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
         return parts.netloc.lower() == host.lower() or (parts.hostname or "") in self._hosts
 
 

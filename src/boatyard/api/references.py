@@ -65,7 +65,7 @@ async def _lookup(
     metadata = resolved.doc.metadata
     tenants = _tenants(metadata.tenant, shared=getattr(reference, "shared", False))
     if reference.id:
-        found = await catalogue.by_id(cls, reference.id)
+        found = await catalogue.by_id(cls, reference.id, tenants)
         candidates = [found] if found is not None else []
     else:
         candidates = list(await catalogue.by_name(cls, reference.name, tenants))

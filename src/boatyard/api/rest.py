@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,6 +19,8 @@ from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Message as AsgiMessage
+from starlette.types import Send
 
 from boatyard.api import masks
 from boatyard.api.callers import ANONYMOUS, Callers
@@ -34,6 +37,7 @@ from boatyard.resources.metadata import shown
 
 LARGEST_BODY = 4 * 1024 * 1024
 KEEP_ALIVE_SECONDS = 15.0
+WRITE_SECONDS = 30.0  # how long a watcher may leave an event unread
 
 Table = Mapping[str, Mapping[str, Method]]
 
@@ -105,7 +109,7 @@ class RestDoor:
         lines = _lines(parts, method, check, started.result() if sse else "", sse=sse)
         media = "text/event-stream" if sse else "application/x-ndjson"
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(lines, media_type=media, headers=headers)
+        return _Patient(lines, media_type=media, headers=headers)
 
     def _call(self, method: Method, request: Request) -> Call:
         if method.anonymous:
@@ -117,24 +121,26 @@ class RestDoor:
 async def _message(request: Request, binding: bindings.Route, method: Method) -> tuple[Any, bool]:
     """The request's message from path, query and body; True when its mask was read off the body."""
     message: Any = method.request()
-    derived = False
+    body: dict[str, Any] = {}
+    target = message
     if binding.body:
         body = await _body(request)
-        whole = binding.body == "*"
-        target = message if whole else getattr(message, binding.body)
-        if not whole:
+        if binding.body != "*":
+            target = getattr(message, binding.body)
             target.SetInParent()
         _parse(body, target)
-        derived = binding.method == "PATCH" and "update_mask" not in request.query_params
-        if derived:
-            message.update_mask.paths.extend(masks.paths_in_body(body, target.DESCRIPTOR))
-            # An empty mask would mean everything; an empty body means nothing.
-            if not body:
-                message.update_mask.paths.append("id")
-    for name, value in request.path_params.items():
-        _set(message, name.replace("__", "."), value)
     for name, value in request.query_params.multi_items():
         _set_query(message, name, value)
+    # A parameter such as ?id= never leads away from the object that the path names.
+    for name, value in request.path_params.items():
+        _set(message, name.replace("__", "."), value)
+    # `?update_mask=` is no mask either: only what the body names is meant.
+    derived = binding.method == "PATCH" and not message.update_mask.paths
+    if derived:
+        message.update_mask.paths.extend(masks.paths_in_body(body, target.DESCRIPTOR))
+        # An empty mask would mean everything; an empty body means nothing.
+        if not body:
+            message.update_mask.paths.append("id")
     last = request.headers.get("last-event-id")
     if last and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
         message.after = last
@@ -163,6 +169,8 @@ async def _body(request: Request) -> dict[str, Any]:
 def _parse(body: dict[str, Any], target: Message) -> None:
     try:
         json_format.ParseDict(body, target, descriptor_pool=wire.pool)
+    except KeyError as error:  # protobuf looks for it without asking whether it is there
+        raise Refused("", Violation("", f"an object with @type lacks {error}")) from error
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise Refused("", Violation(*_where(str(error)))) from error
 
@@ -225,6 +233,18 @@ def as_json(message: Message) -> dict[str, Any]:
         message, preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
     return shown
+
+
+class _Patient(StreamingResponse):
+    """A stream whose reader may leave something unread for WRITE_SECONDS; then the connection is cut."""
+
+    async def stream_response(self, send: Send) -> None:
+        async def bounded(message: AsgiMessage) -> None:
+            async with asyncio.timeout(WRITE_SECONDS):
+                await send(message)
+
+        with contextlib.suppress(TimeoutError):  # whoever reads again resumes after its last event
+            await super().stream_response(bounded)
 
 
 class _Ahead:

@@ -121,6 +121,10 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
 def _merged(view: View, old: Any, asked: Any, tree: masks.Tree) -> Any:
     """What is stored with what was asked for, less what this caller cannot write."""
     new = masks.merge(old, asked, tree, view.descriptor)
+    if not tree and asked.metadata.version != old.metadata.version and hasattr(old, "status"):
+        # Read, edited and written back whole: what has become true since stays so. A hub forgotten
+        # in this way would have the cluster placed a second time.
+        new = replace(new, status=old.status)
     for path in view.server_owned:
         if fields.read(new, path) != fields.read(old, path):
             new = fields.put(new, path, fields.read(old, path))

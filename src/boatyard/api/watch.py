@@ -248,7 +248,7 @@ class Watches:
         bookmarks = request.HasField("after")
         watcher = await self.follow(_after(request), call.caller.visible_tenants)
         try:
-            start = self.ledger.seal.event_id(watcher.seq)
+            start = self.ledger.seal.place_id(watcher.seq)
             await begun(start)
             if bookmarks:
                 yield self._bookmark(package, watcher.seq)
@@ -263,7 +263,7 @@ class Watches:
             self.leave(watcher)
 
     def _bookmark(self, package: str, seq: int) -> Part:
-        return _part(Event(id=self.ledger.seal.event_id(seq), bookmark=True), package)
+        return _part(Event(id=self.ledger.seal.place_id(seq), bookmark=True), package)
 
 
 def _after(request: Any) -> str:

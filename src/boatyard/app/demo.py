@@ -72,8 +72,9 @@ class DemoFailed(Exception):
 def run(args: Namespace) -> int:
     """Runs every act; 0 only when all of them and the cleaning up went well."""
     home = Path(tempfile.mkdtemp(prefix="boatyard-demo-"))
-    # SIGTERM cleans up like Ctrl-C does.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # SIGTERM and a terminal that is closed clean up like Ctrl-C does.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         code = _run(home, keep=bool(getattr(args, "keep", False)))
     except DemoFailed as error:

@@ -63,14 +63,14 @@ async def _until_signalled(settings: Settings, body: Body) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def asked() -> None:
+    def asked(number: signal.Signals) -> None:
         if stop.is_set():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                loop.remove_signal_handler(number)
+            loop.remove_signal_handler(number)
+            signal.raise_signal(number)
         stop.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked)
+        loop.add_signal_handler(number, asked, number)
     _collect_seldom()
     await body(settings, stop)
 
@@ -109,6 +109,27 @@ async def open_ledger(
                     task.cancel()
     finally:
         await ledger.close()
+
+
+@asynccontextmanager
+async def ends_with(child: Awaitable[object], what: str) -> AsyncIterator[None]:
+    """Ends this process when a child of it ends by itself: what no longer works must not look well."""
+
+    async def watch() -> None:
+        await child
+        raise Unavailable(f"{what} ended by itself; start again, nothing is lost")
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(watch(), name=what)
+            try:
+                yield
+            finally:
+                watching.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None  # as it was raised: its kind is an exit code
 
 
 async def _forget_old_events(ledger: Ledger, days: float) -> None:

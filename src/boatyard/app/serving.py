@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused
 from boatyard.pki.selfsigned import ensure_self_signed
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
     server = ApiServer(ledger, issuer, anonymous=settings.anonymous, hosts=settings.allowed_hosts)
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)
+        for address in (settings.grpc, settings.rest):
+            if tls is None and not is_loopback(address):
+                logger.warning("without TLS tokens travel in clear", extra={"address": address})
         scheme = "https" if tls else "http"
         yield Doors(
             grpc=_with_port(settings.grpc, server.grpc_port),

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from boatyard.app.running import ends_with
 from boatyard.app.settings import Settings
 from boatyard.model.errors import Unavailable
 
@@ -61,7 +62,8 @@ async def start_twin(settings: Settings) -> AsyncIterator[str]:
     )
     try:
         await _wait_until_ready(process)
-        yield socket_path
+        async with ends_with(process.wait(), "the twin"):
+            yield socket_path
     finally:
         await _stop(process)
 

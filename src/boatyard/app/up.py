@@ -61,6 +61,7 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
         if not url:
             postgres = EmbeddedPostgres(settings.data_dir)
             await stack.enter_async_context(postgres)
+            await stack.enter_async_context(running.ends_with(postgres.ended(), "PostgreSQL"))
             url = postgres.url()
         await migrate(url)
         socket = await stack.enter_async_context(start_twin(settings))

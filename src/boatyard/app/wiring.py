@@ -49,7 +49,7 @@ class HubDirectory:
         self._twin_for = twin_for
         self._default_socket = default_socket
         self._twins: dict[str, TwinCalls] = {}
-        self._made: dict[str, tuple[int, HubDrivers]] = {}
+        self._made: dict[str, tuple[object, HubDrivers]] = {}
         self._seen: dict[str, Hub] = {}
         self._fresh_until: dict[str, float] = {}
         self.fresh_seconds = 2.0  # for so long a hub's settings are taken as read
@@ -57,10 +57,12 @@ class HubDirectory:
     async def drivers_for(self, hub_id: str) -> HubDrivers:
         hub = await self._hub(hub_id)
         made = self._made.get(hub_id)
-        if made is not None and made[0] == hub.metadata.generation:
+        # A hub that was removed and registered anew begins with its first generation again.
+        edition = hub.metadata.creation_timestamp, hub.metadata.generation
+        if made is not None and made[0] == edition:
             return made[1]
         drivers = self._make(hub)
-        self._made[hub_id] = (hub.metadata.generation, drivers)
+        self._made[hub_id] = (edition, drivers)
         return drivers
 
     async def _hub(self, hub_id: str) -> Hub:

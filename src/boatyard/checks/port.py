@@ -1,4 +1,7 @@
-"""Questions asked of a finished cluster. Called by the validate step, once per question."""
+"""Questions asked of a finished cluster. Called by the validate step, once per question.
+
+The rules of `infra/port.py` hold here too: no question takes longer than a few seconds.
+"""
 
 from __future__ import annotations
 

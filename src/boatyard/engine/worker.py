@@ -122,7 +122,7 @@ class Worker:
 
     def _hold(self, lease: Lease) -> None:
         self._held[lease.kind, lease.id] = lease
-        self._ends[lease.kind, lease.id] = self._clock.now() + timedelta(seconds=self._pace.lease)
+        self._ends[lease.kind, lease.id] = lease.until  # counted from before the take was asked
 
     def _let_go(self, lease: Lease) -> None:
         self._held.pop((lease.kind, lease.id), None)

@@ -125,14 +125,6 @@ class Unclaim:
 
 
 @dataclass(frozen=True, slots=True)
-class MoveClaims:
-    """What this owner and those below it hold passes to another owner, with the same endings."""
-
-    owner_prefix: str
-    new_prefix: str
-
-
-@dataclass(frozen=True, slots=True)
 class Require:
     """The document exists, is not being deleted, and stays so until this is committed; else Precondition.
 
@@ -166,7 +158,6 @@ Change = (
     | Reserve
     | Unreserve
     | Unclaim
-    | MoveClaims
     | Require
     | Unreferenced
 )

@@ -13,7 +13,6 @@ from boatyard.ledger.changes import (
     Change,
     Due,
     Insert,
-    MoveClaims,
     Note,
     Replace,
     Require,
@@ -113,9 +112,7 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
         case Unreserve(owner=owner, pool=pool):
             return "unreserve", {"owner": owner, "pool": pool}
         case Unclaim(owner_prefix=prefix):
-            return "claims", {"op": "unclaim", "prefix": prefix}
-        case MoveClaims(owner_prefix=prefix, new_prefix=to):
-            return "claims", {"op": "move", "prefix": prefix, "to": to}
+            return "claims", {"prefix": prefix}
         case Require(kind=kind, id=id, version=version):
             entry = {"op": "require", "kind": kind, "id": id}
             return "checks", entry if version is None else entry | {"version": version}

@@ -36,6 +36,7 @@ _SOCKET_LIMIT = 100  # 107 bytes at most, and our file's name in it
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _ORPHAN_SECONDS = 30.0
+_LOOK_SECONDS = 0.5
 # What a new server says while the remains of a killed one are not gone yet.
 _REMAINS = (b"pre-existing shared memory block", b"already exists", b"already in use")
 _LOG_BYTES = 10 * 1024 * 1024
@@ -97,6 +98,11 @@ class EmbeddedPostgres:
     async def stop(self) -> None:
         """Ends the server cleanly; content when it is not running."""
         await asyncio.to_thread(self._stop)
+
+    async def ended(self) -> None:
+        """Returns when the server is gone, whoever ended it."""
+        while self._runs():  # noqa: ASYNC110 - a server that was taken over is no child: nobody tells us
+            await asyncio.sleep(_LOOK_SECONDS)
 
     async def __aenter__(self) -> EmbeddedPostgres:
         await self.start()

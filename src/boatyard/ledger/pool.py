@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 
 import asyncpg
 
+from boatyard.ledger.failures import DROPPED
+
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
@@ -57,7 +59,10 @@ class Pool:
         connection = await self._take()
         try:
             rows = await connection.fetch(query, *args)
-        except (asyncpg.PostgresError, asyncpg.InterfaceError):
+        except DROPPED:
+            connection.terminate()
+            raise
+        except asyncpg.PostgresError:
             self._give_back(connection)
             raise
         except BaseException:

@@ -18,7 +18,8 @@ from boatyard.model.errors import Refused
 KEY_BYTES = 32
 MARK = "seal:v1:"
 _NONCE_BYTES = 12
-_EVENT_CONSTANT = b"boatyard"
+_EVENT_MARK = b"boat"
+_SALT_BYTES = 4
 
 
 class Seal:
@@ -63,17 +64,28 @@ class Seal:
 
     def event_id(self, seq: int) -> str:
         """The event's id as strangers see it: says nothing about how many there are."""
+        return self._event_id(seq, bytes(_SALT_BYTES))
+
+    def place_id(self, seq: int) -> str:
+        """An id to resume after, another one each time: whether two are the same place is not told.
+
+        Who could tell would know, by asking again and again, when strangers are at work.
+        """
+        return self._event_id(seq, os.urandom(_SALT_BYTES))
+
+    def _event_id(self, seq: int, salt: bytes) -> str:
         encryptor = self._block.encryptor()
-        return (encryptor.update(seq.to_bytes(8) + _EVENT_CONSTANT) + encryptor.finalize()).hex()
+        plain = seq.to_bytes(8) + _EVENT_MARK + salt
+        return (encryptor.update(plain) + encryptor.finalize()).hex()
 
     def event_seq(self, event_id: str) -> int:
-        """The number behind an event id. Refused when it is not one of ours."""
+        """The number behind an id of either kind. Refused when it is not one of ours."""
         try:
             decryptor = self._block.decryptor()
             plain = decryptor.update(bytes.fromhex(event_id)) + decryptor.finalize()
         except ValueError:
             plain = b""
-        if len(plain) != 16 or plain[8:] != _EVENT_CONSTANT:
+        if len(plain) != 16 or plain[8:-_SALT_BYTES] != _EVENT_MARK:
             raise Refused(f"{event_id[:64]!r} is not an event id of this service")
         return int.from_bytes(plain[:8])
 

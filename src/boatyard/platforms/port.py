@@ -1,4 +1,7 @@
-"""A kind of Kubernetes that can be installed. Called by the install step; speaks of nodes, never of infra."""
+"""A kind of Kubernetes that can be installed. Called by the install step; speaks of nodes, never of infra.
+
+The rules of `infra/port.py` hold here too: no verb takes longer than a few seconds, slow work answers Waiting.
+"""
 
 from __future__ import annotations
 

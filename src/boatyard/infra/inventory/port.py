@@ -32,8 +32,8 @@ class Inventory(Driver, Protocol):
         """Marks `host` as held under `key`. Done carries facts `switch`, `port`, `mac`.
 
         Already held under the same key: Done, also when it broke since. Held under another key:
-        Refused. Unknown or broken host: Refused with the reason `HostUnusable`. Waiting while its
-        agent starts; it is held from the first call on.
+        Refused with the reason `HeldByAnother`. Unknown or broken host: Refused with the reason
+        `HostUnusable`. Waiting while its agent starts; it is held from the first call on.
         """
 
     async def release_held(self, key: str, host: str) -> Outcome:

@@ -172,7 +172,7 @@ class Path:
                     if value is ABSENT:
                         return ABSENT
                 elif value is not None:
-                    value = getattr(value, step)
+                    value = getattr(value, step, None)  # kinds that are not served have no field
             return unset if value is None else value
 
         return get

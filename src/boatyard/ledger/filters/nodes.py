@@ -269,7 +269,7 @@ def _presence(path: Path) -> Getter:
         for step, is_key in steps:
             if value is None:
                 return None
-            value = value.get(step) if is_key else getattr(value, step)
+            value = value.get(step) if is_key else getattr(value, step, None)
         return value
 
     return get

@@ -12,6 +12,7 @@ from boatyard.ledger.changes import (
     Change,
     Note,
     Replace,
+    Require,
     Reserve,
     Unreserve,
     Wake,
@@ -88,6 +89,7 @@ class ClusterReconciler:
             )
             for what, amount in placement.amounts(cluster).items()
         ]
+        changes.append(Require("Hub", hub.id))  # nobody removes it at the same moment
         changes.append(_replaced(cluster, placed, Note("Placed", _placed_words(hub))))
         return Result(changes=changes, look_again=turn.now, hub=hub.id)
 
@@ -127,7 +129,7 @@ class ClusterReconciler:
         if wanted.generation > 1:  # the first wish was reserved when it was placed
             more = await self._reservations(cluster)
             try:
-                await self._ledger.commit(more, now=turn.now)
+                await self._ledger.commit(more, lease=turn.lease, now=turn.now)
             except Exhausted:
                 return _cannot_grow(cluster, turn.now)
         await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=wanted, now=turn.now)
@@ -140,6 +142,7 @@ class ClusterReconciler:
         settled = (
             found.state == ClusterState.READY
             and found.observed_generation == cluster.metadata.generation
+            and found.observed_generation > 1  # the first wish frees nothing
         )
         # The generation too: what was done within one turn was never seen as PROGRESSING here.
         before = (cluster.status.state, cluster.status.observed_generation)
@@ -153,13 +156,16 @@ class ClusterReconciler:
         """After a scale down has ended, exactly what is in use stays reserved."""
         hub = cluster.status.hub
         return [
-            Reserve(
-                placement.pool(hub, what),
-                owner=cluster.id,
-                amount=amount,
-                capacity=placement.UNBOUNDED,
-            )
-            for what, amount in placement.amounts(cluster).items()
+            Unreserve(cluster.id),  # also of a host type that is asked for no more
+            *(
+                Reserve(
+                    placement.pool(hub, what),
+                    owner=cluster.id,
+                    amount=amount,
+                    capacity=placement.UNBOUNDED,
+                )
+                for what, amount in placement.amounts(cluster).items()
+            ),
         ]
 
     async def _reservations(self, cluster: Cluster) -> list[Change]:
@@ -224,7 +230,8 @@ class ClusterReconciler:
             for what, amount in _left_amounts(order, hosts).items()
         ]
         if kept:
-            await self._ledger.commit([Unreserve(cluster.id), *kept], now=turn.now)
+            freed: list[Change] = [Unreserve(cluster.id), *kept]
+            await self._ledger.commit(freed, lease=turn.lease, now=turn.now)
         await book.forget(cluster.id, now=turn.now)
         note = Note(
             "Deleted",

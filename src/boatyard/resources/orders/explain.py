@@ -33,7 +33,8 @@ _SERVICES = {
     "install": "the cluster platform",
     "validate": "a check",
 }
-_PROVIDERS_OWN = ("host", "port", "l2")
+# Things that tenants know by the names they have outside; all others by their place in the order.
+_TENANTS_OWN = ("l3", "api-address", "ingress-address", "api-name", "ingress-name")
 _TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
 
 
@@ -112,7 +113,7 @@ def shown_receipt(receipt: Receipt, *, operator: bool) -> Receipt:
 
 
 def _for_stranger(line: ReceiptLine) -> ReceiptLine:
-    if line.kind not in _PROVIDERS_OWN:
+    if line.kind in _TENANTS_OWN:
         return line
     return msgspec.structs.replace(line, name=line.key.rpartition("/")[2])
 

@@ -82,7 +82,7 @@ def shrinking(order: Order) -> tuple[Shrinking, ...]:
     if order.metadata.deletion_timestamp is not None:
         return ()
     found = []
-    for node_set, slots in _staying_slots(order.status.items).items():
+    for node_set, slots in staying_slots(order.status.items).items():
         wanted = order.spec.node_sets.get(node_set)
         surplus = len(slots) - (wanted.size if wanted else 0)
         if surplus > 0:
@@ -143,11 +143,6 @@ def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
 def is_settled(items: Iterable[Item]) -> bool:
     """True when all that is recorded is present as wanted and nothing is leaving."""
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
-
-
-def slots_of(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
-    """Per node set, the slots that are there to stay."""
-    return _staying_slots(items)
 
 
 def _is_open(item: Item) -> bool:
@@ -219,7 +214,7 @@ def _new(
 
 def _wanted_slots(order: Order, gone: set[str]) -> dict[str, tuple[str, ...]]:
     """Per node set the slots that should exist: those that stay, then fresh ones up to the size."""
-    staying = _staying_slots(order.status.items)
+    staying = staying_slots(order.status.items)
     fresh = next_slots(order, order.status.items)
     found: dict[str, tuple[str, ...]] = {}
     for node_set, wanted in sorted(order.spec.node_sets.items()):
@@ -230,7 +225,8 @@ def _wanted_slots(order: Order, gone: set[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _staying_slots(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
+def staying_slots(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
+    """Per node set, the slots that are there to stay."""
     found: dict[str, dict[str, bool]] = {}
     for item in items:
         if not item.slot:

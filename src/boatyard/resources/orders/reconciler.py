@@ -101,7 +101,7 @@ class OrderReconciler:
         items = tuple(context.items.values())
         deleting = order.metadata.deletion_timestamp is not None
         if deleting and items and _is_late(order, turn.now):
-            return _abandoned(order, items, attempts, turn.now)
+            return _abandoned(order, items, turn.now)
         seen, access = None, None
         if not deleting and _has_control_plane(items):
             seen, access = await _look(context, settled=plan.is_settled(items))
@@ -155,7 +155,7 @@ def _plan_leaving(order: Order, now: datetime) -> Result:
 def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
     """The hub's drivers cannot be had: the step it is at says so, and a deletion still ends in time."""
     if _is_leaving(order) and _is_late(order, now):
-        return _abandoned(order, order.status.items, (), now)
+        return _abandoned(order, order.status.items, now)
     failed = Failed(Fault.UNAVAILABLE, getattr(error, "reason", "Unavailable"), str(error))
     ended = (StepState.DONE, StepState.RELEASED)
     at = next((step.name for step in order.status.steps if step.state not in ended), "install")
@@ -189,9 +189,7 @@ def _is_late(order: Order, now: datetime) -> bool:
     return order.spec.delete_by is not None and now >= order.spec.delete_by
 
 
-def _abandoned(
-    order: Order, items: tuple[Item, ...], attempts: Sequence[Attempt], now: datetime
-) -> Result:
+def _abandoned(order: Order, items: tuple[Item, ...], now: datetime) -> Result:
     remaining = {item.key for item in items}
     freed = tuple(item.key for item in order.status.items if item.key not in remaining)
     status, leftover = rules.abandon(order, items, now)

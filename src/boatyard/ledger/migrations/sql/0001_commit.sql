@@ -94,14 +94,8 @@ begin
 
     if p ? 'claims' then
         for c in select value from jsonb_array_elements(p -> 'claims') loop
-            if c ->> 'op' = 'unclaim' then
-                delete from claims where owner = c ->> 'prefix'
-                    or (owner >= (c ->> 'prefix') || '/' and owner < (c ->> 'prefix') || '0');
-            else
-                update claims set owner = (c ->> 'to') || substr(owner, length(c ->> 'prefix') + 1)
-                    where owner = c ->> 'prefix'
-                    or (owner >= (c ->> 'prefix') || '/' and owner < (c ->> 'prefix') || '0');
-            end if;
+            delete from claims where owner = c ->> 'prefix'
+                or (owner >= (c ->> 'prefix') || '/' and owner < (c ->> 'prefix') || '0');
         end loop;
     end if;
 

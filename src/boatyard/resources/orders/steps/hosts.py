@@ -8,6 +8,7 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.resources.orders.steps.context import Context
 
 UNUSABLE = "HostUnusable"
+HELD_BY_ANOTHER = "HeldByAnother"
 _SLICES = (8, 64, 4096)
 
 
@@ -20,9 +21,9 @@ async def ensure_host(context: Context, item: Item) -> Outcome:
     try:
         outcome = await context.drivers.inventory.ensure_held(context.key(item.key), name)
     except Refused as refusal:
-        if refusal.reason != UNUSABLE:
+        if refusal.reason not in (UNUSABLE, HELD_BY_ANOTHER):
             raise
-        # The claim names a host that broke since: give it back and take another on the next look.
+        # The claim names a host that broke or was taken since: give it back and take another on the next look.
         await context.book.unclaim(context.key(item.key), now=context.now)
         return Waiting("a host cannot be used, another is being chosen", 1, reason=UNUSABLE)
     if isinstance(outcome, Waiting):
