@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import random
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
-import grpc
 import msgspec
 import pytest
 
-from boatyard.api import grpc as grpc_door
-from boatyard.api import rest as rest_door
 from boatyard.api.callers import Issuer
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
@@ -299,39 +295,6 @@ async def test_a_watcher_far_behind_catches_up_and_goes_on(two_yards: list[Yard]
     assert versions == list(range(602))
 
 
-async def test_one_who_does_not_read_does_not_stop_the_others(
-    two_yards: list[Yard], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And is cut with a code that says what to do."""
-    monkeypatch.setattr(grpc_door, "WRITE_SECONDS", 0.5)
-    yard = two_yards[0]
-    token = yard.token("viewer")
-    big = {f"a{number}": "x" * 2000 for number in range(100)}
-    made = await _cluster(yard)
-    # A client that takes no more than it is asked for: no growing windows in between.
-    options = [("grpc.http2.bdp_probe", 0), ("grpc.http2.lookahead_bytes", 65536)]
-    address = f"127.0.0.1:{yard.server.grpc_port}"
-    async with (
-        grpc.aio.insecure_channel(address, options=options) as channel,
-        watching(dataclasses.replace(yard, channel=channel), "grpc", token=token) as unread,
-        watching(yard, "grpc", token=token) as reads,
-    ):
-        for number in range(20):
-            body = {"id": made["id"], "metadata": {"annotations": {**big, "n": str(number)}}}
-            await yard.grpc.call(
-                f"{PUBLIC}.Clusters",
-                "Update",
-                {"object": body, "update_mask": "metadata.annotations"},
-                token=yard.token("member"),
-            )
-            assert len(await take(reads, 1)) == 1
-        await asyncio.sleep(1.0)  # the bound on how long an event may lie unread
-        with pytest.raises(Failed) as failed:
-            await take(unread, 21)
-    assert failed.value.code == "ABORTED"
-    assert "resume" in failed.value.message
-
-
 async def test_a_stopping_server_ends_its_watches_and_they_resume_elsewhere(
     ledger: Ledger, database_url: str, issuer: Issuer
 ) -> None:
@@ -364,37 +327,3 @@ async def _logged(ledger: Ledger, begin: int, tenant: str) -> list[tuple[str, in
     return [
         (row.id, msgspec.json.decode(row.doc)["metadata"]["version"]) for row in rows if row.doc
     ]
-
-
-async def test_a_rest_watcher_that_does_not_read_is_cut(
-    two_yards: list[Yard], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(rest_door, "WRITE_SECONDS", 0.5)
-    yard = two_yards[0]
-    made = await _cluster(yard)
-    big = {f"a{number}": "x" * 2000 for number in range(100)}
-    reader, writer = await asyncio.open_connection("127.0.0.1", yard.server.rest_port, limit=1024)
-    writer.write(
-        b"GET /api/events/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-        b"Authorization: Bearer " + yard.token("viewer").encode() + b"\r\n\r\n"
-    )
-    assert (await reader.readline()).startswith(b"HTTP/1.1 200")
-    for number in range(60):  # more than the buffers of both sides hold together
-        await yard.grpc.call(
-            f"{PUBLIC}.Clusters",
-            "Update",
-            {
-                "object": {
-                    "id": made["id"],
-                    "metadata": {"annotations": {**big, "n": str(number)}},
-                },
-                "update_mask": "metadata.annotations",
-            },
-            token=yard.token("member"),
-        )
-    await asyncio.sleep(1.0)  # the bound on how long an event may lie unread
-    async with asyncio.timeout(10):
-        with contextlib.suppress(ConnectionError):
-            while await reader.read(65536):
-                pass  # what was sent before; then the end, because the server hung up
-    writer.close()
