@@ -165,7 +165,7 @@ def _placement_words(cluster: Cluster, *, operator: bool) -> str:
         return "not placed yet"
     if operator:
         return f"on hub {cluster.status.hub}: {placement.reason}"
-    return "placed"
+    return "placed on the emptiest hub where it fits"
 
 
 def _for_tenant(step: Step, order: Order) -> Step:
