@@ -62,7 +62,7 @@ async def _end(yard: Yard, id: str) -> None:
     receipt = Receipt(
         requested_at=now - timedelta(seconds=9),
         finished_at=now,
-        gone=(ReceiptLine(kind="record", name="api.example"),),
+        gone=(ReceiptLine(kind="api-name", name="api.example"),),
     )
     order = replace(order, status=replace(order.status, receipt=receipt))
     await yard.ledger.commit(
