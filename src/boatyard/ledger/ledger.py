@@ -38,6 +38,7 @@ POLL_SECONDS = 1.0
 BATCH = 1000
 _CLOCK_SECONDS = 30.0
 _RECONNECT_SECONDS = 0.2
+_BREATH_SECONDS = 0.01
 
 
 class Ledger:
@@ -328,6 +329,7 @@ class Ledger:
             hinted = await self._hinted(POLL_SECONDS)
             try:
                 await self.publish(poke=hinted)
+                await asyncio.sleep(_BREATH_SECONDS)  # what is committed meanwhile shares one batch
             except Unavailable:
                 logger.warning("events cannot be published", exc_info=True)
                 self.hints.set()
