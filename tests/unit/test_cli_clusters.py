@@ -86,6 +86,29 @@ def test_an_order_that_takes_too_long_ends_with_7_and_goes_on(ordering, capsys):
     assert "boatyard wait cluster web-1 --for ready" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("blocked", [
+    pytest.param({"blocked_by": "placement"}, id="no hub has room"),
+    pytest.param(
+        {"blocked_by": "hosts", "steps": [step("hosts", 3, reason="NoFreeHost")]}, id="no host is free"
+    ),
+])  # fmt: skip
+def test_an_order_still_waiting_for_room_ends_with_6_and_goes_on(ordering, capsys, blocked):
+    release = threading.Event()
+
+    def follow(request, context):
+        found = explanation("PROGRESSING")
+        found["explanation"].update(blocked)
+        yield found
+        release.wait(30)
+
+    ordering.answers["Orders/Follow"] = follow
+    assert main([*CREATE, "--timeout", "0.3"]) == 6
+    release.set()
+    told = capsys.readouterr().err
+    assert "waiting for room" in told
+    assert "boatyard wait cluster web-1 --for ready" in told
+
+
 def test_a_lost_connection_is_taken_up_again(ordering, capsys):
     tries = iter(range(10))
 

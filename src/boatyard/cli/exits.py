@@ -39,7 +39,11 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class StillRunning(errors.BoatyardError):
-    """The time given is over; what was asked for goes on."""
+    """The time given is over; what was asked for goes on. The code tells when it waits for room."""
+
+    def __init__(self, message: str, *, code: int = STILL_RUNNING) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Unsuccessful(errors.BoatyardError):
@@ -52,9 +56,7 @@ class Unsuccessful(errors.BoatyardError):
 
 def code_of(error: BaseException) -> int:
     """The exit code for a failure."""
-    if isinstance(error, StillRunning):
-        return STILL_RUNNING
-    if isinstance(error, Unsuccessful):
+    if isinstance(error, StillRunning | Unsuccessful):
         return error.code
     return next((code for kind, code in _CODES if isinstance(error, kind)), FAILED)
 

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import msgspec
 
-from boatyard.cli.exits import CAPACITY, FAILED, StillRunning, Unsuccessful
+from boatyard.cli.exits import CAPACITY, FAILED, STILL_RUNNING, StillRunning, Unsuccessful
 from boatyard.cli.screen import Screen, open_screen
 from boatyard.cli.words import clean, spell_duration, terminal_now
 from boatyard.client.client import Client
@@ -42,15 +42,21 @@ async def follow_until(
     Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
     Interrupted, it says that the order goes on and how to watch it again.
     """
+    seen: list[Explanation] = []
     again = f"boatyard wait cluster {clean(name)} --for {goal}"
     try:
         with open_screen(stream, doing=doing, clock=terminal_now, before=before) as screen:
             async with asyncio.timeout(timeout or None):
                 stale = before if must_move else None
-                last = await _follow(client, cluster, goal=goal, screen=screen, stale=stale)
+                last = await _follow(
+                    client, cluster, goal=goal, screen=screen, stale=stale, seen=seen
+                )
     except TimeoutError as error:
+        scarce = bool(seen) and waits_for_room(seen[-1])
+        why = ", waiting for room at the provider" if scarce else ""
         raise StillRunning(
-            f"still {doing} after {spell_duration(timeout)}; it goes on. Watch it again: {again}"
+            f"still {doing} after {spell_duration(timeout)}{why}; it goes on. Watch it again: {again}",
+            code=CAPACITY if scarce else STILL_RUNNING,
         ) from error
     except asyncio.CancelledError:
         print(f"\nThe order goes on without you. Watch it again: {again}", file=stream)
@@ -62,7 +68,13 @@ async def follow_until(
 
 
 async def _follow(
-    client: Client, cluster: str, *, goal: str, screen: Screen, stale: Explanation | None
+    client: Client,
+    cluster: str,
+    *,
+    goal: str,
+    screen: Screen,
+    stale: Explanation | None,
+    seen: list[Explanation],
 ) -> Explanation:
     def lost(error: BoatyardError) -> None:
         screen.tell(f"connection lost, trying again: {clean(str(error))}")
@@ -79,6 +91,7 @@ async def _follow(
                     if last is not None and final:
                         return last
                     raise
+                seen[:] = [last]
                 screen.show(last)
                 final = bool(judge(last, goal))
                 moved = moved or last != stale
@@ -94,6 +107,14 @@ def _gone(last: Explanation | None, receipt: Receipt, cluster: str) -> Explanati
     """The stream was cut at the very end: what it would have said last."""
     known = last or Explanation(cluster=cluster)
     return msgspec.structs.replace(known, gone=True, receipt=receipt)
+
+
+def waits_for_room(explanation: Explanation) -> bool:
+    """Whether what blocks is that something scarce is used up: hub capacity, hosts, addresses."""
+    if explanation.blocked_by == "placement":
+        return True
+    blocking = [step for step in explanation.steps if step.name == explanation.blocked_by]
+    return any(step.reason.startswith("NoFree") for step in blocking)
 
 
 def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
