@@ -6,11 +6,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo up check test bench proto format lock
+.PHONY: help setup demo up assets check test bench proto format lock
 
 help:
 	@echo "make demo    a simulated data centre, one cluster from order to receipt"
 	@echo "make up      Boatyard on this machine: gRPC 8000, REST 8080"
+	@echo "make assets  the Kubernetes programs for real clusters here; ALL=1 every version (minutes, once)"
 	@echo "make check   format, lint, types, imports, unit and contract tests (a minute)"
 	@echo "make test    every suite, minutes per suite at the end (a quarter of an hour)"
 	@echo "make bench   measurements side by side"
@@ -23,6 +24,9 @@ demo: setup
 up: setup
 	@$(BIN)/boatyard up
 
+assets: setup
+	@$(BIN)/boatyard assets install $(if $(ALL),--all)
+
 check: setup
 	@$(BIN)/python .ci/check.py
 
@@ -30,7 +34,7 @@ test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
 
 bench: setup
-	@for script in bench/fleet.py bench/api.py; do \
+	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py; do \
 		if [ -e $$script ]; then echo "== $$script"; $(BIN)/python $$script || exit 1; fi; \
 	done
 

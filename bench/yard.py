@@ -76,6 +76,7 @@ class Yard:
             "BOATYARD_GRPC": "127.0.0.1:0",
             "BOATYARD_REST": "127.0.0.1:0",
             "BOATYARD_LOG_LEVEL": "warning",
+            "BOATYARD_ASSETS": str(self.data / "no-assets"),  # what is measured is simulated
         }
         self._postgres = EmbeddedPostgres(self.data)
         await self._stack.enter_async_context(self._postgres)

@@ -78,6 +78,14 @@ class Bench:
             await self.wait(outcome.look_again)
         raise AssertionError(f"still waiting: {outcome}")
 
+    async def until(self, holds: Callable[[], Awaitable[bool]]) -> None:
+        """Waits for something that comes by itself."""
+        for _ in range(PATIENCE):
+            if await holds():
+                return
+            await self.wait(1.0)
+        raise AssertionError("it did not come true")
+
     async def free_hosts(self, count: int) -> list[str]:
         hosts = [host.name for host in await self.inventory.list_free(self.host_type, count)]
         assert len(hosts) == count, "the bench has hosts to give"
@@ -166,7 +174,11 @@ def _sim_bench(twin: TwinCalls, hub: str, wait: Callable[[float], Awaitable[None
     )
 
 
-BENCHES = {"sim": {"sim-in-process": sim_in_process, "sim-over-socket": sim_over_socket}}
+BENCHES: Mapping[str, Mapping[str, Any]] = {
+    "sim": {"sim-in-process": sim_in_process, "sim-over-socket": sim_over_socket},
+    "kube": {},  # asks a real cluster: tests/kube/test_checks.py plants the faults
+    "local": {},  # needs real programs and minutes: tests/local runs the same rules
+}
 
 
 def load(place: str) -> Callable[..., Any]:

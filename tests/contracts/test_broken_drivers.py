@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.model.outcome import Done, Waiting
+from boatyard.model.outcome import Done, Owned, Waiting
+from boatyard.platforms.port import Rest
 from tests.contracts import test_checks, test_dns, test_inventory, test_l2, test_l3, test_platform
 from tests.contracts.bench import sim_in_process
 from tests.contracts.rules import Rule
@@ -123,6 +124,20 @@ class ListsLoosely(Broken):
         return await self.driver.list_owned(prefix.rstrip("/"))
 
 
+class RemembersNames(Broken):
+    """Answers for a name what it once answered, whatever the zone says now."""
+
+    def __init__(self, driver: Any) -> None:
+        super().__init__(driver)
+        self.answers: dict[str, str] = {}
+
+    async def resolve(self, name: str) -> str | None:
+        found = self.answers.get(name) or await self.driver.resolve(name)
+        if found:
+            self.answers[name] = found
+        return found or None
+
+
 class LeavesInOrder(Broken):
     """Lets the first of the slots go, whatever state they are in."""
 
@@ -130,6 +145,42 @@ class LeavesInOrder(Broken):
         self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
     ) -> Sequence[str]:
         return slots[:count]
+
+
+class NeverSleeps(Broken):
+    """Says that a cluster rests, and lets it run."""
+
+    async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
+        if name == "ensure_cluster":
+            args = (dataclasses.replace(args[0], rest=Rest.AWAKE),)
+        return await verb(key, *args)
+
+
+class BacksUpAnew(Broken):
+    """Asked for a backup again, it takes another one."""
+
+    async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
+        if name == "ensure_backup":
+            await self.driver.release_backup(key)
+        return await verb(key, *args)
+
+
+class RestoresAgain(Broken):
+    """Asked for a restored cluster again, it restores it again."""
+
+    async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
+        if name == "ensure_cluster" and args[0].restore is not None:
+            again = dataclasses.replace(args[0].restore, request=str(self.calls))
+            args = (dataclasses.replace(args[0], restore=again),)
+        return await verb(key, *args)
+
+
+class ListsBackups(Broken):
+    """Names backups among what could be swept."""
+
+    async def list_owned(self, prefix: str = "") -> Any:
+        backup = Owned(key="backup-1/backup", kind="backup", name="one")
+        return [*await self.driver.list_owned(prefix), backup]
 
 
 class AlwaysYes(Broken):
@@ -183,6 +234,8 @@ SUITES = {
         (BelievesEverything, test_dns.done_means_it_is_so),
         (HidesOutages, test_dns.a_service_that_does_not_answer_is_unavailable),
         (ListsLoosely, test_dns.owned_things_are_listed_by_prefix),
+        (RemembersNames, test_dns.the_zone_answers_what_records_say),
+        (KeepsEverything, test_dns.the_zone_answers_what_records_say),
     ),
     "platform": (
         (ForgetsKeys, test_platform.a_cluster_made_again_is_one_cluster),
@@ -192,6 +245,15 @@ SUITES = {
         (MindsNothing, test_platform.releasing_nothing_is_done),
         (BelievesEverything, test_platform.done_means_it_is_so),
         (HidesOutages, test_platform.a_node_cannot_join_no_cluster),
+        (NeverSleeps, test_platform.a_cluster_rests_and_wakes_up_as_it_was),
+        (NeverSleeps, test_platform.a_frozen_cluster_can_be_stopped),
+        (KeepsEverything, test_platform.a_resting_cluster_can_be_taken_back),
+        (KeepsEverything, test_platform.a_released_backup_is_gone),
+        (MindsNothing, test_platform.a_released_backup_is_gone),
+        (BacksUpAnew, test_platform.a_backup_outlives_its_cluster_and_becomes_another),
+        (RestoresAgain, test_platform.a_restore_happens_once_per_request),
+        (ListsBackups, test_platform.backups_are_nobodys_leftovers),
+        (HidesOutages, test_platform.of_no_cluster_there_is_no_backup),
         (
             LeavesInOrder,
             test_platform.who_leaves_is_first_who_never_joined_then_not_ready_then_youngest,

@@ -121,6 +121,8 @@ async def _finished(bench: Bench) -> Subject:
         release_image="",
         pod_cidr="",
         service_cidr="",
+        machine_cidr=cidr,
+        gateway="",
         ssh_public_key="",
         pull_secret="",
         api_name=names[0],

@@ -39,6 +39,18 @@ async def a_record_of_the_same_key_is_corrected(bench: Bench) -> None:
     await bench.until_done(lambda: bench.dns.ensure_record("order-2/api", name, "192.0.2.3"))
 
 
+async def the_zone_answers_what_records_say(bench: Bench) -> None:
+    name, other = await _name(bench, "*.apps.one"), await _name(bench, "api.one")
+    assert await bench.dns.resolve(name) is None
+    await bench.until_done(lambda: bench.dns.ensure_record("order-1/apps", name, "192.0.2.1"))
+    assert await bench.dns.resolve(name) == "192.0.2.1"
+    assert await bench.dns.resolve(other) is None
+    await bench.until_done(lambda: bench.dns.ensure_record("order-1/apps", name, "192.0.2.2"))
+    assert await bench.dns.resolve(name) == "192.0.2.2"
+    await bench.until_done(lambda: bench.dns.release_record("order-1/apps"))
+    assert await bench.dns.resolve(name) is None
+
+
 async def a_record_of_another_key_is_refused(bench: Bench) -> None:
     name = await _name(bench, "api.one")
     await bench.dns.ensure_record("order-1/api", name, "192.0.2.1")
@@ -88,6 +100,7 @@ async def a_service_that_does_not_answer_is_unavailable(bench: Bench) -> None:
     await unavailable(bench.dns.check_ready())
     await unavailable(bench.dns.ensure_record("order-1/api", name, "192.0.2.1"))
     await unavailable(bench.dns.release_record("order-1/api"))
+    await unavailable(bench.dns.resolve(name))
     await bench.misbehave("dns", "none")
     assert await bench.dns.list_owned() == []
 

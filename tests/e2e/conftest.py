@@ -9,6 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.assets import NO_ASSETS
+
+
+@pytest.fixture(autouse=True)
+def _simulated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs of real clusters that happen to be installed change nothing, except for tests marked `real`."""
+    if request.node.get_closest_marker("real") is None:
+        monkeypatch.setenv("BOATYARD_ASSETS", NO_ASSETS)
+
 
 @pytest.fixture
 def home() -> Iterator[Path]:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.assets import needs_assets
+
 DEMO = (sys.executable, "-m", "boatyard.app.main", "demo")
 
 
@@ -28,9 +30,10 @@ def processes_at(place: Path) -> list[str]:
     for entry in Path("/proc").iterdir():
         try:
             words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            inside = os.readlink(entry / "cwd").startswith(f"{place}/")
         except OSError:
             continue
-        if str(place) in words:
+        if str(place) in words or inside:
             found.append(words)
     return found
 
@@ -56,9 +59,38 @@ def test_the_demo_goes_from_order_to_receipt(place):
     assert processes_at(place) == []
 
 
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_with_the_programs_at_hand_the_demo_ends_with_a_real_cluster(place):
+    assets = needs_assets()
+    done = subprocess.run(
+        DEMO, env=environment(place), capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout
+    assert f"The clusters are real: Kubernetes {assets.versions()[-1]}" in said
+    nodes = said[said.index("# A real API server answers") :].splitlines()[3:5]
+    assert [line.split()[1] for line in nodes] == ["Ready", "Ready"]
+    assert 'deployment "hello" successfully rolled out' in said
+    assert said.count("1/1     Running") == 3
+    assert list(place.iterdir()) == []
+    assert processes_at(place) == []
+
+
+@pytest.mark.real
+@pytest.mark.timeout(120)
+def test_an_interrupted_demo_of_real_clusters_cleans_up(place):
+    needs_assets()
+    interrupt(place, signal.SIGINT)
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 def test_an_interrupted_demo_cleans_up(place, number):
+    interrupt(place, number)
+
+
+def interrupt(place: Path, number: signal.Signals) -> None:
     with subprocess.Popen(
         DEMO,
         env=environment(place),

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from boatyard.client.config import read_current
+from tests.support.assets import NO_ASSETS
 
 GOLDENS = Path(__file__).parent / "goldens"
 BOATYARD = (sys.executable, "-m", "boatyard.app.main")
@@ -48,6 +49,7 @@ class Yard:
             "XDG_RUNTIME_DIR": str(home / "run"),
             "XDG_CONFIG_HOME": str(home / "config"),
             "USER": "harbour",
+            "BOATYARD_ASSETS": NO_ASSETS,
             "COLUMNS": "100",
         }
         self.process = subprocess.Popen(
@@ -206,6 +208,24 @@ def test_credentials_go_to_files_of_their_owner(yard, web, token):
         assert len(path.read_text()) > 8
 
 
+def test_a_kubeconfig_is_merged_and_taken_out_again(yard, web, token):
+    path = yard.home / "kubeconfig-of-ann"
+    path.write_text("# mine\nkind: Config\ncurrent-context: mine\n")
+    said = ""
+    for words in (["--switch"], ["--context", "other"], ["--remove"], ["--remove"]):
+        done = yard.run("kubeconfig", "web-1", *words, BOATYARD_TOKEN=token, KUBECONFIG=str(path))
+        assert (done.returncode, done.stderr) == (0, "")
+        said += done.stdout
+    compare("kubeconfig", said.replace(str(yard.home), "HOME"))
+    assert "token" not in path.read_text()
+
+
+def test_a_simulated_cluster_issues_no_access(yard, web, token):
+    done = yard.run("kubeconfig", "web-1", "--for", "bob", "-o", "-", BOATYARD_TOKEN=token)
+    assert (done.returncode, done.stdout) == (5, "")
+    compare("kubeconfig-simulated", done.stderr)
+
+
 def test_filters_reach_the_server(yard, web, token):
     wanted = 'this.metadata.labels["team"] == "web" && this.status.state == 2'
     done = yard.run("get", "clusters", "--filter", wanted, "-o", "name", BOATYARD_TOKEN=token)
@@ -235,6 +255,46 @@ def test_from_order_to_receipt(yard, token):
     # The proof stays when the cluster is gone.
     assert typed("wait", "cluster", "web-2", "--for", "deleted").startswith("receipt: web-2")
     assert yard.run("get", "clusters", "web-2", BOATYARD_TOKEN=token).returncode == 3
+
+
+def test_rest_backup_upgrade_and_restore(yard, token):
+    """One cluster of its own through the rest of its life, and another one made of its backup."""
+
+    def typed(*words: str) -> str:
+        done = yard.run(*words, BOATYARD_TOKEN=token)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    typed("create", "cluster", "web-5", "-t", "ocp-4-17-small", "--node-set", "compute=1")
+    rested = typed("hibernate", "cluster", "web-5").splitlines()
+    assert rested[0] == "Putting cluster web-5 to rest."
+    assert rested[-2:] == ["web-5: hibernated", "Next: boatyard resume cluster web-5"]
+    compare("describe-hibernated", typed("describe", "cluster", "web-5"))
+    asleep = yard.run("scale", "cluster", "web-5", "compute=2", BOATYARD_TOKEN=token)
+    assert asleep.returncode == 5
+    compare("scale-hibernated", asleep.stderr)
+    assert typed("resume", "cluster", "web-5").splitlines()[-1] == "web-5: ready"
+    kept = typed("backup", "cluster", "web-5", "--name", "before").splitlines()
+    assert kept[0] == "Taking backup before of cluster web-5."
+    assert kept[-2] == "Backup before is ready: 4.0 KiB, version 4.17.9."
+    assert "web-5: ready" in typed("upgrade", "cluster", "web-5", "--to", "4.18.3")
+    compare("get-backups", typed("get", "backups"))
+    compare("describe-backup", typed("describe", "backup", "before"))
+    older = yard.run("upgrade", "cluster", "web-5", "--to", "4.17.9", BOATYARD_TOKEN=token)
+    assert older.returncode == 2
+    compare("upgrade-back", older.stderr)
+    unsure = yard.run("restore", "cluster", "web-5", "--backup", "before", BOATYARD_TOKEN=token)
+    assert unsure.returncode == 2
+    compare("restore-unsure", unsure.stderr)
+    again = typed("restore", "cluster", "web-5", "--backup", "before", "--yes")
+    assert again.splitlines()[-1] == "web-5: ready"
+    typed("delete", "cluster", "web-5")
+    words = ("-t", "ocp-4-17-small", "--node-set", "compute=1", "--from-backup", "before")
+    assert "web-6: ready" in typed("create", "cluster", "web-6", *words)
+    shown = json.loads(typed("get", "cluster", "web-6", "-o", "json"))
+    assert shown["status"]["restored"] == "generation-1"
+    assert typed("delete", "backup", "before").endswith("Backup before is gone.\n")
+    typed("delete", "cluster", "web-6")
 
 
 def test_a_timeout_leaves_the_order_running(yard, token):

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from boatyard.app.proving.grounds import ground_of
 from boatyard.app.proving.lane import Pace
 from boatyard.app.proving.points import Point
-from boatyard.app.proving.runs import JOURNEYS, Options, prove
+from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
 
 STANDING_STILL = ("stopped-worker", "late-effect")
-KILLING = tuple(name for name in JOURNEYS if name not in STANDING_STILL)
+KILLING = tuple(name for name in ground_of("sim").journeys if name not in STANDING_STILL)
 
 Only = Callable[[str, Point], bool]
 
@@ -131,3 +132,12 @@ def test_a_journey_that_there_is_not_is_wrong_usage() -> None:
 
     assert ended.returncode == 2
     assert "nowhere" in ended.stderr
+
+
+def test_real_clusters_without_their_programs_are_refused_with_the_remedy() -> None:
+    command = [sys.executable, "-m", "boatyard.app.main", "prove", "--platform", "local"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert ended.returncode == 1
+    assert "boatyard assets install" in ended.stderr

@@ -11,8 +11,25 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.assets import NO_ASSETS
+
 BOATYARD = (sys.executable, "-m", "boatyard.app.main")
 READY_SECONDS = 60.0
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The caller's, without settings and directories of the user's own, and with simulated clusters only."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("BOATYARD", "XDG_"))
+    }
+    return kept | {
+        "XDG_RUNTIME_DIR": str(home),
+        "XDG_CONFIG_HOME": str(home),
+        "XDG_DATA_HOME": str(home),
+        "BOATYARD_ASSETS": NO_ASSETS,
+    }
 
 
 class Program:
@@ -22,18 +39,7 @@ class Program:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.log = home / f"{args[0]}.log"
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(("BOATYARD", "XDG_"))
-        }
-        self.environ = kept | {
-            "XDG_RUNTIME_DIR": str(home),
-            "XDG_CONFIG_HOME": str(home),
-            "XDG_DATA_HOME": str(home),
-            "BOATYARD_LOG_LEVEL": "warning",
-            **(environ or {}),
-        }
+        self.environ = environment(home) | {"BOATYARD_LOG_LEVEL": "warning", **(environ or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*BOATYARD, *args],
@@ -79,25 +85,15 @@ class Program:
 
 
 def run(
-    *args: str, home: Path, environ: Mapping[str, str] | None = None
+    *args: str, home: Path, environ: Mapping[str, str] | None = None, seconds: float = 120
 ) -> subprocess.CompletedProcess[str]:
     """One of our commands, to its end."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("BOATYARD", "XDG_"))
-    }
-    settings = {
-        "XDG_RUNTIME_DIR": str(home),
-        "XDG_CONFIG_HOME": str(home),
-        "XDG_DATA_HOME": str(home),
-    }
     return subprocess.run(
         [*BOATYARD, *args],
-        env=kept | settings | dict(environ or {}),
+        env=environment(home) | dict(environ or {}),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=seconds,
         check=False,
         stdin=subprocess.DEVNULL,
     )

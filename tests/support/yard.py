@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from boatyard.app import catalogue
-from boatyard.app.wiring import HubDirectory, make_reconcilers
+from boatyard.app.wiring import HubDirectory, Site, make_reconcilers
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.ledger.changes import Archive, Due, Insert, Replace
@@ -35,6 +35,7 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.resources.orders import rules
 from boatyard.resources.orders.explain import explain
+from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
@@ -54,15 +55,21 @@ class Yard:
         self.on_effect: OnEffect = no_effect
         self.twin = LocalTwin(world, clock)
         twin = ToldTwin(self.twin, lambda *what: self.on_effect(*what))
-        self.hubs = HubDirectory(ledger, twin_for=lambda _: twin, default_socket="")
+        self.hubs = HubDirectory(ledger, Site(twin_socket="", connect_twin=lambda _: twin))
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []
         self._count = 0
+        self.freeze_for = FREEZE_FOR
         self.worker = self.make_worker()
 
     def make_worker(self, only: Sequence[str] = (), name: str = "journey") -> Worker:
         """A worker for every kind, or `only` for some."""
-        made = make_reconcilers(self.ledger, self.hubs, delete_within=timedelta(minutes=15))
+        made = make_reconcilers(
+            self.ledger,
+            self.hubs,
+            delete_within=timedelta(minutes=15),
+            freeze_for=self.freeze_for,
+        )
         reconcilers = {kind: one for kind, one in made.items() if kind in only or not only}
         queue = SqlQueue(self.ledger, kinds=tuple(reconcilers), worker=name, lease_seconds=30.0)
 

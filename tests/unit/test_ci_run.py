@@ -25,7 +25,12 @@ setup:
 check:
 \t@{python} -c 'import json, os; json.dump(dict(os.environ), open("seen.json", "w"))'
 \t@{check}
+assets:
+\t@echo "ALL=$(ALL) BOATYARD_ASSETS=$$BOATYARD_ASSETS" > assets.txt
+\t@mkdir -p $$HOME/go && touch $$HOME/go/module && chmod -R u-w $$HOME/go
+\t@{assets}
 test:
+\t@echo "BOATYARD_ASSETS=$$BOATYARD_ASSETS" > test.txt
 \t@mkdir -p build/reports/test && cp report.xml build/reports/test/unit.xml
 """
 
@@ -88,23 +93,77 @@ def test_only_path_and_certificates_are_kept_and_the_home_is_its_own(tmp_path: P
     assert ours - made_on_the_way == {"PATH", "HOME", "SSL_CERT_FILE"}
     assert seen["SSL_CERT_FILE"] == "/some/certificates"
     assert seen["HOME"] != os.environ.get("HOME")
-    assert not Path(seen["HOME"]).exists()
+    assert not Path(seen["HOME"]).exists(), "though Go write-protects what it fetches"
+
+
+def test_the_programs_of_all_versions_are_there_for_the_tests(tmp_path: Path) -> None:
+    result = ci_run(tmp_path, cases=[PASSED])
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    kept = tmp_path / "build" / "ci-assets"
+    assert (tmp_path / "assets.txt").read_text() == f"ALL=1 BOATYARD_ASSETS={kept}\n"
+    assert (tmp_path / "test.txt").read_text() == f"BOATYARD_ASSETS={kept}\n"
+
+
+def test_programs_that_cannot_be_had_fail_the_run_though_all_tests_pass(tmp_path: Path) -> None:
+    result = ci_run(tmp_path, cases=[PASSED], assets="exit 1")
+
+    assert result.returncode == 1
+    assert "make assets FAILED, 1 passed" in result.stdout.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    "root, installed, asked",
+    [
+        pytest.param(True, False, ["-qq update", "-qq install"], id="root"),
+        pytest.param(True, True, [], id="all there already"),
+        pytest.param(False, False, [], id="not root"),
+    ],
+)
+def test_what_real_nodes_need_is_installed_by_root(
+    tmp_path: Path, root: bool, installed: bool, asked: list[str]
+) -> None:
+    result = ci_run(tmp_path, cases=[PASSED], root=root, installed=installed)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    calls = (tmp_path / "apt.txt").read_text().splitlines()
+    assert [" ".join(call.split()[:2]) for call in calls] == asked
+    assert not asked or "containerd runc containernetworking-plugins" in calls[-1]
 
 
 def ci_run(
-    folder: Path, *, cases: list[str] | None, allowed: str = "", check: str = "true"
+    folder: Path,
+    *,
+    cases: list[str] | None,
+    allowed: str = "",
+    check: str = "true",
+    assets: str = "true",
+    root: bool = True,
+    installed: bool = True,
 ) -> subprocess.CompletedProcess[str]:
     """.ci/run in a folder whose make says what it was given and answers with `cases`."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
     (folder / ".ci" / "allowed-skips").write_text(allowed)
-    (folder / "Makefile").write_text(MAKEFILE.format(python=sys.executable, check=check))
+    (folder / "Makefile").write_text(
+        MAKEFILE.format(python=sys.executable, check=check, assets=assets)
+    )
+    (folder / "apt.txt").write_text("")
+    machine = {
+        "apt-get": f'echo "$*" >> {folder}/apt.txt',
+        "dpkg": "exit 0" if installed else "exit 1",
+        "id": f"echo {0 if root else 1000}",
+    }
+    (folder / "bin").mkdir()
+    for name, line in machine.items():
+        (folder / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / "bin" / name).chmod(0o755)
     if cases is not None:
         report = f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>"
         (folder / "report.xml").write_text(report)
     return subprocess.run(
         [folder / ".ci" / "run"],
         env={
-            "PATH": os.environ["PATH"],
+            "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "HOME": "/home/of/the/caller",
             "SSL_CERT_FILE": "/some/certificates",
             "PYTHONPATH": "/somewhere/else",

@@ -93,36 +93,7 @@ def test_watch_shows_rows_then_changes_and_resumes_after_the_last_event(ordering
     assert [request.after for request in ordering.requests("Events/Watch")] == ["", "e2"]
 
 
-# --- secrets and sessions ---------------------------------------------------------------------
-
-
-def test_a_kubeconfig_is_written_for_its_owner_only(ordering, tmp_path):
-    ordering.answers["Clusters/GetKubeconfig"] = lambda request, context: {
-        "kubeconfig": "secret: 1"
-    }
-    assert main(["kubeconfig", "web-1", "-o", "k.yaml"]) == 0
-    path = tmp_path / "k.yaml"
-    assert path.read_text() == "secret: 1\n"
-    assert path.stat().st_mode & 0o777 == 0o600
-
-
-def test_on_a_terminal_a_kubeconfig_goes_to_a_file(ordering, tmp_path, capsys, monkeypatch):
-    ordering.answers["Clusters/GetKubeconfig"] = lambda request, context: {
-        "kubeconfig": "secret: 1"
-    }
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert main(["kubeconfig", "web-1"]) == 0
-    assert (tmp_path / "web-1.kubeconfig").exists()
-    assert "secret" not in capsys.readouterr().out
-
-
-def test_a_password_is_not_shown_on_a_terminal_unless_asked(ordering, capsys, monkeypatch):
-    ordering.answers["Clusters/GetPassword"] = lambda request, context: {"password": "hunter2"}
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    assert main(["password", "web-1"]) == 2
-    assert "hunter2" not in capsys.readouterr().out
-    assert main(["password", "web-1", "-o", "-"]) == 0
-    assert capsys.readouterr().out == "hunter2\n"
+# --- sessions -------------------------------------------------------------------------------------
 
 
 def test_login_keeps_nothing_when_the_server_refuses(told_server, capsys, tmp_path):

@@ -122,7 +122,7 @@ def test_the_same_again_changes_nothing() -> None:
 
 def test_the_order_asks_for_what_the_tenant_wants() -> None:
     version = ClusterVersion(spec=ClusterVersionSpec(version="4.17.9", image="image"))
-    spec = status.order_spec(a_cluster(generation=3), version)
+    spec = status.order_spec(a_cluster(generation=3), version, {"nodes": "real"})
     assert (spec.cluster_name, spec.hub, spec.generation) == ("web", "hub-1", 3)
     assert (spec.version, spec.release_image, spec.pull_secret) == ("4.17.9", "image", "secret")
     assert (spec.pod_cidr, spec.service_cidr) == ("10.128.0.0/14", "")

@@ -60,7 +60,7 @@ def test_make_alone_lists_the_targets_and_needs_nothing(tmp_path: Path) -> None:
     result = make("", tmp_path, programs={})
 
     assert result.returncode == 0
-    for target in ("demo", "up", "check", "test", "bench", "proto"):
+    for target in ("demo", "up", "assets", "check", "test", "bench", "proto"):
         assert f"make {target} " in result.stdout
 
 

@@ -7,7 +7,7 @@ import itertools
 import msgspec
 import pytest
 
-from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.model.generated.boatyard import Credentials, Item, ItemState, Order, OrderPhase
 from boatyard.resources.orders import plan
 from tests.support.orders import (
     CHECKS,
@@ -262,3 +262,35 @@ def test_what_cannot_be_released_keeps_no_hosts(dead: set[str], stays: str) -> N
         items = tuple(item for item in items if item not in ready)
     assert not {key for key in keys(items) if key.startswith(("host/", "port/", "node/"))}
     assert dead <= keys(items)
+
+
+def _accessed(order: Order, phase: OrderPhase, kubeconfig: str) -> Order:
+    credentials = Credentials(kubeconfig=kubeconfig)
+    status = msgspec.structs.replace(order.status, phase=phase, credentials=credentials)
+    return msgspec.structs.replace(order, status=status)
+
+
+def _with_api(order: Order) -> Order:
+    """Planned, and of all that only the control plane there."""
+    items = tuple(present(i) if i.kind == "cluster" else i for i in planned(order).status.items)
+    return msgspec.structs.replace(order, status=msgspec.structs.replace(order.status, items=items))
+
+
+MADE = settled(an_order()).status.items
+
+
+@pytest.mark.parametrize("order, phase, kubeconfig, expected", [
+    pytest.param(planned(an_order()), OrderPhase.PROGRESSING, "", False, id="nothing there"),
+    pytest.param(_with_api(an_order()), OrderPhase.PROGRESSING, "", True, id="as soon as the API answers"),
+    pytest.param(_with_api(an_order()), OrderPhase.PROGRESSING, "known", False, id="not on every pass"),
+    pytest.param(settled(an_order()), OrderPhase.PROGRESSING, "known", True, id="once more at the end"),
+    pytest.param(settled(an_order()), OrderPhase.READY, "known", False, id="not while it stays ready"),
+    pytest.param(settled(an_order()), OrderPhase.DEGRADED, "known", False, id="nor while it is ill"),
+    pytest.param(settled(an_order()), OrderPhase.DEGRADED, "", True, id="until it is known"),
+    pytest.param(planned(an_order(version="9", items=MADE)), OrderPhase.PROGRESSING, "", False, id="amid a correction"),
+])  # fmt: skip
+def test_when_the_platform_is_asked_how_the_cluster_is_reached(
+    order: Order, phase: OrderPhase, kubeconfig: str, expected: bool
+) -> None:
+    asking = _accessed(order, phase, kubeconfig)
+    assert plan.wants_access(asking, asking.status.items) is expected

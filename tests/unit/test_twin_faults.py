@@ -91,7 +91,7 @@ async def test_lies_says_done_and_does_nothing(twin: LocalTwin) -> None:
 def test_every_effect_can_lie_and_no_question_can() -> None:
     lying = {verb for verb, signature in VERBS.items() if signature.can_lie}
 
-    assert len(lying) == 18
+    assert len(lying) == 20
     assert all(verb.partition(".")[2].startswith(("ensure_", "release_")) for verb in lying)
 
 

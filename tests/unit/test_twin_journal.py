@@ -164,6 +164,9 @@ def test_replaying_the_changes_gives_the_same_world(calls: list[Any], profile: b
         world.call(verb, {"hub": HUB, **args}, now)
         if verb == "l2.ensure_port":
             world.call("twin.power_off", {"hub": HUB, "host": args["host"]}, now)
+        if verb == "l2.release_port":
+            on = {"hub": HUB, "host": args["host"], "on": True}
+            world.call("twin.power_off", on, now)
     for entry in through_the_disk(world.take_changes()):
         copy.state.apply(entry)
 
@@ -196,7 +199,7 @@ def facts(state: State) -> Any:
         for key, counts in kinds.items()
         if counts.applied
     }
-    flags = {host.name: host.flags for host in hub.hosts.values() if host.flags}
+    flags = {host.name: (host.flags, host.started_at) for host in hub.hosts.values()}
     standing = {
         kind: {key: sorted(ids) for key, ids in by.items()} for kind, by in hub.standing.items()
     }

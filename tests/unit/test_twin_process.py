@@ -19,9 +19,9 @@ import pytest
 
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
+from boatyard.processes.wire import LONGEST_SOCKET_PATH
 from boatyard.twin.client import TwinClient
 from boatyard.twin.process import serve
-from boatyard.twin.wire import LONGEST_SOCKET_PATH
 
 HUB = "boston-1"
 

@@ -104,6 +104,8 @@ def enum_words(enum: EnumDescriptor) -> dict[str, int]:
     """Value names without the prefix of the type."""
     first = str(enum.values[0].name)
     prefix = first.removesuffix("UNSPECIFIED")
+    if prefix == first:  # the zero has a meaning of its own
+        prefix = f"{snake(enum.name).upper()}_"
     return {str(v.name).removeprefix(prefix): v.number for v in enum.values}
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from google.protobuf.message import DecodeError, Message
 
-from boatyard.api import policy
+from boatyard.api import fields, policy
+from boatyard.api.access import Access
 from boatyard.api.crud import Call, Crud
 from boatyard.api.errors import Unimplemented
 from boatyard.api.kinds import OURS, PRIVATE, PUBLIC, VIEWS, View
@@ -73,10 +74,10 @@ class Method:
 
 def methods(crud: Crud, watches: Watches) -> Mapping[str, Mapping[str, Method]]:
     """Service to call to method, for every service of the wire."""
-    orders = Orders(crud, watches)
+    orders, access = Orders(crud, watches), Access(crud)
     table: dict[str, dict[str, Method]] = {}
     for service in wire.services().values():
-        answers = _answers(service.full_name, crud, watches, orders)
+        answers = _answers(service.full_name, crud, watches, orders, access)
         table[service.full_name] = {
             call.name: Method(
                 service=service.full_name,
@@ -93,7 +94,7 @@ def methods(crud: Crud, watches: Watches) -> Mapping[str, Mapping[str, Method]]:
 
 
 def _answers(
-    service: str, crud: Crud, watches: Watches, orders: Orders
+    service: str, crud: Crud, watches: Watches, orders: Orders, access: Access
 ) -> Mapping[str, Callable[..., Any]]:
     package, _, name = service.rpartition(".")
     found: dict[str, Callable[..., Any]] = {}
@@ -113,6 +114,8 @@ def _answers(
             "GetReceipt": orders.receipt,
             "History": orders.history,
         }
+    if service == f"{OURS}.Access":
+        found["Issue"] = access.issue
     return {rpc: run for rpc, run in found.items() if f"{service}/{rpc}" not in _LEFT_OUT}
 
 
@@ -124,21 +127,27 @@ def _generic(
     view: View, crud: Crud, response: Callable[[str], Callable[..., Message]]
 ) -> Mapping[str, Unary]:
     """The verbs that every kind has; those that only the service writes are read only."""
-    show = view.to_fields
+    to_fields = view.to_fields
+    private = view.kind.operators_only
+
+    def show(doc: Any, call: Call) -> dict[str, Any]:
+        if private and not call.caller.is_operator:
+            doc = fields.cleared(doc, private)
+        return to_fields(doc)
 
     async def get(request: Any, call: Call) -> Message:
-        return answer_get(object=show(await crud.get(view, request.id, call)))
+        return answer_get(object=show(await crud.get(view, request.id, call), call))
 
     async def list_(request: Any, call: Call) -> Message:
         page = await crud.list(view, request, call)
-        items = [show(doc) for doc in page.items]
+        items = [show(doc, call) for doc in page.items]
         return answer_list(size=len(items), total=page.total, items=items)
 
     async def create(request: Any, call: Call) -> Message:
-        return answer_create(object=show(await crud.create(view, request.object, call)))
+        return answer_create(object=show(await crud.create(view, request.object, call), call))
 
     async def update_(request: Any, call: Call) -> Message:
-        return answer_update(object=show(await update(crud, view, request, call)))
+        return answer_update(object=show(await update(crud, view, request, call), call))
 
     async def delete(request: Any, call: Call) -> Message:
         await crud.delete(view, request.id, call)
@@ -152,9 +161,12 @@ def _generic(
     reading: dict[str, Unary] = {"Get": get, "List": list_}
     if view.kind.rules is None:
         return reading
-    answer_create, answer_update = response("Create"), response("Update")
-    answer_delete = response("Delete")
-    writing: dict[str, Unary] = {"Create": create, "Update": update_, "Delete": delete}
+    answer_create, answer_delete = response("Create"), response("Delete")
+    writing: dict[str, Unary] = {"Create": create, "Delete": delete}
+    if view.kind.ours:
+        return reading | writing  # what is taken once does not change
+    answer_update = response("Update")
+    writing["Update"] = update_
     return reading | writing | ({"Signal": signal} if view.private else {})
 
 

@@ -14,7 +14,7 @@ from boatyard.api.catalogue import Catalogue
 from boatyard.api.ids import LONGEST_ID, is_choosable, new_id
 from boatyard.api.kinds import MADE, NAME, Kind, View
 from boatyard.api.policy import Verb
-from boatyard.api.references import Resolved, resolve
+from boatyard.api.references import Resolved, resolve, seek
 from boatyard.ledger.changes import Archive, Change, Insert, Replace, Signal, Unreserve
 from boatyard.ledger.filters.compile import compile_filter, compile_order
 from boatyard.ledger.filters.conditions import Predicate
@@ -33,7 +33,7 @@ from boatyard.model.errors import (
 )
 from boatyard.model.generated.osac import Project, Tenant
 from boatyard.resources.metadata import name_from_id, shown
-from boatyard.resources.world import World
+from boatyard.resources.world import Want, World
 
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
@@ -82,9 +82,12 @@ class Crud:
         limit = request.limit if request.HasField("limit") else DEFAULT_LIMIT
         if limit < 0:
             raise Refused("", Violation("limit", f"{limit} is negative", "give 0 or more"))
+        where = _predicate(view, request.filter)
+        if not call.caller.is_operator:
+            _check_open(kind, where, request.order)
         return await self.ledger.list(
             kind.struct,
-            where=_predicate(view, request.filter),
+            where=where,
             tenants=call.caller.visible_tenants,
             order=compile_order(request.order, view.descriptor) if request.order else (),
             offset=max(request.offset, 0),
@@ -130,6 +133,7 @@ class Crud:
         violations += admission.text_violations(doc)
         violations += admission.hidden_violations(kind, doc)
         resolved = await resolve(doc, kind, self.catalogue)
+        await seek(resolved, kind, None, caller, self.ledger)
         violations += resolved.violations
         violations += await self._home_violations(kind, resolved)
         world = await self.world(view, resolved, caller, now=doc.metadata.creation_timestamp)
@@ -165,11 +169,11 @@ class Crud:
         ]
 
     async def world(
-        self, view: View, resolved: Resolved, caller: Caller, *, now: datetime
+        self, view: View, resolved: Resolved, caller: Caller, *, now: datetime, old: Any = None
     ) -> World:
         """What the kind's rules may know: what is referred to, and what else they want to see."""
         tenants = (resolved.doc.metadata.tenant, SHARED)
-        for want in writing.maybe(view.kind.rules, "wants", resolved.doc) or ():
+        for want in _wants(view.kind, old, resolved.doc):
             for doc in await self.catalogue.all(want.kind):
                 if doc.metadata.tenant in tenants:
                     resolved.found[want.kind.__name__, doc.id] = doc
@@ -212,6 +216,13 @@ class Crud:
         changes: list[Change] = [Signal(kind.name, id, doc.metadata.tenant, note)]
         changes += writing.due(kind, doc, now)
         await self.ledger.commit(changes, now=now)
+
+
+def _wants(kind: Kind, old: Any | None, new: Any) -> Sequence[Want]:
+    rules = kind.rules
+    if old is not None and hasattr(rules, "wants_for_update"):
+        return writing.maybe(rules, "wants_for_update", old, new) or ()
+    return writing.maybe(rules, "wants", new) or ()
 
 
 def sees(caller: Caller, doc: Any) -> bool:
@@ -292,6 +303,15 @@ def _predicate(view: View, text: str) -> Predicate | None:
             other = compiled(default, view.message)
             asked = other if asked is None else asked & other
     return asked
+
+
+def _check_open(kind: Kind, where: Predicate | None, order: str) -> None:
+    """What tenants are not shown they cannot ask about either: the answer would tell."""
+    asked = set(where.fields) if where is not None else set()
+    asked |= {key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()}
+    for path in kind.operators_only:
+        if any(one == path or one.startswith(f"{path}.") for one in asked):
+            raise Refused(f"only operators may ask about {path}", reason="BadFilter")
 
 
 def compiled(text: str, message: str, variable: str = "this") -> Predicate:

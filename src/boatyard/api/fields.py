@@ -86,6 +86,16 @@ def put(value: Any, path: str, new: Any) -> Any:
     return new
 
 
+def cleared(doc: Any, paths: Sequence[str]) -> Any:
+    """The same with these fields empty."""
+    for path in paths:
+        parent, _, name = path.rpartition(".")
+        empty = getattr(type(read(doc, parent))(), name)
+        if read(doc, path) != empty:
+            doc = put(doc, path, empty)
+    return doc
+
+
 def redact(doc: Any, paths: Sequence[str]) -> Any:
     """The same with `***` wherever something sensitive is kept."""
     for path in paths:

@@ -14,6 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from boatyard.model import wire
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.generated import boatyard, convert, osac, projection
+from boatyard.resources.backups import rules as backups
 from boatyard.resources.cluster_templates import rules as cluster_templates
 from boatyard.resources.cluster_versions import rules as cluster_versions
 from boatyard.resources.clusters import rules as clusters
@@ -27,6 +28,7 @@ PRIVATE = "osac.private.v1"
 OURS = "boatyard.v1"
 
 ORDER_FINALIZER = "boatyard.io/order"
+BACKUP_FINALIZER = "boatyard.io/backup"
 
 # Where the id of a new document comes from: an operator may choose it, the service makes it
 # whatever was sent, or it is the name.
@@ -47,6 +49,9 @@ class Kind:
     names_from_ids: bool = False  # without metadata, the name is made from the id
     ids: str = CHOSEN
     more_referrers: tuple[tuple[str, str], ...] = ()
+    ours: bool = (
+        False  # in our own package, which tenants and operators share; it has no events there
+    )
 
     @property
     def name(self) -> str:
@@ -61,6 +66,12 @@ class Kind:
     def field(self) -> str:
         """As an event's payload calls it: `cluster_template`."""
         return self.words.replace(" ", "_")
+
+    @property
+    def operators_only(self) -> tuple[str, ...]:
+        """Fields that tenants neither see nor ask about, in a package that both use."""
+        found: tuple[str, ...] = getattr(self.rules, "OPERATORS_ONLY", ())
+        return found
 
     @property
     def sensitive(self) -> tuple[str, ...]:
@@ -139,7 +150,8 @@ KINDS: Mapping[str, Kind] = {
             tenants,
             ids=NAME,
             more_referrers=tuple(
-                (name, "$.metadata.tenant") for name in (*_EVERYTHING_OWNED, "Order", "Leftover")
+                (name, "$.metadata.tenant")
+                for name in (*_EVERYTHING_OWNED, "Order", "Leftover", "Backup")
             ),
         ),
         Kind(osac.Project, "Projects", projects),
@@ -158,6 +170,7 @@ KINDS: Mapping[str, Kind] = {
                 ("Cluster", "$.status.hub"),
                 ("Order", "$.spec.hub"),
                 ("Leftover", "$.spec.hub"),
+                ("Backup", "$.status.hub"),
             ),
         ),
         Kind(
@@ -167,13 +180,29 @@ KINDS: Mapping[str, Kind] = {
             reconciled=True,
             finalizers=(ORDER_FINALIZER,),
         ),
+        Kind(
+            boatyard.Backup,
+            "Backups",
+            backups,
+            ours=True,
+            reconciled=True,
+            finalizers=(BACKUP_FINALIZER,),
+            # In use while a cluster is still to be restored from it; afterwards it may go.
+            more_referrers=(
+                (
+                    "Cluster",
+                    "$ ? (!(@.spec.restore.request == @.status.restored)).spec.restore.backup",
+                ),
+            ),
+        ),
         # Kept by the service itself, and only shown: see orders.py.
         Kind(boatyard.Order, "Orders", public=False, reconciled=True, tenant=SYSTEM),
         Kind(boatyard.Leftover, "Leftovers", public=False, reconciled=True, tenant=SYSTEM),
     )
 }
 
-WRITABLE = tuple(kind for kind in KINDS.values() if kind.rules is not None)
+# Kinds with every verb of the contract, updates and events included.
+WRITABLE = tuple(kind for kind in KINDS.values() if kind.rules is not None and not kind.ours)
 # Documents that orders are made from: few, read often, changed seldom.
 CATALOGUE = (osac.Tenant, osac.Project, osac.HostType, osac.ClusterVersion, osac.ClusterTemplate)
 
@@ -181,8 +210,9 @@ CATALOGUE = (osac.Tenant, osac.Project, osac.HostType, osac.ClusterVersion, osac
 def _views() -> Mapping[str, View]:
     views = {}
     for kind in KINDS.values():
-        if kind.rules is None:
-            views[f"{OURS}.{kind.service}"] = View(kind, True, f"{OURS}.{kind.name}")
+        if kind.rules is None or kind.ours:
+            private = kind.rules is None
+            views[f"{OURS}.{kind.service}"] = View(kind, private, f"{OURS}.{kind.name}")
             continue
         views[f"{PRIVATE}.{kind.service}"] = View(kind, True, f"{PRIVATE}.{kind.name}")
         if kind.public:

@@ -15,6 +15,7 @@ from boatyard.api.kinds import KINDS, OURS
 from boatyard.api.policy import Verb
 from boatyard.api.watch import Part, Watches
 from boatyard.ledger.changes import Change, Due, Replace
+from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
 from boatyard.model.caller import SHARED, Caller
 from boatyard.model.errors import Conflict, NotFound, Refused, Violation
@@ -80,7 +81,7 @@ class Orders:
     async def retry(self, request: Any, call: Call) -> Message:
         """Asks the order's reconciler to try again at once what it had given up or put off."""
         policy.check(call.caller, Verb.RETRY, "Cluster", private=False)
-        cluster = await self._find(request.cluster, call.caller)
+        cluster = await find_cluster(self._ledger, request.cluster, call.caller)
         policy.check_owner(call.caller, Verb.RETRY, cluster.metadata.tenant)
         for last in writing.tries():
             now = self._ledger.clock.now()
@@ -134,7 +135,11 @@ class Orders:
         return (await self._credentials(request.id, call.caller)).status.credentials.kubeconfig
 
     async def password(self, request: Any, call: Call) -> str:
-        return (await self._credentials(request.id, call.caller)).status.credentials.password
+        """NotFound both while there is none yet and where there never is one; the words tell which."""
+        found = (await self._credentials(request.id, call.caller)).status.credentials.password
+        if not found:
+            raise NotFound("clusters of this platform have no password; use the kubeconfig")
+        return found
 
     async def _credentials(self, id: str, caller: Caller) -> Order:
         policy.check(caller, Verb.CREDENTIALS, "Cluster", private=False)
@@ -142,31 +147,13 @@ class Orders:
         policy.check_owner(caller, Verb.CREDENTIALS, cluster.metadata.tenant)
         order = await self._ledger.get(Order, id)
         if order is None or not order.status.credentials.kubeconfig:
-            raise NotFound(
-                f"the cluster {shown(cluster.metadata.name)} has no credentials yet: it is"
-                f" {cluster.status.state.name}; wait until it is READY"
-            )
+            raise not_yet(cluster)
         return order
-
-    async def _find(self, key: str, caller: Caller) -> Cluster:
-        """The cluster of that id or name. The caller's own comes before a shared one."""
-        check_id(key)
-        found = await self._ledger.get(Cluster, key, sealed=True)
-        if found is not None and sees(caller, found):
-            return found
-        tenants = caller.visible_tenants
-        named = await self._ledger.find(Cluster, name=key, tenants=tenants, sealed=True)
-        own = [cluster for cluster in named if cluster.metadata.tenant != SHARED] or named
-        if len(own) > 1:
-            raise Refused("", Violation("cluster", f"{shown(key)} is ambiguous", "give the id"))
-        if not own:
-            raise missing(_CLUSTER, key)
-        return own[0]
 
     async def _find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
         """Also one that is gone already; True when it is."""
         try:
-            return await self._find(key, caller), False
+            return await find_cluster(self._ledger, key, caller), False
         except NotFound:
             found = await self._ledger.archived(Cluster, key, sealed=True)
             if found is None or not sees(caller, found):
@@ -193,6 +180,29 @@ class Orders:
             cluster, order, now=self._ledger.clock.now(), operator=caller.is_operator
         )
         return replace(explanation, gone=True) if gone else explanation
+
+
+async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:
+    """The cluster of that id or name. The caller's own comes before a shared one."""
+    check_id(key)
+    found = await ledger.get(Cluster, key, sealed=True)
+    if found is not None and sees(caller, found):
+        return found
+    named = await ledger.find(Cluster, name=key, tenants=caller.visible_tenants, sealed=True)
+    own = [cluster for cluster in named if cluster.metadata.tenant != SHARED] or named
+    if len(own) > 1:
+        raise Refused("", Violation("cluster", f"{shown(key)} is ambiguous", "give the id"))
+    if not own:
+        raise missing(_CLUSTER, key)
+    return own[0]
+
+
+def not_yet(cluster: Cluster) -> NotFound:
+    """There will be credentials: they come with the cluster's API, before its nodes."""
+    return NotFound(
+        f"the cluster {shown(cluster.metadata.name)} has no credentials yet: it is"
+        f" {cluster.status.state.name}; wait until its API answers"
+    )
 
 
 def http_body(text: str, content_type: str) -> Message:

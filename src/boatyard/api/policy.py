@@ -20,6 +20,7 @@ class Verb(StrEnum):
     EXPLAIN = "explain"
     RETRY = "retry"
     CREDENTIALS = "credentials"
+    ISSUE = "issue"
     HISTORY = "history"
 
 
@@ -36,6 +37,7 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "GetKubeconfigViaHttp": Verb.CREDENTIALS,
     "GetPassword": Verb.CREDENTIALS,
     "GetPasswordViaHttp": Verb.CREDENTIALS,
+    "Issue": Verb.ISSUE,
     "Explain": Verb.EXPLAIN,
     "Follow": Verb.EXPLAIN,
     "Retry": Verb.RETRY,
@@ -67,6 +69,7 @@ TABLE: Mapping[str, Row] = {
         explain=_VIEWER,
         retry=_MEMBER,
         credentials=_MEMBER,
+        issue=_VIEWER,  # what it allows in the cluster follows the role
         history=_VIEWER,
     ),
     "Project": _row(_VIEWER, _ADMIN, signal=_OPERATOR),
@@ -75,6 +78,12 @@ TABLE: Mapping[str, Row] = {
     "ClusterVersion": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "ClusterTemplate": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "Hub": _row(_OPERATOR, _OPERATOR, signal=_OPERATOR),
+    "Backup": {
+        Verb.GET: _VIEWER,
+        Verb.LIST: _VIEWER,
+        Verb.CREATE: _MEMBER,
+        Verb.DELETE: _MEMBER,
+    },
     "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Event": {Verb.WATCH: _VIEWER},

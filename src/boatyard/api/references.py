@@ -14,10 +14,13 @@ import msgspec
 
 from boatyard.api import fields
 from boatyard.api.catalogue import Catalogue
+from boatyard.api.ids import LONGEST_ID
 from boatyard.api.kinds import CATALOGUE, Kind
-from boatyard.model.caller import SHARED
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.caller import SHARED, Caller
 from boatyard.model.errors import Violation
 from boatyard.resources.metadata import shown
+from boatyard.resources.world import Sought
 
 CLASSES = {cls.__name__: cls for cls in CATALOGUE}
 
@@ -47,6 +50,33 @@ async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
         if filled:
             resolved.doc = fields.rewrite(resolved.doc, steps, _filler(filled))
     return resolved
+
+
+async def seek(
+    resolved: Resolved, kind: Kind, old: Any | None, caller: Caller, ledger: Ledger
+) -> None:
+    """Finds what the kind's rules ask for by id or name; what is not there is one more violation."""
+    ask = getattr(kind.rules, "sought", None)
+    for one in ask(old, resolved.doc, caller) if ask is not None else ():
+        found = await _seek(one, ledger)
+        if len(found) == 1:
+            name = one.kind.__name__
+            resolved.found[name, one.key] = resolved.found[name, found[0].id] = found[0]
+            continue
+        words = "is ambiguous" if found else "not found"
+        remedy = "give the id" if found else "give the id or name of one you see"
+        resolved.violations.append(
+            Violation(one.path, f"{one.kind.__name__} {shown(one.key)} {words}", remedy)
+        )
+
+
+async def _seek(one: Sought, ledger: Ledger) -> Sequence[Any]:
+    if "\0" in one.key or len(one.key) > LONGEST_ID:
+        return ()
+    found = await ledger.get(one.kind, one.key, sealed=True)
+    if found is not None and (one.tenants is None or found.metadata.tenant in one.tenants):
+        return (found,)
+    return await ledger.find(one.kind, name=one.key, tenants=one.tenants, sealed=True)
 
 
 def _filler(filled: Mapping[str, Any]) -> Callable[[str, Any], Any]:

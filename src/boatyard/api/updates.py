@@ -11,7 +11,7 @@ from boatyard.api import admission, fields, masks, policy, writing
 from boatyard.api.crud import Call, Crud, check_id, check_wet
 from boatyard.api.kinds import Kind, View
 from boatyard.api.policy import Verb
-from boatyard.api.references import resolve
+from boatyard.api.references import resolve, seek
 from boatyard.ledger.changes import Archive, Change, Replace, Unreserve
 from boatyard.model.errors import Conflict, Refused, Violation
 from boatyard.resources.metadata import shown
@@ -60,8 +60,9 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
     violations += admission.text_violations(new)
     violations += admission.hidden_violations(kind, new)
     resolved = await resolve(new, kind, crud.catalogue)
+    await seek(resolved, kind, old, caller, crud.ledger)
     violations += resolved.violations
-    world = await crud.world(view, resolved, caller, now=now)
+    world = await crud.world(view, resolved, caller, now=now, old=old)
     new = writing.ask(violations, lambda: rules.admit_update(old, resolved.doc, world))
     if new == old:
         return old

@@ -275,8 +275,8 @@ def _after(request: Any) -> str:
 
 def _shows(entry: Entry, wanted: Predicate | None, *, private: bool) -> bool:
     kind = entry.kind
-    if kind is None or kind.rules is None:
-        return False  # orders and leftovers have their own calls
+    if kind is None or kind.rules is None or kind.ours:
+        return False  # orders, leftovers and backups have their own calls
     if not private and (not kind.public or entry.row.type == EventType.OBJECT_SIGNALED):
         return False
     return wanted is None or wanted.matches(entry.event)

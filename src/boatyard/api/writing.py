@@ -154,7 +154,8 @@ def maybe(rules: Any, name: str, *arguments: Any) -> Any:
 
 
 def _referred(kind: Kind, doc: Any) -> set[tuple[str, str]]:
-    return {
+    more: set[tuple[str, str]] = maybe(kind.rules, "requires", doc) or set()
+    return more | {
         (target, reference.id)
         for path, target in kind.references.items()
         if target in CLASSES and not path.startswith("status.")

@@ -19,39 +19,69 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from boatyard.app import local_catalogue
+from boatyard.assets import Assets
 from boatyard.client.config import current_path, read_current
 
 READY_SECONDS = 90.0
-STOP_SECONDS = 20.0
+STOP_SECONDS = 40.0
 NAME = "web-1"
 
 
 @dataclass(frozen=True)
 class Act:
-    """One thing a user would do: why, and the words typed."""
+    """One thing a user would do: why, and the words typed after the program's name."""
 
     why: str
     words: tuple[str, ...]
+    program: str = "boatyard"
 
 
-ACTS: tuple[Act, ...] = (
-    Act("A data centre of two hubs, and what can be ordered:", ("get", "hubs")),
+_LOOK = (
+    Act("A data centre, and what can be ordered:", ("get", "hubs")),
     Act("", ("get", "clustertemplates")),
+)
+_KUBECTL = ("--kubeconfig", "web-2.kubeconfig")
+
+
+def acts(template: str) -> tuple[Act, ...]:
+    """One cluster from order to receipt."""
+    return (
+        *_LOOK,
+        Act(
+            "Order a cluster and watch it being built:",
+            ("create", "cluster", NAME, "--tenant", "acme", "--template", template),
+        ),
+        Act("Where is it, and why there?", ("explain", "cluster", NAME)),
+        Act(
+            "A kubeconfig, into a file that only you can read:",
+            ("kubeconfig", NAME, "-o", f"{NAME}.kubeconfig"),
+        ),
+        Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
+        Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
+        Act("", ("get", "clusters", "-o", "wide")),
+        Act("What has happened so far:", ("events", "cluster", NAME)),
+        Act("Take everything back, with a receipt:", ("delete", "cluster", NAME)),
+        Act("Nothing is left:", ("get", "leftovers")),
+    )
+
+
+SIMULATED = acts("small")
+REAL = (
+    *acts(local_catalogue.SMALL),
     Act(
-        "Order a cluster and watch it being built:",
-        ("create", "cluster", NAME, "--tenant", "acme", "--template", "small"),
+        "And another one, to use:",
+        ("create", "cluster", "web-2", "--tenant", "acme", "--template", local_catalogue.SMALL),
     ),
-    Act("Where is it, and why there?", ("explain", "cluster", NAME)),
+    Act("", ("kubeconfig", "web-2", "-o", "web-2.kubeconfig")),
+    Act("A real API server answers:", (*_KUBECTL, "get", "nodes"), "kubectl"),
     Act(
-        "A kubeconfig, into a file that only you can read:",
-        ("kubeconfig", NAME, "-o", f"{NAME}.kubeconfig"),
+        "A Deployment rolls out:",
+        (*_KUBECTL, "create", "deployment", "hello", "--image=hello", "--replicas=3"),
+        "kubectl",
     ),
-    Act("More nodes:", ("scale", "cluster", NAME, "compute=5")),
-    Act("And fewer; the platform says which leave:", ("scale", "cluster", NAME, "compute=2")),
-    Act("", ("get", "clusters", "-o", "wide")),
-    Act("What has happened so far:", ("events", "cluster", NAME)),
-    Act("Take everything back, with a receipt:", ("delete", "cluster", NAME)),
-    Act("Nothing is left:", ("get", "leftovers")),
+    Act("", (*_KUBECTL, "rollout", "status", "deployment", "hello", "--timeout=60s"), "kubectl"),
+    Act("", (*_KUBECTL, "get", "deployments,pods", "-o", "wide"), "kubectl"),
 )
 
 NEXT = """\
@@ -76,7 +106,11 @@ def run(args: Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     try:
-        code = _run(home, keep=bool(getattr(args, "keep", False)))
+        code = _run(
+            home,
+            keep=bool(getattr(args, "keep", False)),
+            simulated=bool(getattr(args, "simulated", False)),
+        )
     except DemoFailed as error:
         print(f"boatyard demo: {error}", file=sys.stderr)
         code = 1
@@ -88,15 +122,25 @@ def run(args: Namespace) -> int:
     return code
 
 
-def _run(home: Path, *, keep: bool) -> int:
-    environ = _environment(home)
+def _run(home: Path, *, keep: bool, simulated: bool) -> int:
+    assets = Assets()
+    versions = () if simulated else assets.versions()
+    environ = _environment(home, assets.program(versions[-1], "kubectl") if versions else None)
     began = time.monotonic()
     with _Yard(home, environ) as yard:
+        if versions:
+            print(
+                f"The clusters are real: Kubernetes {versions[-1]}, as processes on this machine."
+            )
+        else:
+            print("The clusters are simulated. For real ones, once: make assets")
         yard.wait_ready()
-        for act in ACTS:
+        for act in REAL if versions else SIMULATED:
             _perform(act, home, environ)
         if keep:
-            print("Still running; Ctrl-C ends it.")
+            if versions:
+                print(f"\nStill running: kubectl --kubeconfig {home}/web-2.kubeconfig get pods -A")
+            print("Ctrl-C ends it.")
             signal.pause()
     if yard.stragglers:
         raise DemoFailed(f"{len(yard.stragglers)} processes did not stop by themselves; killed")
@@ -105,11 +149,19 @@ def _run(home: Path, *, keep: bool) -> int:
     return 0
 
 
-def _environment(home: Path) -> Mapping[str, str]:
+def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
     """The user's own environment, but with a login, a pointer and data that live in the demo."""
     for name in ("run", "config"):
         (home / name).mkdir(mode=0o700)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("BOATYARD_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("BOATYARD_") or name == "BOATYARD_ASSETS"
+    }
+    if kubectl is None:
+        kept["BOATYARD_ASSETS"] = str(home / "no-assets")
+    else:
+        kept["PATH"] = f"{kubectl.parent}{os.pathsep}{kept.get('PATH', '')}"
     return kept | {
         "XDG_RUNTIME_DIR": str(home / "run"),
         "XDG_CONFIG_HOME": str(home / "config"),
@@ -117,9 +169,11 @@ def _environment(home: Path) -> Mapping[str, str]:
 
 
 def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
-    typed = f"boatyard {shlex.join(act.words)}"
+    typed = f"{act.program} {shlex.join(act.words)}"
     print(f"\n# {act.why}\n$ {typed}" if act.why else f"\n$ {typed}", flush=True)
-    done = subprocess.run([*_boatyard(), *act.words], env=dict(environ), cwd=home, check=False)
+    program = _boatyard() if act.program == "boatyard" else (act.program,)
+    # A program's own words must not overtake ours, which may wait in a pipe.
+    done = subprocess.run([*program, *act.words], env=dict(environ), cwd=home, check=False)
     if done.returncode == 130:
         raise KeyboardInterrupt
     if done.returncode:
@@ -140,7 +194,7 @@ class _Yard:
         self.stragglers: list[int] = []
 
     def __enter__(self) -> _Yard:
-        print("Starting Boatyard with a simulated data centre of two hubs …", flush=True)
+        print("Starting Boatyard with a simulated data centre …", flush=True)
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [
@@ -205,8 +259,14 @@ class _Yard:
         except OSError:
             return False  # gone while we looked
         state, session = status[0], int(status[3])
-        mine = session == self._process.pid or str(self._data) in words
+        mine = session == self._process.pid or str(self._data) in words or self._is_inside(entry)
         return mine and state != "Z" and int(entry.name) != os.getpid()
+
+    def _is_inside(self, entry: Path) -> bool:
+        try:
+            return os.readlink(entry / "cwd").startswith(f"{self._data}/")
+        except OSError:
+            return False
 
     def _tail(self) -> str:
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-20:])

@@ -64,6 +64,10 @@ def _twin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--socket", metavar="FILE", help="unix socket to listen on")
 
 
+def _keeper(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--data", metavar="DIR", help="where its clusters are kept")
+
+
 def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("create",), metavar="create", help="what to do")
     parser.add_argument("--tenant", default="", help="whom the user belongs to; none for operators")
@@ -78,13 +82,52 @@ def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="data directory of the server that issues it")
 
 
+def _assets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("action", choices=("list", "install", "verify"), help="what to do")
+    parser.add_argument(
+        "--version",
+        dest="versions",
+        action="append",
+        metavar="V",
+        help="of this Kubernetes, such as 1.36; may be given again (default: install the newest, "
+        "list and verify what is there)",
+    )
+    parser.add_argument("--all", action="store_true", help="of every Kubernetes known here")
+    parser.add_argument(
+        "--dir", dest="assets", metavar="DIR", help="where they are kept (default: in the cache)"
+    )
+    parser.add_argument(
+        "--from", dest="assets_from", metavar="DIR", help="look here for programs, before PATH"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("found", "download", "build"),
+        help="only in this way (default: found, else downloaded, else built)",
+    )
+    parser.add_argument(
+        "--kubernetes-mirror", metavar="URL", help="a copy of the Kubernetes releases"
+    )
+    parser.add_argument("--etcd-mirror", metavar="URL", help="a copy of the etcd releases")
+
+
 def _demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep", action="store_true", help="leave it running at the end, till Ctrl-C"
     )
+    parser.add_argument(
+        "--simulated",
+        action="store_true",
+        help="simulated clusters, also where real ones can be had",
+    )
 
 
 def _prove(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--platform",
+        choices=("sim", "local"),
+        default="sim",
+        help="simulated clusters, or real ones on this machine (default: %(default)s)",
+    )
     parser.add_argument(
         "--journeys", metavar="NAME,NAME", help="only these, such as create,delete (default: all)"
     )
@@ -123,10 +166,22 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
     ),
     ("twin", "run the simulated data centre alone", "boatyard twin --data ./twin", _twin),
     (
+        "keeper",
+        "run the keeper of local clusters alone",
+        "boatyard keeper --data ./yard",
+        _keeper,
+    ),
+    (
         "migrate",
         "bring the database to this version",
         "boatyard migrate --database-url postgresql://yard@db/boatyard",
         _data,
+    ),
+    (
+        "assets",
+        "have the programs that real clusters are made of: list, install, verify",
+        "boatyard assets install --version 1.36",
+        _assets,
     ),
     (
         "prove",

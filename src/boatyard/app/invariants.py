@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from boatyard.app.capacity_replay import over_capacity
 from boatyard.app.evidence import Evidence, Held, gather
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.generated.boatyard import Item, ItemState, Leftover, Order, OrderPhase
+from boatyard.model.generated.boatyard import (
+    Backup,
+    BackupState,
+    Item,
+    ItemState,
+    Leftover,
+    Order,
+    OrderPhase,
+)
 from boatyard.model.generated.osac import Cluster, Hub
 from boatyard.resources.clusters.reconciler import leftover_owner
 from boatyard.twin.calls import TwinCalls
@@ -155,6 +163,11 @@ def _without_next_action(evidence: Evidence) -> Iterator[str]:
         for order in evidence.all(Order)
         if order.status.phase != OrderPhase.DELETED
     ]
+    waiting += [
+        ("Backup", backup.id)
+        for backup in evidence.all(Backup)
+        if backup.status.state == BackupState.PENDING or backup.metadata.deletion_timestamp
+    ]
     for kind, id in waiting:
         if (kind, id) not in evidence.work:
             yield f"{kind} {id} has not ended and nothing is due for it"
@@ -211,7 +224,10 @@ def _versions_broken(evidence: Evidence) -> Iterator[str]:
 def _left_behind(evidence: Evidence) -> Iterator[str]:
     recorded = _recorded(evidence)
     listed = _listed(evidence)
+    backups = {backup.id for backup in evidence.all(Backup)}
     for held in evidence.truth:
+        if held.kind == "backup" and held.order in backups:
+            continue  # it outlives its cluster
         if held.order in recorded or _is_listed(_item(held.key), listed.get(held.order, {})):
             continue
         yield f"{held.kind} {held.name} is still there under {held.key}, whose order has ended"

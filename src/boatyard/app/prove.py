@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from argparse import Namespace
 from pathlib import Path
 
-from boatyard.app.proving.runs import JOURNEYS, Options, prove
+from boatyard.app.proving.grounds import ground_of
+from boatyard.app.proving.runs import Options, prove
 from boatyard.app.proving.verdict import Verdict
+from boatyard.app.settings import load
 from boatyard.model.errors import BoatyardError
 
 _MOST_SHOWN = 40
@@ -19,18 +20,22 @@ _MOST_SHOWN = 40
 
 def run(args: Namespace) -> int:
     """0 when nothing differs, 1 when something does, 2 for a journey that there is not."""
-    journeys = tuple(args.journeys.split(",")) if args.journeys else JOURNEYS
-    unknown = [name for name in journeys if name not in JOURNEYS]
-    if unknown:
-        sys.stderr.write(f"there is no journey {unknown[0]!r}; there are {', '.join(JOURNEYS)}\n")
-        return 2
-    options = Options(
-        journeys=journeys,
-        every=max(1, args.every),
-        lanes=args.lanes or min(4, 2 * (os.cpu_count() or 1)),
-        keep=args.keep,
-    )
+    journeys = tuple(args.journeys.split(",")) if args.journeys else ()
     try:
+        assets = load(args).assets_dir if args.platform == "local" else None
+        there = ground_of(args.platform, assets).journeys
+        unknown = [name for name in journeys if name not in there]
+        if unknown:
+            sys.stderr.write(f"there is no journey {unknown[0]!r}; there are {', '.join(there)}\n")
+            return 2
+        options = Options(
+            platform=args.platform,
+            journeys=journeys,
+            every=max(1, args.every),
+            lanes=args.lanes,
+            keep=args.keep,
+            assets=assets,
+        )
         verdict = asyncio.run(_prove(options))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: the proof cannot be run: {error}\n")
@@ -53,12 +58,11 @@ async def _prove(options: Options) -> Verdict:
 
 def _progress(verdict: Verdict, done: int, total: int) -> None:
     """One line that renews itself on a terminal, a line for each tenth elsewhere."""
-    text = (
-        f"{done}/{total} runs, {len(verdict.killed)} kills, {len(verdict.differences)} differences"
-    )
+    told = f"{len(verdict.killed)} kills, {len(verdict.differences)} differences"
+    text = f"{done}/{total} runs, {told}" if total else "undisturbed runs, to compare with"
     if sys.stdout.isatty():
         sys.stdout.write(f"\r{text}   ")
-    elif done * 10 // total > (done - 1) * 10 // total:
+    elif not done or done * 10 // total > (done - 1) * 10 // total:
         sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from boatyard.assets.found import default_directory
 from boatyard.model.errors import Refused
 
 PREFIX = "BOATYARD_"
@@ -32,17 +33,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real
     twin_layout: str = ""  # JSON file with the data centre of a new twin; empty: two small hubs
+    keeper_socket: str = ""  # unix socket of the keeper of clusters; empty: in the data directory
     workers_at_once: int = 32  # objects one worker process looks at side by side
     lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
+    freeze_minutes: float = 60.0  # a cluster frozen this long is stopped; resuming takes longer
     event_days: float = 30.0  # how long events can be watched again from; older ones are forgotten
+    assets: str = ""  # directory of the Kubernetes programs; empty: in the user's cache
+    assets_from: str = ""  # directory where an installation looks for them before PATH
+    kubernetes_mirror: str = ""  # address of a copy of the Kubernetes releases; empty: upstream's
+    etcd_mirror: str = ""  # address of a copy of the etcd releases; empty: upstream's
     log_level: str = "info"  # debug, info, warning, error
 
     @property
     def data_dir(self) -> Path:
         return Path(self.data or default_data_dir()).expanduser().absolute()
+
+    @property
+    def assets_dir(self) -> Path:
+        return Path(self.assets).expanduser().absolute() if self.assets else default_directory()
 
 
 def default_data_dir(environ: Mapping[str, str] = os.environ) -> str:

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 import sys
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from boatyard.app.running import ends_with
 from boatyard.app.settings import Settings
+from boatyard.app.sockets import socket_in
 from boatyard.model.errors import Unavailable
 
-_LONGEST_PATH = 100  # of a unix socket, in bytes
 _START_SECONDS = 30.0
 _STOP_SECONDS = 10.0
 
 
 def default_socket(settings: Settings) -> str:
     """In the data directory, or in a short directory of our own when that path is too long for a socket."""
-    if settings.twin_socket:
-        return settings.twin_socket
-    path = settings.data_dir / "twin.sock"
-    if len(os.fsencode(path)) <= _LONGEST_PATH:
-        return str(path)
-    mark = hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
-    short = Path(tempfile.gettempdir()) / f"boatyard-{os.getuid()}-{mark}"
-    short.mkdir(mode=0o700, exist_ok=True)
-    if short.stat().st_uid != os.getuid():
-        raise Unavailable(f"{short} belongs to somebody else; give --data a shorter path")
-    return str(short / "twin.sock")
+    return settings.twin_socket or socket_in(settings.data_dir, "twin.sock")
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from boatyard.app import catalogue, running
+from boatyard.app import catalogue, local_catalogue, running
+from boatyard.app.keepers import find_assets, start_keeper
 from boatyard.app.serving import Doors, check_doors, serve_api
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
@@ -30,7 +31,7 @@ def run(args: Namespace) -> int:
 
 
 async def _up(settings: Settings, stop: asyncio.Event) -> None:
-    async with _everything(settings) as (ledger, doors, socket):
+    async with _everything(settings) as (ledger, doors, twin, keeper):
         token_file = _write_token(settings, doors)
         write_current(
             grpc=doors.grpc,
@@ -43,17 +44,20 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
             running.say(
                 f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
             )
+            template = local_catalogue.SMALL if keeper else "small"
             running.say(
-                "try: boatyard create cluster web-1 --tenant acme --template small   (in another terminal)"
+                f"try: boatyard create cluster web-1 --tenant acme --template {template}   (in another terminal)"
             )
-            await work(ledger, settings, stop, twin_socket=socket)
+            if not keeper:
+                running.say("clusters are simulated; for real ones: boatyard assets install")
+            await work(ledger, settings, stop, twin_socket=twin, keeper_socket=keeper)
         finally:
             clear_current(pid=os.getpid())
 
 
 @asynccontextmanager
-async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str]]:
-    """PostgreSQL, its schema, the twin, the first catalogue and the doors, taken down in reverse."""
+async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str, str]]:
+    """PostgreSQL, its schema, the twin, the keeper, the first catalogue and the doors, taken down in reverse."""
     check_doors(settings)
     running.make_data_dir(settings)
     async with AsyncExitStack() as stack:
@@ -64,7 +68,8 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
             await stack.enter_async_context(running.ends_with(postgres.ended(), "PostgreSQL"))
             url = postgres.url()
         await migrate(url)
-        socket = await stack.enter_async_context(start_twin(settings))
+        twin = await stack.enter_async_context(start_twin(settings))
+        keeper = await stack.enter_async_context(start_keeper(settings, twin_socket=twin))
         ledger = await stack.enter_async_context(
             running.open_ledger(settings, url, application="boatyard up")
         )
@@ -73,8 +78,9 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
                 read_layout(Path(settings.twin_layout)) if settings.twin_layout else demo_layout()
             )
             await catalogue.fill(ledger, layout, now=ledger.clock.now())
+            await local_catalogue.offer(ledger, find_assets(settings).versions(), twin=twin)
         doors = await stack.enter_async_context(serve_api(ledger, settings))
-        yield ledger, doors, socket
+        yield ledger, doors, twin, keeper
 
 
 def _write_token(settings: Settings, doors: Doors) -> Path:

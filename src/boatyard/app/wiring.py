@@ -6,8 +6,10 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from boatyard import checks, platforms
@@ -20,11 +22,14 @@ from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
 from boatyard.orderbook.port import OrderBook
+from boatyard.platforms.drivers.local.driver import KeeperClient
+from boatyard.resources.backups.reconciler import BackupReconciler
 from boatyard.resources.clusters.reconciler import ClusterReconciler
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
+from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.resources.reconciling import Reconciler, Turn
 from boatyard.twin.calls import TwinCalls
 
@@ -38,17 +43,26 @@ PORTS: Mapping[str, Mapping[str, str]] = {
 }
 DEFAULT_DRIVER = "sim"
 
-TwinFor = Callable[[str], TwinCalls]  # a connection to the twin behind a socket path
+Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
+
+
+@dataclass(frozen=True)
+class Site:
+    """What drivers speak to on this machine, and how one connects to it. A hub's settings may name others."""
+
+    twin_socket: str
+    connect_twin: Connect
+    keeper_socket: str = ""
+    connect_keeper: Connect = lambda path: KeeperClient(Path(path))
 
 
 class HubDirectory:
     """The drivers of each hub, made from its settings when first needed and again when those change."""
 
-    def __init__(self, ledger: Ledger, *, twin_for: TwinFor, default_socket: str) -> None:
+    def __init__(self, ledger: Ledger, site: Site) -> None:
         self._ledger = ledger
-        self._twin_for = twin_for
-        self._default_socket = default_socket
-        self._twins: dict[str, TwinCalls] = {}
+        self._site = site
+        self._connections: dict[tuple[str, str], TwinCalls] = {}
         self._made: dict[str, tuple[object, HubDrivers]] = {}
         self._seen: dict[str, Hub] = {}
         self._fresh_until: dict[str, float] = {}
@@ -88,16 +102,34 @@ class HubDirectory:
                 f"hub {hub.id}: there is no {port} driver {name!r}; there is {', '.join(PORTS[port])}"
             )
         module, _, cls = place.partition(":")
-        path = hub.spec.settings.get("twin.socket") or self._default_socket
-        if path not in self._twins:
-            self._twins[path] = self._twin_for(path)
-        return getattr(import_module(module), cls)(
-            self._twins[path], hub.spec.settings.get("twin.hub") or hub.id
-        )
+        make: Callable[..., Any] = getattr(import_module(module), cls)
+        settings = hub.spec.settings
+        simulated = settings.get("twin.hub") or hub.id
+        match name:
+            case "sim":
+                return make(self._twin(settings), simulated)
+            case "local":
+                return make(self._keeper(settings), simulated)
+        return make()
+
+    def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
+        path = settings.get("twin.socket") or self._site.twin_socket
+        return self._connected("twin", path, self._site.connect_twin)
+
+    def _keeper(self, settings: Mapping[str, str]) -> TwinCalls:
+        path = settings.get("local.socket") or self._site.keeper_socket
+        if not path:
+            raise Unavailable("no keeper of local clusters runs here", reason="NoKeeper")
+        return self._connected("keeper", path, self._site.connect_keeper)
+
+    def _connected(self, what: str, path: str, connect: Connect) -> TwinCalls:
+        if (what, path) not in self._connections:
+            self._connections[what, path] = connect(path)
+        return self._connections[what, path]
 
     async def close(self) -> None:
-        for twin in self._twins.values():
-            await twin.close()
+        for connection in self._connections.values():
+            await connection.close()
 
 
 def make_reconcilers(
@@ -106,6 +138,7 @@ def make_reconcilers(
     *,
     delete_within: timedelta,
     sweep_every: timedelta = SWEEP_EVERY,
+    freeze_for: timedelta = FREEZE_FOR,
 ) -> dict[str, Reconciler]:
     """One reconciler per kind that something must happen for."""
 
@@ -119,7 +152,12 @@ def make_reconcilers(
         "Cluster": ClusterReconciler(
             ledger=ledger, book_for=book_of_hub, delete_within=delete_within
         ),
-        "Order": OrderReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
+        "Order": OrderReconciler(
+            book_for=book_of_turn, drivers_for=hubs.drivers_for, freeze_for=freeze_for
+        ),
+        "Backup": BackupReconciler(
+            ledger=ledger, drivers_for=hubs.drivers_for, delete_within=delete_within
+        ),
         "Hub": HubReconciler(ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every),
         "Leftover": LeftoverReconciler(
             ledger=ledger, book_for=book_of_turn, drivers_for=hubs.drivers_for

@@ -6,6 +6,7 @@ import asyncio
 from argparse import Namespace
 
 from boatyard.app import running
+from boatyard.app.keepers import keeper_socket
 from boatyard.app.settings import Settings
 from boatyard.app.twins import default_socket
 from boatyard.app.working import work
@@ -20,4 +21,10 @@ async def _work(settings: Settings, stop: asyncio.Event) -> None:
     running.make_data_dir(settings)
     async with running.open_ledger(settings, url, application="boatyard work") as ledger:
         running.say("boatyard: working")
-        await work(ledger, settings, stop, twin_socket=default_socket(settings))
+        await work(
+            ledger,
+            settings,
+            stop,
+            twin_socket=default_socket(settings),
+            keeper_socket=keeper_socket(settings),
+        )

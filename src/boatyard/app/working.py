@@ -7,7 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from boatyard.app.settings import Settings
-from boatyard.app.wiring import HubDirectory, TwinFor, make_reconcilers, make_worker
+from boatyard.app.wiring import HubDirectory, Site, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
 from boatyard.twin.calls import TwinCalls
@@ -24,17 +24,21 @@ async def work(
     stop: asyncio.Event,
     *,
     twin_socket: str,
-    twin_for: TwinFor = connect_twin,
+    keeper_socket: str,
 ) -> None:
     """Works on what is due until asked to stop."""
-    hubs = HubDirectory(ledger, twin_for=twin_for, default_socket=twin_socket)
+    site = Site(twin_socket=twin_socket, connect_twin=connect_twin, keeper_socket=keeper_socket)
+    hubs = HubDirectory(ledger, site)
     pace = Pace(
         at_once=settings.workers_at_once,
         lease=settings.lease_seconds,
         poll=settings.poll_seconds,
     )
     reconcilers = make_reconcilers(
-        ledger, hubs, delete_within=timedelta(minutes=settings.delete_minutes)
+        ledger,
+        hubs,
+        delete_within=timedelta(minutes=settings.delete_minutes),
+        freeze_for=timedelta(minutes=settings.freeze_minutes),
     )
     try:
         async with ledger.wakes.subscribe() as wake:

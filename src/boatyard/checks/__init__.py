@@ -1,5 +1,6 @@
 """Questions asked of a finished cluster. Each driver is a folder with one question per file."""
 
 DRIVERS = {
+    "kube": "boatyard.checks.drivers.kube:KubeChecks",
     "sim": "boatyard.checks.drivers.sim:SimChecks",
 }

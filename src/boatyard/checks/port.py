@@ -5,8 +5,8 @@ The rules of `infra/port.py` hold here too: no question takes longer than a few 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from boatyard.model.outcome import Outcome
@@ -23,9 +23,14 @@ class Subject:
     ingress_address: str
     slots: tuple[str, ...]  # nodes that should be ready
     version: str
+    kubeconfig: str = field(default="", repr=False)  # only for drivers that need it
+    resolve: Callable[[str], Awaitable[str | None]] | None = None  # what the names' zone answers
 
 
 class Checks(Protocol):
+    needs_kubeconfig: bool
+    """Whether the questions are put to the cluster itself, as its administrator."""
+
     def names(self) -> Sequence[str]:
         """The questions, in the order they are shown. Always the same for one driver."""
 

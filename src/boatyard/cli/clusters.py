@@ -14,7 +14,8 @@ from boatyard.cli.screen import print_lines
 from boatyard.cli.tree import receipt_lines
 from boatyard.cli.words import clean, parse_duration
 from boatyard.client.client import Client, Found, quoted
-from boatyard.client.kinds import CLUSTER, TEMPLATE, VERSION
+from boatyard.client.kinds import BACKUP, CLUSTER, TEMPLATE, VERSION
+from boatyard.client.kubeconfig_file import known_contexts
 from boatyard.model.caller import SHARED
 from boatyard.model.errors import NotFound, Refused
 from boatyard.model.generated.boatyard import Explanation, Receipt
@@ -28,14 +29,15 @@ def create(args: argparse.Namespace) -> int:
 async def _create(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
     template, by_id = await _find_template(client, args.template)
-    version = await _find_version(client, args.version) if args.version else ""
-    wanted = make_cluster(args, template=template, by_id=by_id, version=version)
+    version = await find_version(client, args.version) if args.version else ""
+    backup = (await client.find_one(BACKUP, args.from_backup)).id if args.from_backup else ""
+    wanted = make_cluster(args, template=template, by_id=by_id, version=version, backup=backup)
     made = await client.create_cluster(wanted)
     # With -o the answer belongs to stdout alone.
     stream = sys.stderr if args.output else sys.stdout
     print(f"Ordered cluster {clean(args.name)} ({made.id}).", file=stream)
     if args.no_wait:
-        _hint(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
+        hint(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
     else:
         await follow_until(
             client,
@@ -46,7 +48,7 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
             timeout=timeout,
             stream=stream,
         )
-        _hint(f"boatyard kubeconfig {clean(args.name)}", stream)
+        hint(f"boatyard kubeconfig {clean(args.name)}", stream)
         made = await client.get(CLUSTER, made.id)
     if args.output:
         print_object(made, CLUSTER, args.output)
@@ -70,7 +72,7 @@ async def _scale(client: Client, args: argparse.Namespace) -> None:
     for name, size in sizes.items():
         print(f"Scaling cluster {clean(args.name)}: {clean(name)} {have[name].size} → {size}")
     if args.no_wait:
-        _hint(f"boatyard wait cluster {clean(args.name)} --for ready")
+        hint(f"boatyard wait cluster {clean(args.name)} --for ready")
         return
     await follow_until(
         client,
@@ -102,6 +104,10 @@ def _new_sizes(args: argparse.Namespace) -> dict[str, int]:
 
 
 def delete(args: argparse.Namespace) -> int:
+    if args.kind == "backup":
+        from boatyard.cli.backups import delete_backup
+
+        return call(args, delete_backup)
     return call(args, _delete)
 
 
@@ -112,7 +118,7 @@ async def _delete(client: Client, args: argparse.Namespace) -> None:
     await client.delete_cluster(found.id)
     print(f"Deleting cluster {clean(args.name)} ({found.id}).")
     if args.no_wait:
-        _hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
+        hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
         return
     await _until_gone(client, found.id, name=args.name, timeout=timeout, before=before)
 
@@ -134,6 +140,8 @@ async def _until_gone(
     if receipt == Receipt():
         receipt = await client.receipt(id)
     print_lines(receipt_lines(last.name or name, receipt))
+    if known_contexts(id):
+        hint(f"boatyard kubeconfig {clean(last.name or name)} --remove")
 
 
 def wait(args: argparse.Namespace) -> int:
@@ -157,7 +165,7 @@ async def _wait(client: Client, args: argparse.Namespace) -> None:
         client,
         found.id,
         name=args.name,
-        goal=READY,
+        goal=args.goal,
         doing=_doing(found),
         timeout=timeout,
         stream=sys.stdout,
@@ -177,7 +185,7 @@ async def _retry(client: Client, args: argparse.Namespace) -> None:
     deleting = found.document.metadata.deletion_timestamp is not None
     goal = DELETED if deleting else READY
     if args.no_wait:
-        _hint(f"boatyard wait cluster {clean(args.name)} --for {goal}")
+        hint(f"boatyard wait cluster {clean(args.name)} --for {goal}")
         return
     if deleting:
         await _until_gone(client, found.id, name=args.name, timeout=timeout)
@@ -199,7 +207,7 @@ def _doing(found: Found) -> str:
     return "creating" if found.document.metadata.generation <= 1 else "progressing"
 
 
-def _hint(command: str, stream: TextIO | None = None) -> None:
+def hint(command: str, stream: TextIO | None = None) -> None:
     print(f"Next: {command}", file=stream or sys.stdout)
 
 
@@ -217,7 +225,8 @@ async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, boo
     )
 
 
-async def _find_version(client: Client, key: str) -> str:
+async def find_version(client: Client, key: str) -> str:
+    """The id of the version with that id, name or number."""
     text = quoted(key)
     named = f"this.id == {text} || this.metadata.name == {text} || this.spec.version == {text}"
     rows = (await client.list(VERSION, where=named)).rows

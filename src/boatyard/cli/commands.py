@@ -9,6 +9,9 @@ import argparse
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cluster, name_kept
+from boatyard.cli.lifecycle_commands import VERBS as LIFECYCLE_VERBS
+
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
@@ -16,13 +19,13 @@ Flags = Callable[[argparse.ArgumentParser], None]
 
 KINDS_HELP = (
     "clusters, clustertemplates, clusterversions, hosttypes, "
-    "tenants, projects, hubs, orders, leftovers"
+    "tenants, projects, backups, hubs, orders, leftovers"
 )
 
 
 def add_verbs(subparsers: Subparsers) -> None:
     """Adds every verb that talks to a server."""
-    for name, run, line, example, flags in _VERBS:
+    for name, run, line, example, flags in (*_VERBS, *LIFECYCLE_VERBS):
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags, remote=True)
 
 
@@ -72,31 +75,6 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 # --- flags ------------------------------------------------------------------------------------
 
 
-def _noun(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what it is about")
-    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
-
-
-def _waiting(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--timeout",
-        default="1h",
-        metavar="TIME",
-        help="stop waiting after this long, exit 7; 0 for never (default: %(default)s)",
-    )
-
-
-def _outcome(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-wait", action="store_true", help="answer at once, do not follow")
-    _waiting(parser)
-
-
-def _output(parser: argparse.ArgumentParser, *choices: str) -> None:
-    parser.add_argument(
-        "-o", "--output", choices=choices, default="", help="print as " + ", ".join(choices)
-    )
-
-
 def _create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what to create")
     parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
@@ -121,6 +99,9 @@ def _create(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--version", default="", help="version to install (default: the template's)"
     )
+    parser.add_argument(
+        "--from-backup", default="", metavar="BACKUP", help="begin with the objects of this backup"
+    )
     parser.add_argument("--pull-secret-file", default="", metavar="FILE", help="- for stdin")
     parser.add_argument("--ssh-public-key-file", default="", metavar="FILE")
     parser.add_argument("--zone", default="", help="zone it must be in (default: any)")
@@ -136,8 +117,8 @@ def _create(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="label to put on it; may be given again",
     )
-    _outcome(parser)
-    _output(parser, "json", "yaml", "name")
+    add_outcome(parser)
+    add_output(parser, "json", "yaml", "name")
 
 
 def _get(parser: argparse.ArgumentParser) -> None:
@@ -150,32 +131,31 @@ def _get(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-w", "--watch", action="store_true", help="then show changes as they happen"
     )
-    _output(parser, "wide", "json", "yaml", "name")
+    add_output(parser, "wide", "json", "yaml", "name")
 
 
 def _scale(parser: argparse.ArgumentParser) -> None:
-    _noun(parser)
+    name_cluster(parser)
     parser.add_argument(
         "sizes", nargs="*", metavar="SET=SIZE", help="node sets and their new sizes"
     )
     parser.add_argument("--node-set", default="", metavar="SET", help="node set, with --size")
     parser.add_argument("--size", type=int, default=None, metavar="N", help="its new size")
-    _outcome(parser)
+    add_outcome(parser)
 
 
 def _delete(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what to delete")
-    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
-    _outcome(parser)
+    name_kept(parser)
+    add_outcome(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:
-    _noun(parser)
-    _output(parser, "json", "yaml")
+    name_cluster(parser)
+    add_output(parser, "json", "yaml")
 
 
 def _events(parser: argparse.ArgumentParser) -> None:
-    _noun(parser)
+    name_cluster(parser)
     parser.add_argument(
         "--limit", type=int, default=None, metavar="N", help="at most N, the newest"
     )
@@ -189,17 +169,45 @@ def _secret(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _wait(parser: argparse.ArgumentParser) -> None:
-    _noun(parser)
+def _kubeconfig(parser: argparse.ArgumentParser) -> None:
+    _secret(parser)
     parser.add_argument(
-        "--for", dest="goal", choices=("ready", "deleted"), default="ready", help="(default: ready)"
+        "--for",
+        dest="user",
+        default="",
+        metavar="USER",
+        help="issue a certificate for this user that ends by itself, instead of the admin's",
     )
-    _waiting(parser)
+    parser.add_argument(
+        "--ttl",
+        default="",
+        metavar="TIME",
+        help="how long it is good, 10m to 24h (default: 1h); without --for it is yours",
+    )
+    parser.add_argument(
+        "--context", default="", metavar="NAME", help="name it that way (default: boatyard-NAME)"
+    )
+    parser.add_argument("--switch", action="store_true", help="make it the current context")
+    parser.add_argument(
+        "--remove", action="store_true", help="take the cluster out of your kubeconfig again"
+    )
+
+
+def _wait(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument(
+        "--for",
+        dest="goal",
+        choices=("ready", "hibernated", "deleted"),
+        default="ready",
+        help="(default: ready)",
+    )
+    add_waiting(parser)
 
 
 def _retry(parser: argparse.ArgumentParser) -> None:
-    _noun(parser)
-    _outcome(parser)
+    name_cluster(parser)
+    add_outcome(parser)
 
 
 def _login(parser: argparse.ArgumentParser) -> None:
@@ -248,9 +256,9 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "describe",
         "boatyard.cli.describe:describe",
-        "show one cluster in full",
+        "show one cluster or backup in full",
         "boatyard describe cluster web-1",
-        _noun,
+        name_kept,
     ),
     (
         "scale",
@@ -262,7 +270,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "delete",
         "boatyard.cli.clusters:delete",
-        "take a cluster back and print the receipt",
+        "take a cluster back and print the receipt, or remove a backup",
         "boatyard delete cluster web-1",
         _delete,
     ),
@@ -297,9 +305,9 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "kubeconfig",
         "boatyard.cli.credentials:kubeconfig",
-        "fetch a cluster's kubeconfig into a file only you can read",
-        "boatyard kubeconfig web-1 -o web-1.kubeconfig",
-        _secret,
+        "put a cluster into your kubeconfig, or its own into a file only you can read",
+        "boatyard kubeconfig web-1 --for bob --ttl 1h -o bob.kubeconfig",
+        _kubeconfig,
     ),
     (
         "password",

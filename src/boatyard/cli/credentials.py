@@ -1,32 +1,128 @@
-"""The verbs `kubeconfig` and `password`: secrets go to a file of mode 0600, or where asked."""
+"""The verbs `kubeconfig` and `password`: into your kubeconfig, into a file of mode 0600, or where asked."""
 
 from __future__ import annotations
 
 import argparse
-import re
+import shlex
 import sys
 from pathlib import Path
 
 from boatyard.cli.calling import call
-from boatyard.cli.words import clean
-from boatyard.client.client import Client
+from boatyard.cli.exits import DONE, report
+from boatyard.cli.words import clean, parse_duration
+from boatyard.client import kubeconfig as merging
+from boatyard.client.client import Client, Found, IssuedAccess
 from boatyard.client.config import write_private_file
 from boatyard.client.kinds import CLUSTER
-from boatyard.model.errors import Refused
+from boatyard.client.kubeconfig import Owner, Removed
+from boatyard.client.kubeconfig_file import Edited, edit_kubeconfig, find_kubeconfig
+from boatyard.model.errors import BoatyardError, Refused
+
+_LONGEST_SECONDS = 2**31 - 1  # what fits into the call; the server knows the real bound
+_USERS = "boatyard:"  # how the users of issued certificates begin
 
 
 def kubeconfig(args: argparse.Namespace) -> int:
+    try:
+        _check_flags(args)
+        if args.remove:
+            return _remove(args)
+    except (BoatyardError, OSError) as error:
+        return report(error)
     return call(args, _kubeconfig)
+
+
+def _check_flags(args: argparse.Namespace) -> None:
+    if args.output and (args.context or args.switch):
+        raise Refused("--context and --switch are about your kubeconfig; leave -o out")
+    if args.remove and (args.output or args.switch or args.ttl):
+        raise Refused("--remove goes with --context and --for only")
 
 
 async def _kubeconfig(client: Client, args: argparse.Namespace) -> None:
     found = await client.find_one(CLUSTER, args.name)
-    place = args.output or _default_place(found.document.metadata.name or found.id)
-    secret = await client.kubeconfig(found.id)
-    _deliver(secret, place)
-    if place != "-":
-        print(f"Wrote {clean(place)}, readable by you only.")
-        print(f"Next: kubectl --kubeconfig {clean(place)} get nodes")
+    issued = await _issue(client, found, args) if args.user or args.ttl else None
+    secret = issued.kubeconfig if issued else await client.kubeconfig(found.id)
+    if args.output == "-":
+        _deliver(secret, "-")
+        return
+    if issued:
+        ends = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        print(f"Issued to {clean(issued.user)}, valid until {ends}.")
+    if args.output:
+        _deliver(secret, args.output)
+        print(f"Wrote {clean(args.output)}, readable by you only.")
+        _next("--kubeconfig", args.output)
+        return
+    user = issued.user.removeprefix(_USERS) if issued else ""
+    _merge(secret, _owner(client, found, user), args)
+
+
+async def _issue(client: Client, found: Found, args: argparse.Namespace) -> IssuedAccess:
+    seconds = min(int(parse_duration(args.ttl)), _LONGEST_SECONDS) if args.ttl else None
+    return await client.issue(found.id, user=args.user, seconds=seconds)
+
+
+def _owner(client: Client, found: Found, user: str) -> Owner:
+    metadata = found.document.metadata
+    return Owner(
+        cluster=found.id,
+        name=metadata.name or found.id,
+        server=client.target.address,
+        tenant=metadata.tenant,
+        project=metadata.project,
+        user=user,
+    )
+
+
+def _merge(secret: str, owner: Owner, args: argparse.Namespace) -> None:
+    context = args.context or "-".join(filter(None, ("boatyard", owner.name, owner.user)))
+    path = find_kubeconfig()
+
+    def change(text: str) -> str:
+        return merging.merge(text, secret, context=context, owner=owner, switch=args.switch)
+
+    edited = edit_kubeconfig(path, change)
+    print(f"Merged into {clean(str(path))} as context {clean(context)}, readable by you only.")
+    _tell_backup(edited)
+    if args.switch:
+        print("Next: kubectl get nodes")
+    else:
+        _next("--context", context)
+
+
+def _remove(args: argparse.Namespace) -> int:
+    """Needs no server: what is in your kubeconfig outlives the cluster."""
+    path = find_kubeconfig()
+    if not path.exists():
+        print(f"There is no {clean(str(path))}; nothing to remove.")
+        return DONE
+    removed = Removed("")
+
+    def change(text: str) -> str:
+        nonlocal removed
+        removed = merging.remove(text, args.name, context=args.context, user=args.user)
+        return removed.text
+
+    edited = edit_kubeconfig(path, change)
+    if not removed.contexts:
+        print(f"{clean(str(path))} has nothing of cluster {clean(args.name)}.")
+        return DONE
+    names = ", ".join(map(clean, removed.contexts))
+    print(f"Removed from {clean(str(path))}: {names}, with its user and cluster.")
+    if removed.broken:
+        print(f"These used them and lead nowhere now: {', '.join(map(clean, removed.broken))}.")
+    _tell_backup(edited)
+    return DONE
+
+
+def _tell_backup(edited: Edited) -> None:
+    if edited.backup is not None:
+        print(f"Its comments are lost; as it was: {clean(str(edited.backup))}")
+
+
+def _next(flag: str, value: str) -> None:
+    print(f"Next: kubectl {flag} {shlex.quote(clean(value))} get nodes")
 
 
 def password(args: argparse.Namespace) -> int:
@@ -34,17 +130,10 @@ def password(args: argparse.Namespace) -> int:
 
 
 async def _password(client: Client, args: argparse.Namespace) -> None:
-    if not args.output and sys.stdout.isatty():
-        raise Refused(
-            "this would show a password on your screen; say so with -o -, or give -o FILE"
-        )
+    if not args.output:
+        raise Refused("say where the password goes: -o FILE, or -o - to print it")
     found = await client.find_one(CLUSTER, args.name)
-    _deliver(await client.password(found.id), args.output or "-")
-
-
-def _default_place(name: str) -> str:
-    """A pipe or a redirection was meant to have it; a terminal was not."""
-    return f"{re.sub('[^a-z0-9-]', '_', name)}.kubeconfig" if sys.stdout.isatty() else "-"
+    _deliver(await client.password(found.id), args.output)
 
 
 def _deliver(secret: str, place: str) -> None:

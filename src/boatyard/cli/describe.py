@@ -8,10 +8,11 @@ from datetime import datetime
 
 from boatyard.cli.calling import call
 from boatyard.cli.output import columns
-from boatyard.cli.tables import cluster_state, pairs, reference, word
-from boatyard.cli.words import age, clean, terminal_now
+from boatyard.cli.tables import backup_state, cluster_state, pairs, reference, word
+from boatyard.cli.words import age, clean, spell_size, terminal_now
 from boatyard.client.client import Client
-from boatyard.client.kinds import CLUSTER
+from boatyard.client.kinds import BACKUP, CLUSTER
+from boatyard.model.generated.boatyard import Backup
 from boatyard.model.generated.osac import Cluster
 
 
@@ -20,6 +21,10 @@ def describe(args: argparse.Namespace) -> int:
 
 
 async def _describe(client: Client, args: argparse.Namespace) -> None:
+    if args.kind == "backup":
+        kept = await client.find_one(BACKUP, args.name)
+        print("\n".join(backup_lines(kept.document, now=terminal_now())))
+        return
     found = await client.find_one(CLUSTER, args.name)
     print("\n".join(cluster_lines(found.document, now=terminal_now())))
 
@@ -37,6 +42,8 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
         ("State", cluster_state(cluster)),
         ("Template", reference(spec.template)),
         ("Version", reference(spec.version)),
+        ("Running", status.version if _is_another(cluster) else ""),
+        ("Rest", word(status.rest) if status.rest else ""),
         ("Zone", spec.zone),
         ("API", status.api_url),
         ("Console", status.console_url),
@@ -77,7 +84,49 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
     return lines
 
 
+def backup_lines(backup: Backup, *, now: datetime) -> list[str]:
+    """Everything the caller may know about a backup; where it is, operators only."""
+    metadata, spec, status = backup.metadata, backup.spec, backup.status
+    name, cluster = clean(metadata.name or backup.id), clean(status.cluster_name)
+    facts = [
+        ("Name", name),
+        ("ID", backup.id),
+        ("Tenant", metadata.tenant),
+        ("Project", metadata.project),
+        ("State", backup_state(backup)),
+        ("Cluster", f"{status.cluster_name} ({spec.cluster})"),
+        ("Version", status.version),
+        ("Size", spell_size(status.bytes) if status.bytes else ""),
+        ("SHA-256", status.sha256),
+        ("Taken", f"{age(status.taken_at, now)} ago" if status.taken_at else ""),
+        ("Message", status.message),
+        ("Hub", status.hub),
+        ("Place", status.place),
+        ("Cause", status.cause),
+        ("Creator", metadata.creator),
+        ("Age", age(metadata.creation_timestamp, now)),
+    ]
+    lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
+    if backup_state(backup) == "READY":
+        lines += ["", "Next:"]
+        lines += _indented(
+            [
+                f"boatyard restore cluster {cluster} --backup {name}",
+                f"boatyard create cluster NEW --template T --from-backup {name}",
+            ]
+        )
+    return lines
+
+
+def _is_another(cluster: Cluster) -> bool:
+    """Whether another version runs than the one asked for; they are told apart by number or name."""
+    running, asked = cluster.status.version, reference(cluster.spec.version)
+    return bool(running) and running.replace(".", "-") not in asked.replace(".", "-")
+
+
 def _next(name: str, state: str) -> list[str]:
+    if state == "HIBERNATED":
+        return [f"boatyard resume cluster {name}"]
     if state == "READY":
         return [f"boatyard kubeconfig {name}", f"boatyard scale cluster {name} SET=SIZE"]
     return [f"boatyard explain cluster {name}", f"boatyard events cluster {name}"]

@@ -16,6 +16,7 @@ from boatyard.model.errors import BoatyardError, NotFound
 from boatyard.model.generated.boatyard import Explanation, Receipt, Step, StepState
 
 READY = "ready"
+HIBERNATED = "hibernated"
 DELETED = "deleted"
 
 # What stood there before we acted may be shown once more; this long we wait for something newer.
@@ -124,8 +125,10 @@ def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
         return explanation.gone
     if explanation.gone or explanation.state.startswith("DELET"):
         return Unsuccessful(f"cluster {name} is being deleted or gone")
-    if explanation.state == "READY":
+    if explanation.state == goal.upper():
         return True
+    if explanation.state == "HIBERNATED":
+        return Unsuccessful(f"cluster {name} rests; wake it: boatyard resume cluster {name}")
     stuck = _stuck_step(explanation)
     if explanation.state != "FAILED" and (stuck is None or stuck.state is StepState.FAILED):
         return False

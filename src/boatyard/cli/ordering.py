@@ -11,9 +11,11 @@ from typing import Any
 
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import (
+    NO_CLUSTER_RESTORE,
     Cluster,
     ClusterNetwork,
     ClusterNodeSet,
+    ClusterRestore,
     ClusterSpec,
     ClusterTemplate,
     ClusterTemplateReference,
@@ -29,9 +31,14 @@ _BOOLEANS = {"true": True, "yes": True, "false": False, "no": False}
 
 
 def make_cluster(
-    args: argparse.Namespace, *, template: ClusterTemplate, by_id: bool, version: str
+    args: argparse.Namespace,
+    *,
+    template: ClusterTemplate,
+    by_id: bool,
+    version: str,
+    backup: str = "",
 ) -> Cluster:
-    """The cluster that the flags describe; `version` is an id. Refused names all that is wrong."""
+    """The cluster that the flags describe; `version` and `backup` are ids. Refused names all that is wrong."""
     network = None
     if args.pod_cidr or args.service_cidr:
         network = ClusterNetwork(
@@ -59,6 +66,7 @@ def make_cluster(
             version=ClusterVersionReference(id=version),
             network=network,
             zone=args.zone,
+            restore=ClusterRestore(backup=backup) if backup else NO_CLUSTER_RESTORE,
             pull_secret=_file(args.pull_secret_file) or None,
             ssh_public_key=_file(args.ssh_public_key_file).strip() or None,
         ),

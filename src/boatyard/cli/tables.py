@@ -8,8 +8,8 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Any
 
-from boatyard.cli.words import age
-from boatyard.model.generated.boatyard import Leftover, Order, StepState
+from boatyard.cli.words import age, spell_size
+from boatyard.model.generated.boatyard import Backup, Leftover, Order, StepState
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterTemplate,
@@ -80,6 +80,11 @@ def reference(value: Any) -> str:
 def cluster_state(cluster: Cluster) -> str:
     deleting = cluster.metadata.deletion_timestamp is not None
     return "DELETING" if deleting else word(cluster.status.state)
+
+
+def backup_state(backup: Backup) -> str:
+    deleting = backup.metadata.deletion_timestamp is not None
+    return "DELETING" if deleting else word(backup.status.state)
 
 
 def nodes(cluster: Cluster) -> str:
@@ -222,6 +227,20 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
         Column("TITLE", lambda one, now: one.spec.title),
         _ID,
         _AGE,
+    ),
+    "backup": (
+        _NAME,
+        Column("STATE", lambda one, now: backup_state(one)),
+        Column("CLUSTER", lambda one, now: one.status.cluster_name),
+        Column("VERSION", lambda one, now: one.status.version),
+        Column("SIZE", lambda one, now: spell_size(one.status.bytes) if one.status.bytes else ""),
+        Column("TAKEN", lambda one, now: age(one.status.taken_at, now)),
+        _TENANT,
+        _PROJECT,
+        Column("HUB", lambda one, now: one.status.hub, wide=True),
+        Column("PLACE", lambda one, now: one.status.place, wide=True),
+        _ID,
+        Column("MESSAGE", lambda one, now: one.status.message),
     ),
     "hub": (
         _NAME,

@@ -37,6 +37,15 @@ def spell_duration(seconds: float) -> str:
     return f"{days}d{hour}h"
 
 
+def spell_size(count: int) -> str:
+    """812 B, 4.2 MiB, 1.5 GiB."""
+    size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while size >= 1024 and len(units) > 1:
+        size /= 1024
+        units.pop(0)
+    return f"{count} B" if units[0] == "B" else f"{size:.1f} {units[0]}"
+
+
 def parse_duration(text: str) -> float:
     """Seconds from 90, 90s, 10m, 1h30m or 2d; 0 means no limit."""
     if re.fullmatch(r"\d+(\.\d+)?", text):

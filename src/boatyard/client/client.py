@@ -6,14 +6,15 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from boatyard.client.connection import Connection, Opened, as_struct
-from boatyard.client.kinds import CLUSTER, Kind
+from boatyard.client.kinds import BACKUP, CLUSTER, Kind
 from boatyard.model.errors import BoatyardError, Conflict, NotFound, Refused, Unavailable
-from boatyard.model.generated.boatyard import Explanation, Happening, Receipt
+from boatyard.model.generated.boatyard import Backup, Explanation, Happening, Receipt
 from boatyard.model.generated.convert import TO_MESSAGE
-from boatyard.model.generated.osac import Cluster
+from boatyard.model.generated.osac import Cluster, ClusterRest
 
 PAGE = 1000  # the most rows a server gives at once
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -37,6 +38,15 @@ class Listing:
 
     rows: tuple[Found, ...]
     total: int
+
+
+@dataclass(frozen=True)
+class IssuedAccess:
+    """A kubeconfig, until when it is good, and as whom the cluster knows its bearer."""
+
+    kubeconfig: str = field(repr=False)
+    expires_at: datetime
+    user: str
 
 
 @dataclass
@@ -147,14 +157,53 @@ class Client(Connection):
         )
         return Found(answer.object, as_struct(answer.object))
 
+    async def rest_cluster(self, id: str, rest: ClusterRest) -> Found:
+        return await self._change(id, "spec.rest", {"rest": int(rest)})
+
+    async def upgrade_cluster(self, id: str, version: str) -> Found:
+        """Sets the version; `version` is an id."""
+        return await self._change(id, "spec.version", {"version": {"id": version}})
+
+    async def restore_cluster(self, id: str, backup: str) -> Found:
+        """A new request each time: the server makes one up."""
+        return await self._change(id, "spec.restore", {"restore": {"backup": backup}})
+
+    async def _change(self, id: str, path: str, spec: dict[str, Any]) -> Found:
+        answer = await self.call(
+            f"{CLUSTER.service}/Update",
+            object={"id": id, "spec": spec},
+            update_mask={"paths": [path]},
+        )
+        return Found(answer.object, as_struct(answer.object))
+
     async def delete_cluster(self, id: str) -> None:
         await self.call(f"{CLUSTER.service}/Delete", id=id)
 
     async def kubeconfig(self, id: str) -> str:
         return str((await self.call(f"{CLUSTER.service}/GetKubeconfig", id=id)).kubeconfig)
 
+    async def issue(self, cluster: str, *, user: str, seconds: int | None) -> IssuedAccess:
+        """A kubeconfig that ends by itself, for `user` or, when empty, for ourselves."""
+        fields = {} if seconds is None else {"ttl_seconds": seconds}
+        answer = await self.call("boatyard.v1.Access/Issue", cluster=cluster, user=user, **fields)
+        return IssuedAccess(
+            kubeconfig=answer.kubeconfig,
+            expires_at=answer.expires_at.ToDatetime(tzinfo=UTC),
+            user=answer.user,
+        )
+
     async def password(self, id: str) -> str:
         return str((await self.call(f"{CLUSTER.service}/GetPassword", id=id)).password)
+
+    # --- backups ------------------------------------------------------------------------------
+
+    async def create_backup(self, backup: Backup) -> Found:
+        request = TO_MESSAGE["boatyard.v1.Backup"](backup)
+        answer = await self.call(f"{BACKUP.service}/Create", object=request)
+        return Found(answer.object, as_struct(answer.object))
+
+    async def delete_backup(self, id: str) -> None:
+        await self.call(f"{BACKUP.service}/Delete", id=id)
 
     # --- orders -------------------------------------------------------------------------------
 

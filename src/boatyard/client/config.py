@@ -297,12 +297,19 @@ def token_claims(token: str) -> dict[str, Any]:
 # --- files ------------------------------------------------------------------------------------
 
 
-def write_private_file(path: Path, content: bytes) -> None:
-    """Puts the content at `path` at once and whole, mode 0600 from its first byte on."""
+def write_private_file(path: Path, content: bytes, *, owner: tuple[int, int] | None = None) -> None:
+    """Puts the content at `path` at once and whole, mode 0600 from its first byte on.
+
+    It belongs to us, or to the user and group given.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made 0600
     try:
         with os.fdopen(handle, "wb") as file:
+            if owner is not None:
+                os.fchown(handle, *owner)
             file.write(content)
+            file.flush()
+            os.fsync(handle)  # else a power cut could leave an empty file under the name
         os.replace(temporary, path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)

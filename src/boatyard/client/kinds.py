@@ -42,6 +42,7 @@ KINDS: tuple[Kind, ...] = (
     Kind("tenant", "tenants", "osac.public.v1.Tenants", "tenant", also=("tn",)),
     Kind("project", "projects", "osac.public.v1.Projects", "project", also=("pj",)),
     Kind("hub", "hubs", "osac.private.v1.Hubs", "hub"),
+    Kind("backup", "backups", "boatyard.v1.Backups", also=("bk",)),
     Kind("order", "orders", "boatyard.v1.Orders", also=("ord",)),
     Kind("leftover", "leftovers", "boatyard.v1.Leftovers", also=("lo",)),
 )
@@ -49,6 +50,7 @@ KINDS: tuple[Kind, ...] = (
 CLUSTER = KINDS[0]
 TEMPLATE = KINDS[1]
 VERSION = KINDS[2]
+BACKUP = next(kind for kind in KINDS if kind.name == "backup")
 
 
 def find_kind(word: str) -> Kind:

@@ -7,9 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Protocol
 
 from boatyard.model.outcome import Outcome, Owned
+
+
+class Rest(StrEnum):
+    """How deep a cluster sleeps. Whatever it is, state and address are kept."""
+
+    AWAKE = ""
+    FROZEN = "frozen"  # processes stand still; awake again within moments
+    STOPPED = "stopped"  # nothing runs
 
 
 @dataclass(frozen=True)
@@ -25,9 +34,24 @@ class ClusterWanted:
     ingress_address: str
     pod_cidr: str
     service_cidr: str
+    machine_cidr: str  # the subnet of the cluster's hosts
+    gateway: str  # and its gateway
     ssh_public_key: str
     pull_secret: str
-    parameters: Mapping[str, object] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)  # what the tenant asked for
+    settings: Mapping[str, str] = field(
+        default_factory=dict
+    )  # what the template tells the platform
+    rest: Rest = Rest.AWAKE
+    restore: RestoreWanted | None = None
+
+
+@dataclass(frozen=True)
+class RestoreWanted:
+    """Once per `request` the cluster's objects become those of the backup."""
+
+    request: str
+    backup_key: str
 
 
 @dataclass(frozen=True)
@@ -55,18 +79,23 @@ class ClusterSeen:
     degraded: bool = False
     version: str = ""
     message: str = ""
+    rest: Rest = Rest.AWAKE
     nodes: tuple[NodeSeen, ...] = ()
 
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a finished cluster as its administrator."""
+    """How to reach a finished cluster as its administrator.
+
+    A platform without a console or without passwords leaves those empty.
+    """
 
     api_url: str
     console_url: str
     kubeconfig: str
     username: str
     password: str
+    simulated: bool = False  # nothing answers at the address in the kubeconfig
 
 
 class Platform(Protocol):
@@ -74,10 +103,12 @@ class Platform(Protocol):
         """Says before any work whether the platform can work: Unavailable or Refused when not. Changes nothing."""
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        """Makes the control plane, or corrects it (a new version is a correction). Done when its
-        API is available, Waiting until then.
+        """Makes the control plane, or corrects it (a new version, a rest and a restore are corrections).
+        Done when its API is available, or it rests as wanted; Waiting until then.
 
-        May be called any number of times. Wanted something this platform never offers: Refused.
+        May be called any number of times. Wanted something this platform never offers, or a version
+        that cannot be reached from the present one in one go: Refused. A new version that did not
+        come up was rolled back: Refused with the reason `UpgradeFailed`; asked again, it is tried again.
         """
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -90,8 +121,10 @@ class Platform(Protocol):
         Refused. No such cluster: Unavailable.
         """
 
-    async def release_node(self, key: str, cluster_key: str, slot: str) -> Outcome:
-        """Cordons, drains and removes the node.
+    async def release_node(
+        self, key: str, cluster_key: str, slot: str, *, drain: bool = True
+    ) -> Outcome:
+        """Cordons, drains and removes the node. Without `drain` it goes at once: its whole cluster does.
 
         No such node, or no such cluster: Done. Waiting while it drains. The slot in use under another
         key: Refused.
@@ -110,10 +143,21 @@ class Platform(Protocol):
         """What is true of the cluster now. Unknown cluster: `exists` is False. Cheap."""
 
     async def access(self, cluster_key: str) -> Access:
-        """Administrator's access. NotFound while there is none."""
+        """Administrator's access, from the moment the API answers. NotFound while there is none. Cheap."""
+
+    async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
+        """Keeps a verified copy of all the cluster's objects as they are at the first call.
+
+        The same key again: Done with the same facts, `place`, `bytes`, `sha256`, `version`. Into `folder`
+        on the platform's machine when given. It outlives the cluster. No such cluster: Unavailable.
+        A platform that makes none: Refused with the reason `NoBackups`.
+        """
+
+    async def release_backup(self, key: str) -> Outcome:
+        """Removes the copy. Nothing there: Done."""
 
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        """Everything of ours the platform holds whose key starts with `prefix`."""
+        """Every cluster and node of ours whose key starts with `prefix`. Backups are nobody's leftovers."""
 
     async def close(self) -> None:
         """Lets go of connections. May be called twice."""

@@ -20,6 +20,19 @@ class Want:
 
 
 @dataclass(frozen=True)
+class Sought:
+    """A rule asks for one document by id or name, among those of `tenants`; None: of everybody's.
+
+    What is not there is a violation at `path`, in the same words as what is a stranger's.
+    """
+
+    path: str
+    kind: type[Any]
+    key: str
+    tenants: tuple[str, ...] | None
+
+
+@dataclass(frozen=True)
 class World:
     """The moment, the caller, and the documents found for the object's references and wants."""
 

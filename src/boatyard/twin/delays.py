@@ -9,7 +9,8 @@ from boatyard.model.errors import Refused
 
 # Seconds from the first time something is asked for until it is so, per kind of thing.
 # A name that starts with "-" is the way back; "agent" is until the agent of a moved host is seen,
-# "upgrade" until a control plane has its new version.
+# "upgrade" until a control plane has its new version, "rest" and "resume" until it sleeps or is
+# awake again, "restore" until its objects are those of a backup.
 PROFILES: Mapping[str, Mapping[str, float]] = {
     "instant": {},
     # A cluster in 10 to 15 s, in stages that one can watch.
@@ -25,6 +26,11 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
         "record": 1.0,
         "cluster": 4.0,
         "upgrade": 4.0,
+        "rest": 0.5,
+        "resume": 1.5,
+        "restore": 2.0,
+        "backup": 1.0,
+        "-backup": 0.3,
         "-cluster": 1.5,
         "node": 2.5,
         "-node": 1.2,
@@ -42,6 +48,11 @@ PROFILES: Mapping[str, Mapping[str, float]] = {
         "record": 30.0,
         "cluster": 600.0,
         "upgrade": 1200.0,
+        "rest": 5.0,
+        "resume": 30.0,
+        "restore": 60.0,
+        "backup": 20.0,
+        "-backup": 2.0,
         "-cluster": 120.0,
         "node": 420.0,
         "-node": 90.0,

@@ -11,7 +11,7 @@ from boatyard.model.errors import Refused
 from boatyard.twin.layout import HOSTS_PER_RACK, HubLayout
 
 KINDS = (
-    "host", "port", "network", "subnet", "binding", "floating", "record", "cluster", "node"
+    "host", "port", "network", "subnet", "binding", "floating", "record", "cluster", "node", "backup"
 )  # fmt: skip
 # A host can be held, and its switch port bound, once: their name is their identity. One key may
 # hold two of them by mistake, and the twin must be able to show that. Others are found by key.
@@ -45,6 +45,11 @@ class Host(msgspec.Struct, gc=False):
     type: str
     number: int
     flags: tuple[str, ...] = ()
+    started_at: float = 0.0  # when it last came up again; 0 when it always ran
+
+    @property
+    def running(self) -> bool:
+        return self.usable and "off" not in self.flags
 
     @property
     def usable(self) -> bool:

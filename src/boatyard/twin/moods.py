@@ -30,6 +30,8 @@ STEPS: Mapping[str, str] = {
     "install": "install",
     "platform": "install",
     "nodes": "nodes",
+    "upgrade": "upgrade",
+    "backup": "backup",
     "validate": "validate",
     "checks": "validate",
 }
@@ -43,6 +45,8 @@ STEP_OF_KIND: Mapping[str, str] = {
     "record": "names",
     "cluster": "install",
     "node": "nodes",
+    "upgrade": "upgrade",
+    "backup": "backup",
     "check": "validate",
 }
 

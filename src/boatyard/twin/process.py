@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from boatyard.processes.wire import check_socket_path
 from boatyard.twin.journal import Journal
 from boatyard.twin.layout import Layout, demo_layout
 from boatyard.twin.server import SMALLEST_JOURNAL_TO_REPLACE, Connection, TwinServer
-from boatyard.twin.wire import check_socket_path
 from boatyard.twin.world import World
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from boatyard.processes.wire import BadFrame, Frames, decode_call, encode_answer
 from boatyard.twin.journal import Journal
-from boatyard.twin.wire import BadFrame, Frames, decode_call, encode_answer
 from boatyard.twin.world import World
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class TwinServer:
         number, verb, args = decode_call(payload)
         reply = self._world.call(verb, args, self._now())
         self._entries += self._world.take_changes()
-        answer = b"" if reply.silent else encode_answer(number, reply)
+        answer = b"" if reply.silent else encode_answer(number, reply.value, reply.error)
         if not self._entries and not self._writing:
             self._send(connection, answer, reply.delay)
             return

@@ -86,6 +86,14 @@ class State:
     def remove(self, thing: Thing, now: float) -> None:
         self.change("gone", thing.hub, thing.kind, thing.id, now)
 
+    def flag(self, hub: str, name: str, flags: Mapping[str, bool], now: float) -> None:
+        """Switches flags of a host; one that runs again because of it starts now."""
+        host = self.hubs[hub].host(name)
+        ran = host.running
+        self.change("host", hub, name, dict(flags))
+        if host.running and not ran:
+            self.change("started", hub, name, now)
+
     def count_call(self, kind: str, key: str) -> None:
         """In memory only: a journal entry for each call would cost more than the effect."""
         self._counts(kind, key).calls += 1
@@ -122,6 +130,8 @@ class State:
                 self._take_away(self.hubs[hub].things[kind][identity], at)
             case ("host", hub, name, flags):
                 self.hubs[hub].flag(name, dict(flags))
+            case ("started", hub, name, at):
+                self.hubs[hub].host(name).started_at = at
             case ("hub", name, layout):
                 self._add_hub(sys.intern(name), msgspec.convert(layout, HubLayout))
             case ("fault", hub, target, fault):
@@ -154,9 +164,7 @@ class State:
         """The entries that lead from nothing to this state."""
         for name, hub in self.hubs.items():
             yield "hub", name, msgspec.to_builtins(hub.layout)
-            for host in hub.hosts.values():
-                if host.flags:
-                    yield "host", name, host.name, dict.fromkeys(host.flags, True)
+            yield from _host_entries(hub)
         yield "delays", self.delays.profile, self.delays.overrides
         for (hub_name, target), fault in self.faults.items():
             yield "fault", hub_name, target, msgspec.to_builtins(fault)
@@ -269,6 +277,14 @@ class State:
             self.moods[order, step] = mood
         else:
             self.moods.pop((order, step), None)
+
+
+def _host_entries(hub: Hub) -> Iterator[Entry]:
+    for host in hub.hosts.values():
+        if host.flags:
+            yield "host", hub.name, host.name, dict.fromkeys(host.flags, True)
+        if host.started_at:
+            yield "started", hub.name, host.name, host.started_at
 
 
 def order_of(key: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -12,6 +14,7 @@ from boatyard.model.errors import Conflict, NotFound
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterNodeSet,
+    ClusterRest,
     ClusterSpec,
     ClusterState,
     ClusterStatus,
@@ -24,20 +27,31 @@ from boatyard.model.generated.osac import (
 TENANT = "acme"
 
 
+@dataclass(frozen=True)
+class Wish:
+    """What is ordered."""
+
+    template: str
+    version: str
+    nodes: int
+
+
 class Tenant:
     """Asks for things, and remembers what was acknowledged."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, wish: Wish) -> None:
         self._ledger = ledger
+        self.wish = wish
         self.acknowledged: list[tuple[str, str, int]] = []
 
-    async def order(self, cluster_id: str, *, name: str, nodes: int) -> None:
+    async def order(self, cluster_id: str) -> None:
+        """A cluster as it is wished for, called by its id."""
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         now = self._ledger.clock.now()
         cluster = Cluster(
             id=cluster_id,
             metadata=Metadata(
-                name=name,
+                name=cluster_id,
                 tenant=TENANT,
                 creator="ann",
                 creation_timestamp=now,
@@ -45,9 +59,11 @@ class Tenant:
                 finalizers=("boatyard.io/order",),
             ),
             spec=ClusterSpec(
-                template=ClusterTemplateReference(id="small", name="small"),
-                version=ClusterVersionReference(id="version-4.17.9", name="4-17-9"),
-                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=nodes)},
+                template=ClusterTemplateReference(
+                    id=self.wish.template, name=self.wish.template.replace("_", "-")
+                ),
+                version=_reference(self.wish.version),
+                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=self.wish.nodes)},
                 pull_secret="pull-secret",
             ),
             status=ClusterStatus(state=ClusterState.PROGRESSING),
@@ -56,19 +72,30 @@ class Tenant:
         await self._ledger.commit([Insert(cluster), due], now=now)
         self.acknowledged.append(("Cluster", cluster_id, 0))
 
-    async def scale(self, cluster_id: str, nodes: int) -> None:
-        def scaled(cluster: Cluster) -> Cluster:
-            old = cluster.spec.node_sets["compute"]
-            node_sets = {"compute": msgspec.structs.replace(old, size=nodes)}
-            return msgspec.structs.replace(
-                cluster,
-                spec=msgspec.structs.replace(cluster.spec, node_sets=node_sets),
-                metadata=msgspec.structs.replace(
-                    cluster.metadata, generation=cluster.metadata.generation + 1
-                ),
-            )
+    async def grow(self, cluster_id: str, by: int) -> None:
+        """So many nodes more than were wished for."""
+        host_type = HostTypeReference(id="bm-small", name="bm-small")
+        size = self.wish.nodes + by
+        node_sets = {"compute": ClusterNodeSet(host_type=host_type, size=size)}
+        await self.change(cluster_id, node_sets=node_sets)
 
-        await self._change(cluster_id, scaled)
+    async def upgrade(self, cluster_id: str, version: str) -> None:
+        await self.change(cluster_id, version=_reference(version))
+
+    async def rest(self, cluster_id: str, rest: ClusterRest) -> None:
+        await self.change(cluster_id, rest=rest)
+
+    async def change(self, cluster_id: str, **fields: Any) -> None:
+        """Another spec: one write, one generation more."""
+
+        def changed(cluster: Cluster) -> Cluster:
+            metadata = msgspec.structs.replace(
+                cluster.metadata, generation=cluster.metadata.generation + 1
+            )
+            spec = msgspec.structs.replace(cluster.spec, **fields)
+            return msgspec.structs.replace(cluster, spec=spec, metadata=metadata)
+
+        await self._change(cluster_id, changed)
 
     async def delete(self, cluster_id: str) -> None:
         now = self._ledger.clock.now()
@@ -93,3 +120,7 @@ class Tenant:
                 continue
             self.acknowledged.append(("Cluster", cluster_id, cluster.metadata.version + 1))
             return
+
+
+def _reference(version: str) -> ClusterVersionReference:
+    return ClusterVersionReference(id=f"version-{version}", name=version.replace(".", "-"))

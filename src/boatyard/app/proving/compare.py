@@ -1,4 +1,7 @@
-"""What is left after a run, in a form that is the same for every run: read from the twin and the event log alone."""
+"""What is left after a run, in a form that is the same for every run: read from outside and from the event log alone.
+
+Outside is the twin, and where clusters are real the keeper's directory and its processes.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,12 @@ from typing import Any
 import msgspec
 
 from boatyard.app.evidence import effects, truth
+from boatyard.app.proving.kept import Kept
 from boatyard.ledger.ledger import Ledger
 from boatyard.twin.calls import TwinCalls
 
 _MOMENT = re.compile(r"^\d{4}-\d\d-\d\dT")
-_ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+(/\d+)?")
+_ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+([/:]\d+)?")
 _DELETED = 3
 # How often something was tried or written is the one thing that may differ.
 _UNSTABLE = frozenset({"tries", "next_look"})
@@ -31,13 +35,17 @@ class EndState:
     effects: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # → made, taken away
     documents: Mapping[str, Any] = field(default_factory=dict)  # kind → its last state in the log
     story: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind → what happened
+    kept: Mapping[str, Any] = field(default_factory=dict)  # real clusters: records, processes, …
+    strays: Sequence[str] = ()  # what belongs to no cluster
 
 
-async def end_state(ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str) -> EndState:
-    """What the twin holds and has done for one cluster, and what the log says of it."""
+async def end_state(
+    ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str, kept: Kept | None = None
+) -> EndState:
+    """What is outside and has been done there for one cluster, and what the log says of it."""
     await ledger.publish()
     held: dict[str, int] = {}
-    for one in await truth(twin, f"{cluster_id}/"):
+    for one in (*await truth(twin, f"{cluster_id}/"), *(kept.held if kept else ())):
         place = f"{one.hub} {one.kind} {_rest(one.key)}"
         held[place] = held.get(place, 0) + 1
     counts = {
@@ -59,7 +67,15 @@ async def end_state(ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str)
         again = event.kind == "Cluster" and told[-1:] == [event.reason]
         if event.reason not in _PASSING and not again:
             told.append(event.reason)
-    return EndState(held=held, effects=counts, documents=documents, story=story)
+    clusters = kept.clusters if kept else {}
+    return EndState(
+        held=held,
+        effects=counts,
+        documents=documents,
+        story=story,
+        kept={key.replace(cluster_id, "ID"): one for key, one in clusters.items()},
+        strays=kept.strays if kept else (),
+    )
 
 
 def differences(expected: EndState, found: EndState) -> list[str]:

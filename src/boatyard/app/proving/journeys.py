@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from boatyard.app.proving.compare import EndState, differences
 from boatyard.app.proving.lane import Done, Lane, is_gone, is_ready
 from boatyard.app.proving.points import Point
-
-NODES = 2
 
 
 @dataclass(frozen=True)
@@ -18,24 +16,39 @@ class Stage:
 
     name: str
     ask: Callable[[Lane, str], Awaitable[None]]
-    done: Done
+    done: Done = is_ready
 
 
-STAGES: Sequence[Stage] = (
-    Stage("create", lambda lane, id: lane.tenant.order(id, name=id, nodes=NODES), is_ready),
-    Stage("scale-up", lambda lane, id: lane.tenant.scale(id, NODES + 1), is_ready),
-    Stage("scale-down", lambda lane, id: lane.tenant.scale(id, NODES), is_ready),
-    Stage("delete", lambda lane, id: lane.tenant.delete(id), is_gone),
-)
+@dataclass(frozen=True)
+class Life:
+    """What one cluster goes through, from its order to its end."""
+
+    name: str
+    stages: Sequence[Stage]
+
+
+CREATE = Stage("create", lambda lane, id: lane.tenant.order(id))
+SCALE_UP = Stage("scale-up", lambda lane, id: lane.tenant.grow(id, 1))
+SCALE_DOWN = Stage("scale-down", lambda lane, id: lane.tenant.grow(id, 0))
+DELETE = Stage("delete", lambda lane, id: lane.tenant.delete(id), is_gone)
+Targets = Sequence[tuple[str, Point]]  # stage, and where a worker dies in it
 CHANGE_OF_MIND = "change-of-mind"  # killed while creating, deleted before anybody is back at work
 
 
 @dataclass
 class Baseline:
-    """The undisturbed run: which points there are, and what is left after each stage."""
+    """The undisturbed runs: which points there are, and what is left after each stage of each life."""
 
-    points: dict[str, list[Point]] = field(default_factory=dict)
-    ends: dict[str, EndState] = field(default_factory=dict)
+    points: dict[str, list[Point]] = field(default_factory=dict)  # by stage
+    ends: dict[tuple[str, str], EndState] = field(default_factory=dict)  # by life and stage
+    breaches: list[str] = field(default_factory=list)
+
+    def end(self, stage: Stage, life: Life | None = None) -> EndState:
+        """Where no life is named, any that has the stage."""
+        for (life_name, stage_name), found in self.ends.items():
+            if stage_name == stage.name and (life is None or life_name == life.name):
+                return found
+        raise KeyError(stage.name)
 
 
 @dataclass
@@ -50,39 +63,38 @@ class Found:
         self.differences += [f"{where}: {word}" for word in words]
 
 
-async def undisturbed(lane: Lane, cluster_id: str) -> Baseline:
+async def undisturbed(lane: Lane, cluster_id: str, life: Life) -> Baseline:
     baseline = Baseline()
-    for stage in STAGES:
+    for stage in life.stages:
         member = await lane.worker()
         await member.begin(None)
         await stage.ask(lane, cluster_id)
         await lane.reach(cluster_id, stage.done)
         baseline.points[stage.name] = await member.passed()
-        baseline.ends[stage.name] = await lane.end_state(cluster_id)
+        baseline.ends[life.name, stage.name] = await lane.settled_end(cluster_id)
+        baseline.breaches += [f"{stage.name}: {breach}" for breach in await lane.breaches()]
     return baseline
 
 
 async def disturbed(
-    lane: Lane, cluster_id: str, targets: Mapping[str, Point], baseline: Baseline
+    lane: Lane, cluster_id: str, life: Life, targets: Targets, baseline: Baseline
 ) -> Found:
-    """The same life, with a worker killed once in every stage that has a target."""
+    """The same life. In a stage with targets a worker is killed at the first, its successor at the next."""
     found = Found()
-    for stage in STAGES:
-        target = targets.get(stage.name)
-        member = await lane.worker()
-        await member.begin(target)
+    for stage in life.stages:
+        deaths = [point for name, point in targets if name == stage.name]
+        await lane.doom(await lane.worker(), deaths)
         await stage.ask(lane, cluster_id)
         await lane.reach(cluster_id, stage.done)
-        if target is not None:
-            if await member.disarm():
-                found.unmet.append((stage.name, target))
-            else:
-                found.killed.append((stage.name, target))
-                await lane.reach(cluster_id, stage.done)
-        end = await lane.end_state(cluster_id)
-        where = f"{stage.name}, killed {target}" if target else stage.name
-        found.differ(where, differences(baseline.ends[stage.name], end))
-    found.differ(_told(targets), await lane.breaches())
+        killed, unmet = await lane.reckon()
+        found.killed += [(stage.name, point) for point in killed]
+        found.unmet += [(stage.name, point) for point in unmet]
+        if killed:
+            await lane.reach(cluster_id, stage.done)
+        expected = baseline.end(stage, life)
+        end = await lane.settled_end(cluster_id, expected)
+        found.differ(told([(stage.name, point) for point in deaths]), differences(expected, end))
+    found.differ(told(targets), await lane.breaches())
     return found
 
 
@@ -91,7 +103,7 @@ async def change_of_mind(lane: Lane, cluster_id: str, target: Point) -> Found:
     found = Found()
     member = await lane.worker()
     await member.begin(target)
-    await STAGES[0].ask(lane, cluster_id)
+    await CREATE.ask(lane, cluster_id)
     await lane.see_death_or(member, cluster_id, is_ready)
     if await member.disarm():
         found.unmet.append((CHANGE_OF_MIND, target))
@@ -102,14 +114,14 @@ async def change_of_mind(lane: Lane, cluster_id: str, target: Point) -> Found:
         await lane.hand_over_deletion(member, cluster_id)
     await lane.reach(cluster_id, is_gone)
     where = f"{CHANGE_OF_MIND}, killed {target}"
-    found.differ(where, nothing_left(await lane.end_state(cluster_id)))
+    found.differ(where, nothing_left(await lane.bare_end(cluster_id)))
     found.differ(where, await lane.breaches())
     return found
 
 
 def nothing_left(end: EndState) -> list[str]:
     """What is still there of a cluster that has been deleted."""
-    words = [f"{place} is still there" for place in end.held]
+    words = [f"{place} is still there" for place in (*end.held, *end.kept, *end.strays)]
     for place, (made, gone) in end.effects.items():
         if made != gone:
             words.append(f"{place} was made {made} times and taken away {gone} times")
@@ -121,7 +133,5 @@ def nothing_left(end: EndState) -> list[str]:
     return words
 
 
-def _told(targets: Mapping[str, Point]) -> str:
-    return (
-        "; ".join(f"{stage}, killed {point}" for stage, point in targets.items()) or "undisturbed"
-    )
+def told(targets: Targets) -> str:
+    return "; ".join(f"{stage}, killed {point}" for stage, point in targets) or "undisturbed"

@@ -1,43 +1,37 @@
 """One lane of the proof: a database, a twin, and the worker processes that live and die between them.
 
-PostgreSQL and the twin outlive every worker. Clusters go through a lane one after the other.
+PostgreSQL, the twin and, where clusters are real, their keeper outlive every worker. Clusters go through a lane one
+after the other.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
+import itertools
 import signal
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import asyncpg
 import msgspec
 
-from boatyard.app import catalogue, invariants
-from boatyard.app.proving.asking import Tenant
+from boatyard.app import invariants
+from boatyard.app.evidence import Effect, gather
+from boatyard.app.proving.asking import Tenant, Wish
 from boatyard.app.proving.compare import EndState, end_state
 from boatyard.app.proving.crew import CrewMember
+from boatyard.app.proving.keeping import LaneKeeper
+from boatyard.app.proving.points import Point
 from boatyard.app.proving.worker import WorkerSpec
-from boatyard.app.settings import Settings
-from boatyard.app.twins import start_twin
-from boatyard.ledger import schema
 from boatyard.ledger.changes import Due
-from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Cluster, ClusterState, Hub, HubState
 from boatyard.twin.client import TwinClient
-from boatyard.twin.layout import HubLayout, Layout, write_layout
 
-KEY = bytes(range(32))
-TEMPLATE = "prove_template"
-LOOK_SECONDS = 0.02
+SETTLE_SECONDS = 0.1
+_SELDOM = 5  # looks at the processes are dearer than looks at the ledger
 Done = Callable[[Cluster | None], bool]
 
 
@@ -47,23 +41,10 @@ class Pace:
 
     lease: float = 15.0
     poll: float = 0.1
+    look: float = 0.02  # between looks at what has become of it
     patience: float = 30.0
+    settling: float = 10.0  # for processes to come to rest after all is said to be done
     short_lease: float = 1.0  # of a worker that stands still past it
-
-
-def layout() -> Layout:
-    """Two hubs with room for a few small clusters."""
-    return Layout(
-        hubs={
-            f"hub-{number}": HubLayout(
-                hosts={"bm-small": 8},
-                subnets=f"10.{number}.0.0/16",
-                floating=f"198.51.{number}.0/24",
-                zone=f"zone-{number}.example",
-            )
-            for number in (1, 2)
-        }
-    )
 
 
 class Lane:
@@ -76,14 +57,25 @@ class Lane:
         twin: TwinClient,
         database: asyncpg.Connection[asyncpg.Record],
         pace: Pace,
+        wish: Wish,
+        keeper: LaneKeeper | None,
     ) -> None:
         self.spec = spec
         self.ledger = ledger
         self.twin = twin
         self._database = database
         self.pace = pace
-        self.tenant = Tenant(ledger)
+        self.tenant = Tenant(ledger, wish)
+        self._keeper = keeper
         self.crew: list[CrewMember] = []
+        self._doomed: list[tuple[Point, CrewMember]] = []
+        self._fates: list[Point] = []  # of those who come after them
+
+    @property
+    def keeper(self) -> LaneKeeper:
+        """Of the clusters, where these are real."""
+        assert self._keeper is not None
+        return self._keeper
 
     async def hire(self, **changed: object) -> CrewMember:
         """Starts a worker, of another kind when something is `changed`."""
@@ -101,7 +93,29 @@ class Lane:
             if member.gone.is_set():
                 await self._bury(member)
         self.crew = [member for member in self.crew if not member.gone.is_set()]
-        return self.crew[0] if self.crew else await self.hire()
+        if self.crew:
+            return self.crew[0]
+        if not self._fates:
+            return await self.hire()
+        fate = self._fates.pop(0)
+        member = await self.hire(target=fate)
+        self._doomed.append((fate, member))
+        return member
+
+    async def doom(self, member: CrewMember, deaths: Sequence[Point]) -> None:
+        """It dies at the first of them, whoever comes after it at the next, and so on."""
+        await member.begin(deaths[0] if deaths else None)
+        self._doomed = [(deaths[0], member)] if deaths else []
+        self._fates = list(deaths[1:])
+
+    async def reckon(self) -> tuple[list[Point], list[Point]]:
+        """Where workers have died, and where none came. From now on nobody is doomed."""
+        killed: list[Point] = []
+        unmet = self._fates
+        for point, member in self._doomed:
+            (unmet if await member.disarm() else killed).append(point)
+        self._doomed, self._fates = [], []
+        return killed, unmet
 
     async def _bury(self, member: CrewMember, kind: str = "") -> None:
         """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
@@ -134,7 +148,7 @@ class Lane:
                 while True:
                     if await so():
                         return
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(self.pace.look)
         except TimeoutError as error:
             raise Unavailable(f"{otherwise} in {self.pace.patience:g} s") from error
 
@@ -152,11 +166,14 @@ class Lane:
         self.crew = []
 
     async def open_for_business(self) -> None:
-        """Until every hub has been looked at: before that nothing can be placed."""
+        """Until every hub has been looked at and is found to work: before that nothing can be placed."""
         await self.worker()
 
         async def ready() -> bool:
             hubs = (await self.ledger.list(Hub)).items
+            for hub in hubs:
+                if hub.status.state not in (HubState.READY, HubState.UNSPECIFIED):
+                    await self.poke("Hub", hub.id)
             return all(hub.status.state == HubState.READY for hub in hubs)
 
         await self._wait_for(ready, "the hubs did not become ready")
@@ -175,16 +192,21 @@ class Lane:
     async def _until(self, cluster_id: str, done: Done, mourned: CrewMember | None = None) -> None:
         try:
             async with asyncio.timeout(self.pace.patience):
-                while mourned is None or not mourned.gone.is_set():
+                for again in itertools.count():
+                    if mourned is not None and mourned.gone.is_set():
+                        return
                     if mourned is None:
                         await self.worker()
+                    if self._keeper and again % _SELDOM == 0:
+                        await self._keeper.check()
                     busy, cluster = await self._look(cluster_id)
                     if done(cluster) and not busy:
                         return
-                    await asyncio.sleep(LOOK_SECONDS)
+                    await asyncio.sleep(self.pace.look)
         except TimeoutError as error:
             raise Unavailable(
-                f"{cluster_id} did not get there in {self.pace.patience:g} s: {await self._why()}"
+                f"{cluster_id} did not get there in {self.pace.patience:g} s:"
+                f" {await self._why(cluster_id)}"
             ) from error
 
     async def _look(self, cluster_id: str) -> tuple[bool, Cluster | None]:
@@ -199,7 +221,7 @@ class Lane:
         cluster = msgspec.json.decode(data, type=Cluster) if data else None
         return rows[0]["busy"], cluster
 
-    async def _why(self) -> str:
+    async def _why(self, cluster_id: str) -> str:
         rows = await self.ledger.read(
             "looking at the yard",
             "select id, data #> '{status,steps}' as steps from documents where kind = 'Order'",
@@ -209,7 +231,9 @@ class Lane:
             for step in msgspec.json.decode(row["steps"] or b"[]"):
                 if step.get("message"):
                     words.append(f"{row['id']} {step['name']}: {step['message']}")
-        return "; ".join(words) or "no step says why"
+        _, cluster = await self._look(cluster_id)
+        state = cluster.status.state.name if cluster else "gone"
+        return f"it is {state}; {'; '.join(words) or 'no step says why'}"
 
     async def poke(self, kind: str, id: str) -> None:
         """Makes something due now."""
@@ -217,14 +241,48 @@ class Lane:
         await self.ledger.commit([Due(kind, id, now)], now=now)
 
     async def end_state(self, cluster_id: str) -> EndState:
-        return await end_state(self.ledger, self.twin, cluster_id, cluster_id)
+        kept = await self._keeper.look() if self._keeper else None
+        return await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+
+    async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
+        """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
+        end = await self.end_state(cluster_id)
+        if self._keeper is None:
+            return end
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.settling):
+                while end != expected:
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    before, end = end, await self.end_state(cluster_id)
+                    if expected is None and end == before:
+                        break
+        return end
+
+    async def bare_end(self, cluster_id: str) -> EndState:
+        """The end state of a cluster that has been deleted, once nothing is kept any more; else as it is."""
+        end = await self.end_state(cluster_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.settling):
+                while end.kept or end.strays:
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    end = await self.end_state(cluster_id)
+        return end
 
     async def breaches(self) -> list[str]:
         """What the invariant checker says of the whole lane."""
-        found = await invariants.check(
-            self.ledger, self.twin, acknowledged=self.tenant.acknowledged
-        )
-        return [str(breach) for breach in found]
+        evidence = await gather(self.ledger, self.twin)
+        wrong: list[str] = []
+        if self._keeper:
+            kept = await self._keeper.look()
+            wrong = kept.contradictions()
+            made = [Effect(one.key, one.kind, applied=1, removed=0, calls=1) for one in kept.held]
+            evidence = replace(
+                evidence,
+                truth=(*evidence.truth, *kept.held),
+                effects=(*evidence.effects, *made),
+            )
+        found = invariants.judge(evidence, acknowledged=self.tenant.acknowledged)
+        return [*wrong, *(str(breach) for breach in found)]
 
 
 def is_ready(cluster: Cluster | None) -> bool:
@@ -236,66 +294,18 @@ def is_ready(cluster: Cluster | None) -> bool:
     )
 
 
+def is_resting(cluster: Cluster | None) -> bool:
+    """As `is_ready`, of one that was put to rest."""
+    return (
+        cluster is not None
+        and cluster.status.state == ClusterState.HIBERNATED
+        and cluster.status.observed_generation == cluster.metadata.generation
+    )
+
+
 def is_failed(cluster: Cluster | None) -> bool:
     return cluster is not None and cluster.status.state == ClusterState.FAILED
 
 
 def is_gone(cluster: Cluster | None) -> bool:
     return cluster is None
-
-
-@asynccontextmanager
-async def open_lane(
-    postgres: EmbeddedPostgres, directory: Path, name: str, *, pace: Pace, plant: str = ""
-) -> AsyncIterator[Lane]:
-    """A lane with a small catalogue, two hubs and nobody at work yet. Its twin takes no time for anything."""
-    await asyncio.to_thread(directory.mkdir, parents=True)
-    database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
-    await _execute(postgres, f"create database {database} template {TEMPLATE}")
-    (directory / "layout.json").write_bytes(write_layout(layout()))
-    settings = Settings(
-        data=str(directory), twin_delays="instant", twin_layout=str(directory / "layout.json")
-    )
-    ledger = await Ledger.open(
-        postgres.url(database), seal=Seal.from_bytes(KEY), application="prove parent", pool_size=2
-    )
-    try:
-        await catalogue.fill(ledger, layout(), now=ledger.clock.now())
-        async with start_twin(settings) as socket:
-            spec = WorkerSpec(
-                url=postgres.url(database),
-                key=KEY,
-                twin_socket=socket,
-                log=str(directory / "workers.log"),
-                lease=pace.lease,
-                poll=pace.poll,
-                plant=plant,
-            )
-            twin = TwinClient(Path(socket))
-            connection = await asyncpg.connect(postgres.url(database))
-            lane = Lane(spec, ledger, twin, connection, pace)
-            try:
-                await lane.open_for_business()
-                yield lane
-            finally:
-                await lane.kill_all()
-                await twin.close()
-                await connection.close()
-    finally:
-        await ledger.close()
-        await _execute(postgres, f"drop database {database} with (force)")
-
-
-async def make_template(postgres: EmbeddedPostgres) -> None:
-    """A migrated database that lanes are cloned from in milliseconds. May be called again."""
-    with contextlib.suppress(asyncpg.DuplicateDatabaseError):
-        await _execute(postgres, f"create database {TEMPLATE}")
-    await schema.migrate(postgres.url(TEMPLATE))
-
-
-async def _execute(postgres: EmbeddedPostgres, statement: str) -> None:
-    connection = await asyncpg.connect(postgres.url("postgres"))
-    try:
-        await connection.execute(statement)
-    finally:
-        await connection.close()

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from boatyard.kube.client import KubeClient, Object
+from boatyard.kube.kinds import JOBS, Kind
 from boatyard.twin.calls import TwinCalls
 from boatyard.twin.world import LYING
 
@@ -67,21 +70,47 @@ class Points:
             os.kill(os.getpid(), self._signal)
 
 
-class WatchedTwin:
-    """The twin, with every effect announced by its verb and its key, the order's id taken out."""
+class WatchedCalls:
+    """The twin or the keeper, with every effect announced by its verb and its key, the order's id taken out."""
 
-    def __init__(self, twin: TwinCalls, points: Points) -> None:
-        self._twin = twin
+    def __init__(self, calls: TwinCalls, points: Points) -> None:
+        self._calls = calls
         self._points = points
 
     async def call(self, verb: str, /, **args: Any) -> Any:
         if not verb.partition(".")[2].startswith(LYING):
-            return await self._twin.call(verb, **args)
+            return await self._calls.call(verb, **args)
         label = f"effect:{verb} {str(args.get('key', '')).partition('/')[2]}"
         self._points.reach(f"before:{label}")
-        value = await self._twin.call(verb, **args)
+        value = await self._calls.call(verb, **args)
         self._points.reach(f"after:{label}")
         return value
 
     async def close(self) -> None:
-        await self._twin.close()
+        await self._calls.close()
+
+
+class WatchedKube(KubeClient):
+    """A real cluster as the checks see it, with everything they write there announced."""
+
+    points: Points  # of the process; set once
+
+    async def create(self, kind: Kind, body: Mapping[str, Any], namespace: str = "") -> Object:
+        with self._announced("create", kind, body["metadata"]["name"]):
+            return await super().create(kind, body, namespace)
+
+    async def merge_patch(self, kind: Kind, name: str, *args: Any, **how: Any) -> Object:
+        with self._announced("patch", kind, name):
+            return await super().merge_patch(kind, name, *args, **how)
+
+    async def delete(self, kind: Kind, name: str, *args: Any, **how: Any) -> bool:
+        with self._announced("delete", kind, name):
+            return await super().delete(kind, name, *args, **how)
+
+    @contextmanager
+    def _announced(self, verb: str, kind: Kind, name: str) -> Iterator[None]:
+        # A pod's name is made up by the cluster.
+        label = f"effect:check.{verb} {name if kind == JOBS else kind.plural}"
+        self.points.reach(f"before:{label}")
+        yield
+        self.points.reach(f"after:{label}")

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from boatyard.app.evidence import effects
 from boatyard.app.proving.compare import differences
-from boatyard.app.proving.journeys import NODES, Baseline, Found, nothing_left
+from boatyard.app.proving.journeys import CREATE, Baseline, Found, Life, nothing_left
 from boatyard.app.proving.lane import Lane, is_failed, is_gone, is_ready
 from boatyard.app.proving.points import Point
 from boatyard.model.errors import Unavailable
+from boatyard.model.generated.osac import Hub
 
-Scenario = Callable[[Lane, str, Baseline], Awaitable[Found]]
+Course = Callable[[Lane, str, Baseline], Awaitable[Found]]
 
-# Where the worker stands still: after an effect that is not written down yet; on the verge of a write.
-_BEFORE_WRITES = (
-    Point("after:effect:inventory.ensure_held host/compute-0"),
-    Point("after:effect:platform.ensure_cluster cluster"),
-    Point("after:effect:platform.ensure_node node/compute-1"),
-    Point("before:commit:Replace Order, Due Cluster", 2),
-)
-# And on the verge of an effect, which then comes when the cluster has long been deleted.
-_BEFORE_EFFECTS = (
-    Point("before:effect:inventory.ensure_held host/compute-0"),
-    Point("before:effect:l2.ensure_network l2"),
-    Point("before:effect:dns.ensure_record api-name"),
-)
+
+@dataclass(frozen=True)
+class Scenario:
+    """`life` is the one that it compares with, where that is not a creation alone."""
+
+    run: Course
+    life: Life | None = None
 
 
 async def refused(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
     """What was refused is not asked again: not when poked, not by another worker."""
     found = Found()
     await lane.twin.call("twin.set_mood", order_id=cluster_id, step="names", mood="refused")
-    await lane.tenant.order(cluster_id, name=cluster_id, nodes=NODES)
+    await lane.tenant.order(cluster_id)
     await lane.reach(cluster_id, is_failed)
     asked = await _asked(lane, cluster_id)
     for again in range(3):
@@ -54,7 +50,7 @@ async def refused(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
     )
     await lane.tenant.delete(cluster_id)
     await lane.reach(cluster_id, is_gone)
-    found.differ("refused", nothing_left(await lane.end_state(cluster_id)))
+    found.differ("refused", nothing_left(await lane.bare_end(cluster_id)))
     found.differ("refused", await lane.breaches())
     return found
 
@@ -69,27 +65,35 @@ async def lost_hint(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
     found = Found()
     await lane.dismiss_all()
     await lane.hire(deaf=True)
-    await lane.tenant.order(cluster_id, name=cluster_id, nodes=NODES)
+    await lane.tenant.order(cluster_id)
     await lane.reach(cluster_id, is_ready)
-    end = await lane.end_state(cluster_id)
-    found.differ("lost-hint", differences(baseline.ends["create"], end))
+    expected = baseline.end(CREATE)
+    end = await lane.settled_end(cluster_id, expected)
+    found.differ("lost-hint", differences(expected, end))
     await lane.tenant.delete(cluster_id)
     await lane.reach(cluster_id, is_gone)
-    found.differ("lost-hint", nothing_left(await lane.end_state(cluster_id)))
+    found.differ("lost-hint", nothing_left(await lane.bare_end(cluster_id)))
     await lane.dismiss_all()
     found.differ("lost-hint", await lane.breaches())
     return found
 
 
-async def stopped_worker(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
-    """The first worker stands still past its lease, the second finishes, the first wakes: its write is refused."""
-    found = Found()
-    for number, target in enumerate(_BEFORE_WRITES):
-        await _late_write(lane, f"{cluster_id}-{number}", target, baseline, found)
-        if found.differences:
-            return found
-    found.differ("stopped-worker", await lane.breaches())
-    return found
+def stopped_worker(*targets: Point) -> Scenario:
+    """The first worker stands still past its lease, the second finishes, the first wakes: its write is refused.
+
+    The targets are on the verge of a write, or after an effect that is not written down yet.
+    """
+
+    async def run(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
+        found = Found()
+        for number, target in enumerate(targets):
+            await _late_write(lane, f"{cluster_id}-{number}", target, baseline, found)
+            if found.differences:
+                return found
+        found.differ("stopped-worker", await lane.breaches())
+        return found
+
+    return Scenario(run)
 
 
 async def _late_write(
@@ -98,46 +102,54 @@ async def _late_write(
     where = f"stopped-worker, stopped {target}"
     async with _standing_still(lane, cluster_id, target) as first:
         await lane.reach(cluster_id, is_ready)
-        found.differ(where, differences(baseline.ends["create"], await lane.end_state(cluster_id)))
+        expected = baseline.end(CREATE)
+        found.differ(where, differences(expected, await lane.settled_end(cluster_id, expected)))
         await first.wake()
         try:
             await lane.reach(cluster_id, is_ready)
         except Unavailable as error:
             found.differ(f"{where}, after it woke", [str(error)])
             return
-        late = differences(baseline.ends["create"], await lane.end_state(cluster_id))
+        late = differences(expected, await lane.settled_end(cluster_id, expected))
         found.differ(f"{where}, after it woke", late)
     found.killed.append(("stopped-worker", target))
     await lane.tenant.delete(cluster_id)
     await lane.reach(cluster_id, is_gone)
-    found.differ(where, nothing_left(await lane.end_state(cluster_id)))
+    found.differ(where, nothing_left(await lane.bare_end(cluster_id)))
 
 
-async def late_effect(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
-    """As above, but the cluster has been deleted when the first wakes: what it still makes is swept up."""
-    found = Found()
-    for number, target in enumerate(_BEFORE_EFFECTS):
-        where = f"late-effect, stopped {target}"
-        id = f"{cluster_id}-{number}"
-        async with _standing_still(lane, id, target) as first:
-            await lane.reach(id, is_ready)
-            await lane.tenant.delete(id)
-            await lane.reach(id, is_gone)
-            await first.wake()
-        found.killed.append(("late-effect", target))
-        await _swept(lane, id)
-        found.differ(where, nothing_left(await lane.end_state(id)))
-    found.differ("late-effect", await lane.breaches())
-    return found
+def late_effect(*targets: Point) -> Scenario:
+    """As above on the verge of an effect, but the cluster has been deleted when the first wakes.
+
+    What it still makes is swept up.
+    """
+
+    async def run(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
+        found = Found()
+        for number, target in enumerate(targets):
+            where = f"late-effect, stopped {target}"
+            id = f"{cluster_id}-{number}"
+            async with _standing_still(lane, id, target) as first:
+                await lane.reach(id, is_ready)
+                await lane.tenant.delete(id)
+                await lane.reach(id, is_gone)
+                await first.wake()
+            found.killed.append(("late-effect", target))
+            await _swept(lane, id)
+            found.differ(where, nothing_left(await lane.bare_end(id)))
+        found.differ("late-effect", await lane.breaches())
+        return found
+
+    return Scenario(run)
 
 
 async def _swept(lane: Lane, cluster_id: str) -> None:
-    """Has every hub looked at, as happens by itself every half minute, until the twin holds nothing more."""
+    """Has every hub looked at, as happens by itself every half minute, until nothing more is held."""
     try:
         async with asyncio.timeout(lane.pace.patience):
             while (await lane.end_state(cluster_id)).held:
-                for hub in ("hub-1", "hub-2"):
-                    await lane.poke("Hub", hub)
+                for hub in (await lane.ledger.list(Hub)).items:
+                    await lane.poke("Hub", hub.id)
                 await asyncio.sleep(0.05)
     except TimeoutError:
         return  # the comparison says what is left
@@ -157,7 +169,7 @@ class _standing_still:
         await lane.dismiss_all()
         self._first = await lane.outsider()
         await self._first.begin(self._target, signal.SIGSTOP)
-        await lane.tenant.order(self._cluster_id, name=self._cluster_id, nodes=NODES)
+        await lane.tenant.order(self._cluster_id)
         try:
             async with asyncio.timeout(lane.pace.patience):
                 await self._first.reached.wait()
@@ -177,9 +189,22 @@ class _standing_still:
             await self._first.dismiss()
 
 
-SCENARIOS: Mapping[str, Scenario] = {
-    "refused": refused,
-    "lost-hint": lost_hint,
-    "stopped-worker": stopped_worker,
-    "late-effect": late_effect,
+SIMULATED: Mapping[str, Sequence[Scenario]] = {
+    "refused": [Scenario(refused)],
+    "lost-hint": [Scenario(lost_hint)],
+    "stopped-worker": [
+        stopped_worker(
+            Point("after:effect:inventory.ensure_held host/compute-0"),
+            Point("after:effect:platform.ensure_cluster cluster"),
+            Point("after:effect:platform.ensure_node node/compute-1"),
+            Point("before:commit:Replace Order, Due Cluster", 2),
+        )
+    ],
+    "late-effect": [
+        late_effect(
+            Point("before:effect:inventory.ensure_held host/compute-0"),
+            Point("before:effect:l2.ensure_network l2"),
+            Point("before:effect:dns.ensure_record api-name"),
+        )
+    ],
 }

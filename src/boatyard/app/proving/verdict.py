@@ -11,6 +11,7 @@ from boatyard.app.proving.points import Point
 
 _SORTS = ("write", "claim", "effect")
 _MOMENTS = ("before", "after")
+KILLED_KEEPER = "killed-keeper"
 
 
 @dataclass
@@ -47,10 +48,10 @@ class Verdict:
         return "\n".join(_aligned(rows))
 
     def summary(self) -> str:
-        text = (
-            f"{len(self.killed)} times a worker was killed or stopped, "
-            f"{len(self.differences)} differences, {self.seconds:.0f} s"
-        )
+        keepers = sum(journey == KILLED_KEEPER for journey, _ in self.killed)
+        text = f"{len(self.killed) - keepers} times a worker was killed or stopped, "
+        text += f"{keepers} times the keeper, " if keepers else ""
+        text += f"{len(self.differences)} differences, {self.seconds:.0f} s"
         if self.unmet:
             text += f"; {len(self.unmet)} points did not come again"
         return text

@@ -15,12 +15,13 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from boatyard.app.proving.points import Point, Points, WatchedTwin
-from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
+from boatyard.app.proving.points import Point, Points, WatchedCalls, WatchedKube
+from boatyard.app.wiring import HubDirectory, Site, make_reconcilers, make_worker
+from boatyard.checks.drivers import kube as kube_checks
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
-from boatyard.twin.calls import TwinCalls
+from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.twin.client import TwinClient
 
 
@@ -31,10 +32,12 @@ class WorkerSpec:
     url: str
     key: bytes
     twin_socket: str
+    keeper_socket: str
     log: str
     lease: float
     poll: float
     deaf: bool = False  # no hint ever reaches it
+    target: Point | None = None  # where it dies; the others are told later
     plant: str = ""  # "module:function", called first: a bug that the proof must find
 
 
@@ -50,6 +53,7 @@ def main(spec: WorkerSpec, channel: Connection) -> None:
 
 async def _work(spec: WorkerSpec, channel: Connection) -> None:
     points = Points(lambda text: channel.send(("at", text)))
+    points.begin(spec.target)
     ledger = await Ledger.open(
         spec.url,
         seal=Seal.from_bytes(spec.key),
@@ -61,10 +65,16 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
     loop = asyncio.get_running_loop()
     loop.add_reader(channel.fileno(), _hear, channel, points, stop)
 
-    def twin_for(path: str) -> TwinCalls:
-        return WatchedTwin(TwinClient(Path(path)), points)
+    WatchedKube.points = points
+    kube_checks.KubeClient = WatchedKube  # type: ignore[attr-defined]
 
-    hubs = HubDirectory(ledger, twin_for=twin_for, default_socket=spec.twin_socket)
+    site = Site(
+        twin_socket=spec.twin_socket,
+        connect_twin=lambda path: WatchedCalls(TwinClient(Path(path)), points),
+        keeper_socket=spec.keeper_socket,
+        connect_keeper=lambda path: WatchedCalls(KeeperClient(Path(path)), points),
+    )
+    hubs = HubDirectory(ledger, site)
     reconcilers = make_reconcilers(
         ledger, hubs, delete_within=timedelta(minutes=15), sweep_every=timedelta(0)
     )

@@ -22,3 +22,9 @@ class Dns(Driver, Protocol):
 
     async def release_record(self, key: str) -> Outcome:
         """Removes the record of this key. Nothing there: Done."""
+
+    async def resolve(self, name: str) -> str | None:
+        """The address the zone answers for `name` now, whosever record it is; None when it knows none.
+
+        Only a question. What `ensure_record` answered Done for is so here.
+        """

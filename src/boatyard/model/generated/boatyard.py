@@ -17,6 +17,13 @@ class Actor(IntEnum):
     OPERATOR = 3
 
 
+class BackupState(IntEnum):
+    UNSPECIFIED = 0
+    PENDING = 1
+    READY = 2
+    FAILED = 3
+
+
 class ItemState(IntEnum):
     UNSPECIFIED = 0
     PLANNED = 1  # may exist outside: an effect is only tried for what is written here
@@ -32,6 +39,7 @@ class OrderPhase(IntEnum):
     DELETING = 4
     DELETED = 5
     DEGRADED = 6
+    RESTING = 7
 
 
 class StepState(IntEnum):
@@ -44,6 +52,142 @@ class StepState(IntEnum):
     QUARANTINED = 6
     RELEASING = 7
     RELEASED = 8
+
+
+class AccessIssueRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    cluster: str = ""
+    # for whom it is; viewers only for themselves
+    user: str = ""
+    # 600 to 86400; an hour when absent
+    ttl_seconds: int | None = None
+
+
+NO_ACCESS_ISSUE_REQUEST = AccessIssueRequest()
+
+
+class AccessIssueResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    kubeconfig: str = ""
+    expires_at: datetime | None = None
+    # as the cluster knows them
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+
+NO_ACCESS_ISSUE_RESPONSE = AccessIssueResponse()
+
+
+class BackupSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id; a name is accepted when it is made
+    cluster: str = ""
+    # on the machine of the hub, instead of the platform's own place; operators only
+    folder: str = ""
+
+
+NO_BACKUP_SPEC = BackupSpec()
+
+
+class BackupStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    state: BackupState = BackupState(0)
+    taken_at: datetime | None = None
+    bytes: int = 0
+    sha256: str = ""
+    # that the cluster ran
+    version: str = ""
+    cluster_name: str = ""
+    # one calm sentence
+    message: str = ""
+    # operators only
+    hub: str = ""
+    # operators only
+    place: str = ""
+    # the platform's own words; operators only
+    cause: str = ""
+    # in a row without success
+    tries: int = 0
+    # internal errors in a row
+    bugs: int = 0
+    next_look: datetime | None = None
+    # what is not released by then becomes a Leftover
+    delete_by: datetime | None = None
+
+
+NO_BACKUP_STATUS = BackupStatus()
+
+
+class Backup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    id: str = ""
+    metadata: osac.Metadata = osac.NO_METADATA
+    spec: BackupSpec = NO_BACKUP_SPEC
+    status: BackupStatus = NO_BACKUP_STATUS
+
+
+NO_BACKUP = Backup()
+
+
+class BackupsListRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    offset: int | None = None
+    limit: int | None = None
+    filter: str | None = None
+    order: str | None = None
+
+
+NO_BACKUPS_LIST_REQUEST = BackupsListRequest()
+
+
+class BackupsListResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    size: int = 0
+    total: int = 0
+    items: tuple[Backup, ...] = ()
+
+
+NO_BACKUPS_LIST_RESPONSE = BackupsListResponse()
+
+
+class BackupsGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    id: str = ""
+
+
+NO_BACKUPS_GET_REQUEST = BackupsGetRequest()
+
+
+class BackupsGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    object: Backup = NO_BACKUP
+
+
+NO_BACKUPS_GET_RESPONSE = BackupsGetResponse()
+
+
+class BackupsCreateRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    object: Backup = NO_BACKUP
+
+
+NO_BACKUPS_CREATE_REQUEST = BackupsCreateRequest()
+
+
+class BackupsCreateResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    object: Backup = NO_BACKUP
+
+
+NO_BACKUPS_CREATE_RESPONSE = BackupsCreateResponse()
+
+
+class BackupsDeleteRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    id: str = ""
+
+
+NO_BACKUPS_DELETE_REQUEST = BackupsDeleteRequest()
+
+
+class BackupsDeleteResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    pass
+
+
+NO_BACKUPS_DELETE_RESPONSE = BackupsDeleteResponse()
 
 
 class ClusterOrderBareMetal(
@@ -177,6 +321,17 @@ class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 NO_ORDER_NODE_SET = OrderNodeSet()
 
 
+class OrderRestore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Once per request the cluster's objects become those of the backup."""
+
+    request: str = ""
+    # id
+    backup: str = ""
+
+
+NO_ORDER_RESTORE = OrderRestore()
+
+
 class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     cluster_name: str = ""
     hub: str = ""
@@ -193,6 +348,10 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     generation: int = 0
     # what is not released by then becomes a Leftover
     delete_by: datetime | None = None
+    # what the template tells the platform
+    platform_settings: Mapping[str, str] = {}
+    rest: osac.ClusterRest = osac.ClusterRest(0)
+    restore: OrderRestore = NO_ORDER_RESTORE
 
 
 NO_ORDER_SPEC = OrderSpec()
@@ -278,7 +437,10 @@ NO_RECEIPT = Receipt()
 class Credentials(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     kubeconfig: str = ""
     username: str = ""
+    # empty where the platform has none
     password: str = ""
+    # nothing answers at its address
+    simulated: bool = False
 
 
 NO_CREDENTIALS = Credentials()
@@ -305,6 +467,13 @@ class OrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     nodes: Mapping[str, int] = {}
     # per node set, the next number: none is ever given twice
     next_slots: Mapping[str, int] = {}
+    # the one that runs
+    version: str = ""
+    # how deep it should rest now: deeper than asked for after a while
+    rest: osac.ClusterRest = osac.ClusterRest(0)
+    resting_since: datetime | None = None
+    # request of the restore that was carried out last
+    restored: str = ""
 
 
 NO_ORDER_STATUS = OrderStatus()

@@ -39,6 +39,8 @@ class _Members(dict[int, _E]):
 
 _ACTOR = _Members(boatyard.Actor)
 
+_BACKUP_STATE = _Members(boatyard.BackupState)
+
 _ITEM_STATE = _Members(boatyard.ItemState)
 
 _ORDER_PHASE = _Members(boatyard.OrderPhase)
@@ -46,6 +48,8 @@ _ORDER_PHASE = _Members(boatyard.OrderPhase)
 _STEP_STATE = _Members(boatyard.StepState)
 
 _CLUSTER_CONDITION_TYPE = _Members(osac.ClusterConditionType)
+
+_CLUSTER_REST = _Members(osac.ClusterRest)
 
 _CLUSTER_STATE = _Members(osac.ClusterState)
 
@@ -778,6 +782,10 @@ def _private_cluster_template(x: osac.ClusterTemplate) -> dict[str, Any]:
         d["node_sets"] = {k: _private_cluster_template_node_set(v) for k, v in x.node_sets.items()}
     if (v := x.spec_defaults) is not osac.NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS:
         d["spec_defaults"] = _private_cluster_template_spec_defaults(v)
+    if x.hub_labels:
+        d["hub_labels"] = x.hub_labels
+    if x.platform_settings:
+        d["platform_settings"] = x.platform_settings
     return d
 
 
@@ -802,6 +810,8 @@ def private_cluster_template_from_message(m: Any) -> osac.ClusterTemplate:
         spec_defaults=private_cluster_template_spec_defaults_from_message(m.spec_defaults)
         if m.HasField("spec_defaults")
         else osac.NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS,
+        hub_labels={k: c[k] for k in c} if (c := m.hub_labels) else {},
+        platform_settings={k: c[k] for k in c} if (c := m.platform_settings) else {},
     )
 
 
@@ -1069,6 +1079,27 @@ def private_cluster_network_attachment_from_message(m: Any) -> osac.ClusterNetwo
     )
 
 
+def _private_cluster_restore(x: osac.ClusterRestore) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.backup:
+        d["backup"] = v
+    if v := x.request:
+        d["request"] = v
+    return d
+
+
+def private_cluster_restore_to_message(x: osac.ClusterRestore) -> Message:
+    return message("osac.private.v1.ClusterRestore")(**_private_cluster_restore(x))
+
+
+def private_cluster_restore_from_message(m: Any) -> osac.ClusterRestore:
+    return osac.ClusterRestore(
+        backup=m.backup,
+        request=m.request,
+    )
+
+
 def _private_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -1098,6 +1129,10 @@ def _private_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["zone"] = v
     if x.hub_labels:
         d["hub_labels"] = x.hub_labels
+    if v := x.rest:
+        d["rest"] = int(v)
+    if (v := x.restore) is not osac.NO_CLUSTER_RESTORE:
+        d["restore"] = _private_cluster_restore(v)
     return d
 
 
@@ -1132,6 +1167,10 @@ def private_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         else osac.NO_SECRET_LOCAL_REFERENCE,
         zone=m.zone,
         hub_labels={k: c[k] for k in c} if (c := m.hub_labels) else {},
+        rest=_CLUSTER_REST[m.rest],
+        restore=private_cluster_restore_from_message(m.restore)
+        if m.HasField("restore")
+        else osac.NO_CLUSTER_RESTORE,
     )
 
 
@@ -1250,6 +1289,12 @@ def _private_cluster_status(x: osac.ClusterStatus) -> dict[str, Any]:
         d["observed_generation"] = v
     if x.ready_nodes:
         d["ready_nodes"] = x.ready_nodes
+    if v := x.version:
+        d["version"] = v
+    if v := x.rest:
+        d["rest"] = int(v)
+    if v := x.restored:
+        d["restored"] = v
     return d
 
 
@@ -1279,6 +1324,9 @@ def private_cluster_status_from_message(m: Any) -> osac.ClusterStatus:
         else osac.NO_PLACEMENT,
         observed_generation=m.observed_generation,
         ready_nodes={k: c[k] for k in c} if (c := m.ready_nodes) else {},
+        version=m.version,
+        rest=_CLUSTER_REST[m.rest],
+        restored=m.restored,
     )
 
 
@@ -1371,6 +1419,328 @@ def private_event_from_message(m: Any) -> osac.Event:
         message=m.message,
         bookmark=m.bookmark,
     )
+
+
+def _boatyard_access_issue_request(x: boatyard.AccessIssueRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.user:
+        d["user"] = v
+    if (v := x.ttl_seconds) is not None:
+        d["ttl_seconds"] = v
+    return d
+
+
+def boatyard_access_issue_request_to_message(x: boatyard.AccessIssueRequest) -> Message:
+    return message("boatyard.v1.AccessIssueRequest")(**_boatyard_access_issue_request(x))
+
+
+def boatyard_access_issue_request_from_message(m: Any) -> boatyard.AccessIssueRequest:
+    return boatyard.AccessIssueRequest(
+        cluster=m.cluster,
+        user=m.user,
+        ttl_seconds=m.ttl_seconds if m.HasField("ttl_seconds") else None,
+    )
+
+
+def _boatyard_access_issue_response(x: boatyard.AccessIssueResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.kubeconfig:
+        d["kubeconfig"] = v
+    if (v := x.expires_at) is not None:
+        d["expires_at"] = timestamp_fields(v)
+    if v := x.user:
+        d["user"] = v
+    if x.groups:
+        d["groups"] = x.groups
+    return d
+
+
+def boatyard_access_issue_response_to_message(x: boatyard.AccessIssueResponse) -> Message:
+    return message("boatyard.v1.AccessIssueResponse")(**_boatyard_access_issue_response(x))
+
+
+def boatyard_access_issue_response_from_message(m: Any) -> boatyard.AccessIssueResponse:
+    return boatyard.AccessIssueResponse(
+        kubeconfig=m.kubeconfig,
+        expires_at=moment(m.expires_at) if m.HasField("expires_at") else None,
+        user=m.user,
+        groups=tuple(c) if (c := m.groups) else (),
+    )
+
+
+def _boatyard_backup_spec(x: boatyard.BackupSpec) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.folder:
+        d["folder"] = v
+    return d
+
+
+def boatyard_backup_spec_to_message(x: boatyard.BackupSpec) -> Message:
+    return message("boatyard.v1.BackupSpec")(**_boatyard_backup_spec(x))
+
+
+def boatyard_backup_spec_from_message(m: Any) -> boatyard.BackupSpec:
+    return boatyard.BackupSpec(
+        cluster=m.cluster,
+        folder=m.folder,
+    )
+
+
+def _boatyard_backup_status(x: boatyard.BackupStatus) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.state:
+        d["state"] = int(v)
+    if (v := x.taken_at) is not None:
+        d["taken_at"] = timestamp_fields(v)
+    if v := x.bytes:
+        d["bytes"] = v
+    if v := x.sha256:
+        d["sha256"] = v
+    if v := x.version:
+        d["version"] = v
+    if v := x.cluster_name:
+        d["cluster_name"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.hub:
+        d["hub"] = v
+    if v := x.place:
+        d["place"] = v
+    if v := x.cause:
+        d["cause"] = v
+    if v := x.tries:
+        d["tries"] = v
+    if v := x.bugs:
+        d["bugs"] = v
+    if (v := x.next_look) is not None:
+        d["next_look"] = timestamp_fields(v)
+    if (v := x.delete_by) is not None:
+        d["delete_by"] = timestamp_fields(v)
+    return d
+
+
+def boatyard_backup_status_to_message(x: boatyard.BackupStatus) -> Message:
+    return message("boatyard.v1.BackupStatus")(**_boatyard_backup_status(x))
+
+
+def boatyard_backup_status_from_message(m: Any) -> boatyard.BackupStatus:
+    return boatyard.BackupStatus(
+        state=_BACKUP_STATE[m.state],
+        taken_at=moment(m.taken_at) if m.HasField("taken_at") else None,
+        bytes=m.bytes,
+        sha256=m.sha256,
+        version=m.version,
+        cluster_name=m.cluster_name,
+        message=m.message,
+        hub=m.hub,
+        place=m.place,
+        cause=m.cause,
+        tries=m.tries,
+        bugs=m.bugs,
+        next_look=moment(m.next_look) if m.HasField("next_look") else None,
+        delete_by=moment(m.delete_by) if m.HasField("delete_by") else None,
+    )
+
+
+def _boatyard_backup(x: boatyard.Backup) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    if (v := x.metadata) is not osac.NO_METADATA:
+        d["metadata"] = _private_metadata(v)
+    if (v := x.spec) is not boatyard.NO_BACKUP_SPEC:
+        d["spec"] = _boatyard_backup_spec(v)
+    if (v := x.status) is not boatyard.NO_BACKUP_STATUS:
+        d["status"] = _boatyard_backup_status(v)
+    return d
+
+
+def boatyard_backup_to_message(x: boatyard.Backup) -> Message:
+    return message("boatyard.v1.Backup")(**_boatyard_backup(x))
+
+
+def boatyard_backup_from_message(m: Any) -> boatyard.Backup:
+    return boatyard.Backup(
+        id=m.id,
+        metadata=private_metadata_from_message(m.metadata)
+        if m.HasField("metadata")
+        else osac.NO_METADATA,
+        spec=boatyard_backup_spec_from_message(m.spec)
+        if m.HasField("spec")
+        else boatyard.NO_BACKUP_SPEC,
+        status=boatyard_backup_status_from_message(m.status)
+        if m.HasField("status")
+        else boatyard.NO_BACKUP_STATUS,
+    )
+
+
+def _boatyard_backups_list_request(x: boatyard.BackupsListRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.offset) is not None:
+        d["offset"] = v
+    if (v := x.limit) is not None:
+        d["limit"] = v
+    if (v := x.filter) is not None:
+        d["filter"] = v
+    if (v := x.order) is not None:
+        d["order"] = v
+    return d
+
+
+def boatyard_backups_list_request_to_message(x: boatyard.BackupsListRequest) -> Message:
+    return message("boatyard.v1.BackupsListRequest")(**_boatyard_backups_list_request(x))
+
+
+def boatyard_backups_list_request_from_message(m: Any) -> boatyard.BackupsListRequest:
+    return boatyard.BackupsListRequest(
+        offset=m.offset if m.HasField("offset") else None,
+        limit=m.limit if m.HasField("limit") else None,
+        filter=m.filter if m.HasField("filter") else None,
+        order=m.order if m.HasField("order") else None,
+    )
+
+
+def _boatyard_backups_list_response(x: boatyard.BackupsListResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.size:
+        d["size"] = v
+    if v := x.total:
+        d["total"] = v
+    if x.items:
+        d["items"] = [_boatyard_backup(v) for v in x.items]
+    return d
+
+
+def boatyard_backups_list_response_to_message(x: boatyard.BackupsListResponse) -> Message:
+    return message("boatyard.v1.BackupsListResponse")(**_boatyard_backups_list_response(x))
+
+
+def boatyard_backups_list_response_from_message(m: Any) -> boatyard.BackupsListResponse:
+    return boatyard.BackupsListResponse(
+        size=m.size,
+        total=m.total,
+        items=tuple([boatyard_backup_from_message(v) for v in c]) if (c := m.items) else (),
+    )
+
+
+def _boatyard_backups_get_request(x: boatyard.BackupsGetRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    return d
+
+
+def boatyard_backups_get_request_to_message(x: boatyard.BackupsGetRequest) -> Message:
+    return message("boatyard.v1.BackupsGetRequest")(**_boatyard_backups_get_request(x))
+
+
+def boatyard_backups_get_request_from_message(m: Any) -> boatyard.BackupsGetRequest:
+    return boatyard.BackupsGetRequest(
+        id=m.id,
+    )
+
+
+def _boatyard_backups_get_response(x: boatyard.BackupsGetResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_BACKUP:
+        d["object"] = _boatyard_backup(v)
+    return d
+
+
+def boatyard_backups_get_response_to_message(x: boatyard.BackupsGetResponse) -> Message:
+    return message("boatyard.v1.BackupsGetResponse")(**_boatyard_backups_get_response(x))
+
+
+def boatyard_backups_get_response_from_message(m: Any) -> boatyard.BackupsGetResponse:
+    return boatyard.BackupsGetResponse(
+        object=boatyard_backup_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_BACKUP,
+    )
+
+
+def _boatyard_backups_create_request(x: boatyard.BackupsCreateRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_BACKUP:
+        d["object"] = _boatyard_backup(v)
+    return d
+
+
+def boatyard_backups_create_request_to_message(x: boatyard.BackupsCreateRequest) -> Message:
+    return message("boatyard.v1.BackupsCreateRequest")(**_boatyard_backups_create_request(x))
+
+
+def boatyard_backups_create_request_from_message(m: Any) -> boatyard.BackupsCreateRequest:
+    return boatyard.BackupsCreateRequest(
+        object=boatyard_backup_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_BACKUP,
+    )
+
+
+def _boatyard_backups_create_response(x: boatyard.BackupsCreateResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_BACKUP:
+        d["object"] = _boatyard_backup(v)
+    return d
+
+
+def boatyard_backups_create_response_to_message(x: boatyard.BackupsCreateResponse) -> Message:
+    return message("boatyard.v1.BackupsCreateResponse")(**_boatyard_backups_create_response(x))
+
+
+def boatyard_backups_create_response_from_message(m: Any) -> boatyard.BackupsCreateResponse:
+    return boatyard.BackupsCreateResponse(
+        object=boatyard_backup_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_BACKUP,
+    )
+
+
+def _boatyard_backups_delete_request(x: boatyard.BackupsDeleteRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    return d
+
+
+def boatyard_backups_delete_request_to_message(x: boatyard.BackupsDeleteRequest) -> Message:
+    return message("boatyard.v1.BackupsDeleteRequest")(**_boatyard_backups_delete_request(x))
+
+
+def boatyard_backups_delete_request_from_message(m: Any) -> boatyard.BackupsDeleteRequest:
+    return boatyard.BackupsDeleteRequest(
+        id=m.id,
+    )
+
+
+def _boatyard_backups_delete_response(x: boatyard.BackupsDeleteResponse) -> dict[str, Any]:
+    d: dict[str, Any] = {}
+    return d
+
+
+def boatyard_backups_delete_response_to_message(x: boatyard.BackupsDeleteResponse) -> Message:
+    return message("boatyard.v1.BackupsDeleteResponse")(**_boatyard_backups_delete_response(x))
+
+
+def boatyard_backups_delete_response_from_message(m: Any) -> boatyard.BackupsDeleteResponse:
+    return boatyard.BackupsDeleteResponse()
 
 
 def _boatyard_cluster_order_bare_metal(x: boatyard.ClusterOrderBareMetal) -> dict[str, Any]:
@@ -1709,6 +2079,27 @@ def boatyard_order_node_set_from_message(m: Any) -> boatyard.OrderNodeSet:
     )
 
 
+def _boatyard_order_restore(x: boatyard.OrderRestore) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.request:
+        d["request"] = v
+    if v := x.backup:
+        d["backup"] = v
+    return d
+
+
+def boatyard_order_restore_to_message(x: boatyard.OrderRestore) -> Message:
+    return message("boatyard.v1.OrderRestore")(**_boatyard_order_restore(x))
+
+
+def boatyard_order_restore_from_message(m: Any) -> boatyard.OrderRestore:
+    return boatyard.OrderRestore(
+        request=m.request,
+        backup=m.backup,
+    )
+
+
 def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -1738,6 +2129,12 @@ def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
         d["generation"] = v
     if (v := x.delete_by) is not None:
         d["delete_by"] = timestamp_fields(v)
+    if x.platform_settings:
+        d["platform_settings"] = x.platform_settings
+    if v := x.rest:
+        d["rest"] = int(v)
+    if (v := x.restore) is not boatyard.NO_ORDER_RESTORE:
+        d["restore"] = _boatyard_order_restore(v)
     return d
 
 
@@ -1762,6 +2159,11 @@ def boatyard_order_spec_from_message(m: Any) -> boatyard.OrderSpec:
         service_cidr=m.service_cidr,
         generation=m.generation,
         delete_by=moment(m.delete_by) if m.HasField("delete_by") else None,
+        platform_settings={k: c[k] for k in c} if (c := m.platform_settings) else {},
+        rest=_CLUSTER_REST[m.rest],
+        restore=boatyard_order_restore_from_message(m.restore)
+        if m.HasField("restore")
+        else boatyard.NO_ORDER_RESTORE,
     )
 
 
@@ -1962,6 +2364,8 @@ def _boatyard_credentials(x: boatyard.Credentials) -> dict[str, Any]:
         d["username"] = v
     if v := x.password:
         d["password"] = v
+    if v := x.simulated:
+        d["simulated"] = v
     return d
 
 
@@ -1974,6 +2378,7 @@ def boatyard_credentials_from_message(m: Any) -> boatyard.Credentials:
         kubeconfig=m.kubeconfig,
         username=m.username,
         password=m.password,
+        simulated=m.simulated,
     )
 
 
@@ -2008,6 +2413,14 @@ def _boatyard_order_status(x: boatyard.OrderStatus) -> dict[str, Any]:
         d["nodes"] = x.nodes
     if x.next_slots:
         d["next_slots"] = x.next_slots
+    if v := x.version:
+        d["version"] = v
+    if v := x.rest:
+        d["rest"] = int(v)
+    if (v := x.resting_since) is not None:
+        d["resting_since"] = timestamp_fields(v)
+    if v := x.restored:
+        d["restored"] = v
     return d
 
 
@@ -2037,6 +2450,10 @@ def boatyard_order_status_from_message(m: Any) -> boatyard.OrderStatus:
         ready_nodes={k: c[k] for k in c} if (c := m.ready_nodes) else {},
         nodes={k: c[k] for k in c} if (c := m.nodes) else {},
         next_slots={k: c[k] for k in c} if (c := m.next_slots) else {},
+        version=m.version,
+        rest=_CLUSTER_REST[m.rest],
+        resting_since=moment(m.resting_since) if m.HasField("resting_since") else None,
+        restored=m.restored,
     )
 
 
@@ -3419,6 +3836,27 @@ def public_cluster_network_attachment_from_message(m: Any) -> osac.ClusterNetwor
     )
 
 
+def _public_cluster_restore(x: osac.ClusterRestore) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.backup:
+        d["backup"] = v
+    if v := x.request:
+        d["request"] = v
+    return d
+
+
+def public_cluster_restore_to_message(x: osac.ClusterRestore) -> Message:
+    return message("osac.public.v1.ClusterRestore")(**_public_cluster_restore(x))
+
+
+def public_cluster_restore_from_message(m: Any) -> osac.ClusterRestore:
+    return osac.ClusterRestore(
+        backup=m.backup,
+        request=m.request,
+    )
+
+
 def _public_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -3448,6 +3886,10 @@ def _public_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["zone"] = v
     if x.hub_labels:
         d["hub_labels"] = x.hub_labels
+    if v := x.rest:
+        d["rest"] = int(v)
+    if (v := x.restore) is not osac.NO_CLUSTER_RESTORE:
+        d["restore"] = _public_cluster_restore(v)
     return d
 
 
@@ -3482,6 +3924,10 @@ def public_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         else osac.NO_SECRET_LOCAL_REFERENCE,
         zone=m.zone,
         hub_labels={k: c[k] for k in c} if (c := m.hub_labels) else {},
+        rest=_CLUSTER_REST[m.rest],
+        restore=public_cluster_restore_from_message(m.restore)
+        if m.HasField("restore")
+        else osac.NO_CLUSTER_RESTORE,
     )
 
 
@@ -3538,6 +3984,12 @@ def _public_cluster_status(x: osac.ClusterStatus) -> dict[str, Any]:
         d["state_transition_time"] = timestamp_fields(v)
     if x.ready_nodes:
         d["ready_nodes"] = x.ready_nodes
+    if v := x.version:
+        d["version"] = v
+    if v := x.rest:
+        d["rest"] = int(v)
+    if v := x.restored:
+        d["restored"] = v
     return d
 
 
@@ -3562,6 +4014,9 @@ def public_cluster_status_from_message(m: Any) -> osac.ClusterStatus:
         if m.HasField("state_transition_time")
         else None,
         ready_nodes={k: c[k] for k in c} if (c := m.ready_nodes) else {},
+        version=m.version,
+        rest=_CLUSTER_REST[m.rest],
+        restored=m.restored,
     )
 
 
@@ -3688,6 +4143,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "osac.private.v1.SubnetLocalReference": _private_subnet_local_reference,
     "osac.private.v1.SecurityGroupLocalReference": _private_security_group_local_reference,
     "osac.private.v1.ClusterNetworkAttachment": _private_cluster_network_attachment,
+    "osac.private.v1.ClusterRestore": _private_cluster_restore,
     "osac.private.v1.ClusterSpec": _private_cluster_spec,
     "osac.private.v1.ClusterCondition": _private_cluster_condition,
     "osac.private.v1.PlacementCandidate": _private_placement_candidate,
@@ -3695,6 +4151,19 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "osac.private.v1.ClusterStatus": _private_cluster_status,
     "osac.private.v1.Cluster": _private_cluster,
     "osac.private.v1.Event": _private_event,
+    "boatyard.v1.AccessIssueRequest": _boatyard_access_issue_request,
+    "boatyard.v1.AccessIssueResponse": _boatyard_access_issue_response,
+    "boatyard.v1.BackupSpec": _boatyard_backup_spec,
+    "boatyard.v1.BackupStatus": _boatyard_backup_status,
+    "boatyard.v1.Backup": _boatyard_backup,
+    "boatyard.v1.BackupsListRequest": _boatyard_backups_list_request,
+    "boatyard.v1.BackupsListResponse": _boatyard_backups_list_response,
+    "boatyard.v1.BackupsGetRequest": _boatyard_backups_get_request,
+    "boatyard.v1.BackupsGetResponse": _boatyard_backups_get_response,
+    "boatyard.v1.BackupsCreateRequest": _boatyard_backups_create_request,
+    "boatyard.v1.BackupsCreateResponse": _boatyard_backups_create_response,
+    "boatyard.v1.BackupsDeleteRequest": _boatyard_backups_delete_request,
+    "boatyard.v1.BackupsDeleteResponse": _boatyard_backups_delete_response,
     "boatyard.v1.ClusterOrderBareMetal": _boatyard_cluster_order_bare_metal,
     "boatyard.v1.ClusterOrderNodeRequest": _boatyard_cluster_order_node_request,
     "boatyard.v1.ClusterOrderNetwork": _boatyard_cluster_order_network,
@@ -3706,6 +4175,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.ClusterOrderNodeSet": _boatyard_cluster_order_node_set,
     "boatyard.v1.ClusterOrderStatus": _boatyard_cluster_order_status,
     "boatyard.v1.OrderNodeSet": _boatyard_order_node_set,
+    "boatyard.v1.OrderRestore": _boatyard_order_restore,
     "boatyard.v1.OrderSpec": _boatyard_order_spec,
     "boatyard.v1.OrderCondition": _boatyard_order_condition,
     "boatyard.v1.Step": _boatyard_step,
@@ -3767,6 +4237,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "osac.public.v1.SubnetLocalReference": _public_subnet_local_reference,
     "osac.public.v1.SecurityGroupLocalReference": _public_security_group_local_reference,
     "osac.public.v1.ClusterNetworkAttachment": _public_cluster_network_attachment,
+    "osac.public.v1.ClusterRestore": _public_cluster_restore,
     "osac.public.v1.ClusterSpec": _public_cluster_spec,
     "osac.public.v1.ClusterCondition": _public_cluster_condition,
     "osac.public.v1.ClusterStatus": _public_cluster_status,
@@ -3809,6 +4280,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "osac.private.v1.SubnetLocalReference": private_subnet_local_reference_to_message,
     "osac.private.v1.SecurityGroupLocalReference": private_security_group_local_reference_to_message,
     "osac.private.v1.ClusterNetworkAttachment": private_cluster_network_attachment_to_message,
+    "osac.private.v1.ClusterRestore": private_cluster_restore_to_message,
     "osac.private.v1.ClusterSpec": private_cluster_spec_to_message,
     "osac.private.v1.ClusterCondition": private_cluster_condition_to_message,
     "osac.private.v1.PlacementCandidate": private_placement_candidate_to_message,
@@ -3816,6 +4288,19 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "osac.private.v1.ClusterStatus": private_cluster_status_to_message,
     "osac.private.v1.Cluster": private_cluster_to_message,
     "osac.private.v1.Event": private_event_to_message,
+    "boatyard.v1.AccessIssueRequest": boatyard_access_issue_request_to_message,
+    "boatyard.v1.AccessIssueResponse": boatyard_access_issue_response_to_message,
+    "boatyard.v1.BackupSpec": boatyard_backup_spec_to_message,
+    "boatyard.v1.BackupStatus": boatyard_backup_status_to_message,
+    "boatyard.v1.Backup": boatyard_backup_to_message,
+    "boatyard.v1.BackupsListRequest": boatyard_backups_list_request_to_message,
+    "boatyard.v1.BackupsListResponse": boatyard_backups_list_response_to_message,
+    "boatyard.v1.BackupsGetRequest": boatyard_backups_get_request_to_message,
+    "boatyard.v1.BackupsGetResponse": boatyard_backups_get_response_to_message,
+    "boatyard.v1.BackupsCreateRequest": boatyard_backups_create_request_to_message,
+    "boatyard.v1.BackupsCreateResponse": boatyard_backups_create_response_to_message,
+    "boatyard.v1.BackupsDeleteRequest": boatyard_backups_delete_request_to_message,
+    "boatyard.v1.BackupsDeleteResponse": boatyard_backups_delete_response_to_message,
     "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_to_message,
     "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_to_message,
     "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_to_message,
@@ -3827,6 +4312,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_to_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_to_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_to_message,
+    "boatyard.v1.OrderRestore": boatyard_order_restore_to_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_to_message,
     "boatyard.v1.OrderCondition": boatyard_order_condition_to_message,
     "boatyard.v1.Step": boatyard_step_to_message,
@@ -3888,6 +4374,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "osac.public.v1.SubnetLocalReference": public_subnet_local_reference_to_message,
     "osac.public.v1.SecurityGroupLocalReference": public_security_group_local_reference_to_message,
     "osac.public.v1.ClusterNetworkAttachment": public_cluster_network_attachment_to_message,
+    "osac.public.v1.ClusterRestore": public_cluster_restore_to_message,
     "osac.public.v1.ClusterSpec": public_cluster_spec_to_message,
     "osac.public.v1.ClusterCondition": public_cluster_condition_to_message,
     "osac.public.v1.ClusterStatus": public_cluster_status_to_message,
@@ -3930,6 +4417,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "osac.private.v1.SubnetLocalReference": private_subnet_local_reference_from_message,
     "osac.private.v1.SecurityGroupLocalReference": private_security_group_local_reference_from_message,
     "osac.private.v1.ClusterNetworkAttachment": private_cluster_network_attachment_from_message,
+    "osac.private.v1.ClusterRestore": private_cluster_restore_from_message,
     "osac.private.v1.ClusterSpec": private_cluster_spec_from_message,
     "osac.private.v1.ClusterCondition": private_cluster_condition_from_message,
     "osac.private.v1.PlacementCandidate": private_placement_candidate_from_message,
@@ -3937,6 +4425,19 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "osac.private.v1.ClusterStatus": private_cluster_status_from_message,
     "osac.private.v1.Cluster": private_cluster_from_message,
     "osac.private.v1.Event": private_event_from_message,
+    "boatyard.v1.AccessIssueRequest": boatyard_access_issue_request_from_message,
+    "boatyard.v1.AccessIssueResponse": boatyard_access_issue_response_from_message,
+    "boatyard.v1.BackupSpec": boatyard_backup_spec_from_message,
+    "boatyard.v1.BackupStatus": boatyard_backup_status_from_message,
+    "boatyard.v1.Backup": boatyard_backup_from_message,
+    "boatyard.v1.BackupsListRequest": boatyard_backups_list_request_from_message,
+    "boatyard.v1.BackupsListResponse": boatyard_backups_list_response_from_message,
+    "boatyard.v1.BackupsGetRequest": boatyard_backups_get_request_from_message,
+    "boatyard.v1.BackupsGetResponse": boatyard_backups_get_response_from_message,
+    "boatyard.v1.BackupsCreateRequest": boatyard_backups_create_request_from_message,
+    "boatyard.v1.BackupsCreateResponse": boatyard_backups_create_response_from_message,
+    "boatyard.v1.BackupsDeleteRequest": boatyard_backups_delete_request_from_message,
+    "boatyard.v1.BackupsDeleteResponse": boatyard_backups_delete_response_from_message,
     "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_from_message,
     "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_from_message,
     "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_from_message,
@@ -3948,6 +4449,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_from_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_from_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_from_message,
+    "boatyard.v1.OrderRestore": boatyard_order_restore_from_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_from_message,
     "boatyard.v1.OrderCondition": boatyard_order_condition_from_message,
     "boatyard.v1.Step": boatyard_step_from_message,
@@ -4009,6 +4511,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "osac.public.v1.SubnetLocalReference": public_subnet_local_reference_from_message,
     "osac.public.v1.SecurityGroupLocalReference": public_security_group_local_reference_from_message,
     "osac.public.v1.ClusterNetworkAttachment": public_cluster_network_attachment_from_message,
+    "osac.public.v1.ClusterRestore": public_cluster_restore_from_message,
     "osac.public.v1.ClusterSpec": public_cluster_spec_from_message,
     "osac.public.v1.ClusterCondition": public_cluster_condition_from_message,
     "osac.public.v1.ClusterStatus": public_cluster_status_from_message,

@@ -20,6 +20,12 @@ class ClusterConditionType(IntEnum):
     TEMPLATE_APPLIED = 1003
 
 
+class ClusterRest(IntEnum):
+    AWAKE = 0
+    FROZEN = 1  # Processes stand still: awake again within moments. After a while it is stopped by itself.
+    STOPPED = 2  # Nothing runs.
+
+
 class ClusterState(IntEnum):
     UNSPECIFIED = 0
     PROGRESSING = 1
@@ -28,6 +34,7 @@ class ClusterState(IntEnum):
     DELETING = 4
     DELETE_FAILED = 5
     DEGRADED = 1000
+    HIBERNATED = 1001
 
 
 class ClusterVersionState(IntEnum):
@@ -343,6 +350,10 @@ class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     parameters: tuple[ClusterTemplateParameterDefinition, ...] = ()
     node_sets: Mapping[str, ClusterTemplateNodeSet] = {}
     spec_defaults: ClusterTemplateSpecDefaults = NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS
+    # Labels that a hub must carry to be given clusters of this template.
+    hub_labels: Mapping[str, str] = {}
+    # What the template tells the platform; a cluster keeps what it was ordered with.
+    platform_settings: Mapping[str, str] = {}
 
 
 NO_CLUSTER_TEMPLATE = ClusterTemplate()
@@ -452,6 +463,16 @@ class ClusterNetworkAttachment(
 NO_CLUSTER_NETWORK_ATTACHMENT = ClusterNetworkAttachment()
 
 
+class ClusterRestore(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # Id or name of the backup.
+    backup: str = ""
+    # Any word; another one is another restore. Made up when it is left out.
+    request: str = ""
+
+
+NO_CLUSTER_RESTORE = ClusterRestore()
+
+
 class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     template: ClusterTemplateReference = NO_CLUSTER_TEMPLATE_REFERENCE
     template_parameters: Mapping[str, Mapping[str, Any]] = {}
@@ -468,6 +489,10 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     zone: str = ""
     # Labels that the hub must carry.
     hub_labels: Mapping[str, str] = {}
+    # Whether it runs, stands still or is stopped; state and address are kept.
+    rest: ClusterRest = ClusterRest(0)
+    # Its objects become those of a backup, once per request.
+    restore: ClusterRestore = NO_CLUSTER_RESTORE
 
 
 NO_CLUSTER_SPEC = ClusterSpec()
@@ -520,6 +545,12 @@ class ClusterStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     observed_generation: int = 0
     # Nodes that are ready, per node set.
     ready_nodes: Mapping[str, int] = {}
+    # The version that runs; another than the spec's while it is changed, or when the change failed.
+    version: str = ""
+    # How deep it rests now.
+    rest: ClusterRest = ClusterRest(0)
+    # The request of the restore that was carried out last.
+    restored: str = ""
 
 
 NO_CLUSTER_STATUS = ClusterStatus()

@@ -74,6 +74,7 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
     "SubnetLocalReference": ("id", "name"),
     "SecurityGroupLocalReference": ("id", "name"),
     "ClusterNetworkAttachment": ("subnet", "security_groups"),
+    "ClusterRestore": ("backup", "request"),
     "ClusterSpec": (
         "template",
         "template_parameters",
@@ -88,6 +89,8 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
         "pull_secret_secret",
         "zone",
         "hub_labels",
+        "rest",
+        "restore",
     ),
     "ClusterCondition": ("type", "status", "last_transition_time", "reason", "message"),
     "PlacementCandidate": (),
@@ -102,6 +105,9 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
         "ingress_endpoint",
         "state_transition_time",
         "ready_nodes",
+        "version",
+        "rest",
+        "restored",
     ),
     "Cluster": ("id", "metadata", "spec", "status"),
     "Event": (
@@ -161,7 +167,7 @@ PRIVATE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "ClusterVersionReference": (),
     "SecretLocalReference": (),
     "ClusterTemplateSpecDefaults": ("pull_secret",),
-    "ClusterTemplate": (),
+    "ClusterTemplate": ("hub_labels", "platform_settings"),
     "HubSpec": (
         "kubeconfig",
         "namespace",
@@ -181,6 +187,7 @@ PRIVATE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "SubnetLocalReference": (),
     "SecurityGroupLocalReference": (),
     "ClusterNetworkAttachment": (),
+    "ClusterRestore": (),
     "ClusterSpec": (),
     "ClusterCondition": (),
     "PlacementCandidate": ("hub", "fits", "score", "reason"),
@@ -227,6 +234,7 @@ SENSITIVE: Mapping[str, tuple[str, ...]] = {
     ),
     "Order": ("spec.pull_secret", "status.credentials.kubeconfig", "status.credentials.password"),
     "Leftover": (),
+    "Backup": (),
 }
 
 # Kind to paths of references and the kind each refers to.
@@ -253,6 +261,7 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     },
     "Order": {},
     "Leftover": {},
+    "Backup": {},
 }
 
 # Kind to paths that stay as they were created.
@@ -266,6 +275,7 @@ IMMUTABLE: Mapping[str, tuple[str, ...]] = {
     "Cluster": ("spec.auto_external_ip_attachment",),
     "Order": (),
     "Leftover": (),
+    "Backup": (),
 }
 
 # Kind to paths that only the service writes.
@@ -282,6 +292,7 @@ OUTPUT_ONLY: Mapping[str, tuple[str, ...]] = {
     "Cluster": (),
     "Order": (),
     "Leftover": (),
+    "Backup": (),
 }
 
 # Kind to paths that must be given.
@@ -295,6 +306,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "Cluster": (),
     "Order": (),
     "Leftover": (),
+    "Backup": (),
 }
 
 # Kind to paths and their validation rules, in protovalidate's words; the path "" is the object itself.
@@ -462,6 +474,24 @@ RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "metadata.description": {"string": {"max_len": 256}},
     },
     "Leftover": {
+        "metadata.name": {
+            "string": {
+                "min_len": 1,
+                "max_len": 63,
+                "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            }
+        },
+        "metadata.labels": {
+            "map": {
+                "keys": {"string": {"min_len": 1, "max_len": 316}},
+                "values": {"string": {"max_len": 63}},
+            }
+        },
+        "metadata.annotations": {"map": {"keys": {"string": {"min_len": 1, "max_len": 316}}}},
+        "metadata.display_name": {"string": {"max_len": 63}},
+        "metadata.description": {"string": {"max_len": 256}},
+    },
+    "Backup": {
         "metadata.name": {
             "string": {
                 "min_len": 1,

@@ -16,6 +16,31 @@ class Route(NamedTuple):
 
 
 ROUTES: tuple[Route, ...] = (
+    Route(
+        "POST",
+        "/api/boatyard/v1/clusters/{cluster}/access",
+        "boatyard.v1.Access",
+        "Issue",
+        "*",
+        "",
+        False,
+    ),
+    Route("GET", "/api/boatyard/v1/backups", "boatyard.v1.Backups", "List", "", "", False),
+    Route(
+        "GET", "/api/boatyard/v1/backups/{id}", "boatyard.v1.Backups", "Get", "", "object", False
+    ),
+    Route(
+        "POST",
+        "/api/boatyard/v1/backups",
+        "boatyard.v1.Backups",
+        "Create",
+        "object",
+        "object",
+        False,
+    ),
+    Route(
+        "DELETE", "/api/boatyard/v1/backups/{id}", "boatyard.v1.Backups", "Delete", "", "", False
+    ),
     Route("GET", "/api/boatyard/v1/leftovers", "boatyard.v1.Leftovers", "List", "", "", False),
     Route(
         "GET",

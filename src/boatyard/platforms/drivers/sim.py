@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from boatyard.model.outcome import Outcome
-from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
+from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
 from boatyard.twin.driver import Seen, TwinDriver, has, lacks
+from boatyard.twin.services.control_planes import ClusterFields
 
 
 class SimPlatform(TwinDriver):
@@ -14,9 +15,14 @@ class SimPlatform(TwinDriver):
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         there = has(key, name=wanted.name)
+        restore = wanted.restore
 
         def so(seen: Seen) -> bool:
-            return there(seen) and seen is not None and wanted.version in seen["extra"]
+            if seen is None or not there(seen):
+                return False
+            fields = ClusterFields(*seen["extra"])
+            restored = restore is None or fields.restored == restore.request
+            return restored and (fields.target, fields.rest) == (wanted.version, wanted.rest)
 
         return await self.act(
             "ensure_cluster",
@@ -30,6 +36,9 @@ class SimPlatform(TwinDriver):
             api_address=wanted.api_address,
             ingress_name=wanted.ingress_name,
             ingress_address=wanted.ingress_address,
+            rest=str(wanted.rest),
+            restore=restore.request if restore else "",
+            backup_key=restore.backup_key if restore else "",
         )
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -49,7 +58,9 @@ class SimPlatform(TwinDriver):
             address=node.address,
         )
 
-    async def release_node(self, key: str, cluster_key: str, slot: str) -> Outcome:
+    async def release_node(
+        self, key: str, cluster_key: str, slot: str, *, drain: bool = True
+    ) -> Outcome:
         return await self.act(
             "release_node",
             kind="node",
@@ -82,11 +93,26 @@ class SimPlatform(TwinDriver):
             degraded=seen["degraded"],
             version=seen["version"],
             message=seen["message"],
+            rest=Rest(seen["rest"]),
             nodes=tuple(
                 NodeSeen(node["slot"], node["node_set"], node["ready"], node["message"])
                 for node in seen["nodes"]
             ),
         )
 
+    async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
+        return await self.act(
+            "ensure_backup",
+            kind="backup",
+            id=key,
+            so=has(key),
+            key=key,
+            cluster_key=cluster_key,
+            folder=folder,
+        )
+
+    async def release_backup(self, key: str) -> Outcome:
+        return await self.act("release_backup", kind="backup", id=key, so=lacks(key), key=key)
+
     async def access(self, cluster_key: str) -> Access:
-        return Access(**await self.ask("access", cluster_key=cluster_key))
+        return Access(**await self.ask("access", cluster_key=cluster_key), simulated=True)

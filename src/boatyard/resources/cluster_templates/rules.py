@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
@@ -17,6 +17,9 @@ LONGEST_TITLE = 256
 LONGEST_DESCRIPTION = 16 * 1024
 MOST_PARAMETERS = 200
 MOST_NODE_SETS = 50
+MOST_ENTRIES = 64
+LONGEST_KEY = 256
+LONGEST_VALUE = 4096
 
 
 def admit_create(new: ClusterTemplate, world: World) -> ClusterTemplate:
@@ -48,6 +51,8 @@ def _violations(template: ClusterTemplate) -> Iterator[Violation]:
         yield Violation("parameters", f"at most {MOST_PARAMETERS} are kept")
     else:
         yield from definition_violations(template.parameters)
+    yield from _map_violations("hub_labels", template.hub_labels)
+    yield from _map_violations("platform_settings", template.platform_settings)
     if len(template.node_sets) > MOST_NODE_SETS:
         yield Violation("node_sets", f"at most {MOST_NODE_SETS} are kept")
         return
@@ -60,3 +65,14 @@ def _violations(template: ClusterTemplate) -> Iterator[Violation]:
             yield Violation(f"{path}.host_type", "is required", "name a host type")
         if node_set.size < 1:
             yield Violation(f"{path}.size", f"is {node_set.size}", "give 1 or more")
+
+
+def _map_violations(path: str, entries: Mapping[str, str]) -> Iterator[Violation]:
+    if len(entries) > MOST_ENTRIES:
+        yield Violation(path, f"has {len(entries)} entries", f"{MOST_ENTRIES} at most")
+        return
+    for key, value in entries.items():
+        if not key or len(key) > LONGEST_KEY:
+            yield Violation(path, f"{shown(key)} is not a key", f"give 1 to {LONGEST_KEY} letters")
+        elif len(value) > LONGEST_VALUE:
+            yield Violation(f"{path}.{key}", "is too long", f"at most {LONGEST_VALUE} letters")

@@ -21,7 +21,7 @@ LONGEST_IMAGE = 512
 LONGEST_VERSION = 256
 
 _NUMBER = r"(0|[1-9][0-9]*)"
-_SEMVER = re.compile(
+SEMVER = re.compile(
     rf"{_NUMBER}\.{_NUMBER}\.{_NUMBER}(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?", re.ASCII
 )
 
@@ -90,7 +90,7 @@ def usable(version: ClusterVersion) -> bool:
 
 
 def _violations(spec: ClusterVersionSpec) -> Iterator[Violation]:
-    if len(spec.version) > LONGEST_VERSION or _SEMVER.fullmatch(spec.version) is None:
+    if len(spec.version) > LONGEST_VERSION or SEMVER.fullmatch(spec.version) is None:
         yield Violation(
             "spec.version",
             f"{shown(spec.version)} is not a version" if spec.version else "is required",

@@ -33,9 +33,14 @@ class NotPlaced:
     message: str
 
 
-def place(cluster: Cluster, hubs: Sequence[HubView]) -> Placed | NotPlaced:
-    """The emptiest healthy hub where everything asked for fits. Ties go to the smaller id."""
-    judged = [(view, _why_not(cluster, view), _room_left(cluster, view)) for view in hubs]
+def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> Placed | NotPlaced:
+    """The emptiest healthy hub where everything asked for fits. Ties go to the smaller id.
+
+    `backup_on` is the hub that keeps the backup the cluster is made from: it goes nowhere else.
+    """
+    judged = [
+        (view, _why_not(cluster, view, backup_on), _room_left(cluster, view)) for view in hubs
+    ]
     candidates = tuple(
         PlacementCandidate(
             hub=view.hub.id,
@@ -77,8 +82,10 @@ def capacity(hub: Hub, what: str) -> int:
     return hub.spec.capacity.get(what, 0)
 
 
-def _why_not(cluster: Cluster, view: HubView) -> str:
+def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
     hub = view.hub
+    if backup_on and hub.id != backup_on:
+        return "does not keep the backup"
     if hub.metadata.deletion_timestamp is not None:
         return "is being removed"
     if hub.spec.cordoned:

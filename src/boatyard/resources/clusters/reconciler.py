@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -19,12 +19,14 @@ from boatyard.ledger.changes import (
 )
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Exhausted
-from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
+from boatyard.model.generated.boatyard import Backup, Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterConditionType,
+    ClusterRest,
     ClusterState,
     ClusterStatus,
+    ClusterTemplate,
     ClusterVersion,
     ConditionStatus,
     Hub,
@@ -63,7 +65,7 @@ class ClusterReconciler:
     async def _place(self, cluster: Cluster, turn: Turn) -> Result:
         """Chooses a hub and reserves room on it in the same transaction. The order follows on the next turn."""
         views = await self._views()
-        decision = placement.place(cluster, views)
+        decision = placement.place(cluster, views, backup_on=await self._backup_hub(cluster))
         if isinstance(decision, NotPlaced):
             return _no_room(cluster, decision, turn.now)
         hub = decision.hub
@@ -93,6 +95,13 @@ class ClusterReconciler:
         changes.append(_replaced(cluster, placed, Note("Placed", _placed_words(hub))))
         return Result(changes=changes, look_again=turn.now, hub=hub.id)
 
+    async def _backup_hub(self, cluster: Cluster) -> str:
+        """The hub that keeps the backup a new cluster is made from."""
+        if not cluster.spec.restore.backup:
+            return ""
+        backup = await self._ledger.get(Backup, cluster.spec.restore.backup)
+        return backup.status.hub if backup is not None else ""
+
     async def _views(self) -> list[HubView]:
         hubs = (await self._ledger.list(Hub, limit=1000, with_total=False)).items
         reserved = await self._ledger.reserved_by_pool()
@@ -112,7 +121,8 @@ class ClusterReconciler:
         book = await self._book_for(turn, cluster.status.hub)
         order = await book.get(cluster.id)
         version = await self._version(cluster)
-        wanted = status.order_spec(cluster, version)
+        settings = order.spec.platform_settings if order else await self._settings(cluster)
+        wanted = status.order_spec(cluster, version, settings)
         if order is None or order.spec.generation != wanted.generation:
             return await self._hand_over(cluster, wanted, book, turn)
         found = status.from_order(cluster, order, turn.now)
@@ -184,6 +194,11 @@ class ClusterReconciler:
             for what, amount in placement.amounts(cluster).items()
             if amount > held.get(placement.pool(hub.id, what), 0)
         ]
+
+    async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
+        """What the template tells the platform. Asked once: a cluster stays as it was ordered."""
+        template = await self._ledger.get(ClusterTemplate, cluster.spec.template.id)
+        return template.platform_settings if template is not None else {}
 
     async def _version(self, cluster: Cluster) -> ClusterVersion | None:
         if not cluster.spec.version.id:
@@ -310,8 +325,11 @@ def _placed_words(hub: Hub) -> str:
 
 
 def _state_note(cluster: Cluster, found: ClusterStatus) -> Note | None:
+    if found.restored != cluster.status.restored:
+        return Note("Restored", "Its objects are those of the backup now")
     if found.state == cluster.status.state:
-        return None
+        deeper = found.rest == ClusterRest.STOPPED != cluster.status.rest
+        return Note("Stopped", "Frozen for long; stopped now, nothing is lost") if deeper else None
     state = found.state.name
     why = next(
         (

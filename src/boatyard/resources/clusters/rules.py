@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from boatyard.model.caller import SHARED
+from boatyard.model.caller import SHARED, Caller
 from boatyard.model.errors import Precondition, Refused, Violation
 from boatyard.model.generated.osac import (
     Cluster,
@@ -22,8 +22,9 @@ from boatyard.model.generated.osac import (
 from boatyard.resources import cidrs
 from boatyard.resources.cluster_templates import parameters
 from boatyard.resources.cluster_versions.rules import usable
+from boatyard.resources.clusters import lifecycle
 from boatyard.resources.metadata import shown
-from boatyard.resources.world import Want, World
+from boatyard.resources.world import Sought, Want, World
 
 LARGEST_SET = 10_000
 LONGEST_PULL_SECRET = 262_144
@@ -37,15 +38,34 @@ def wants(new: Cluster) -> tuple[Want, ...]:
     return () if new.spec.version.id else (Want(ClusterVersion),)
 
 
+def wants_for_update(old: Cluster, new: Cluster) -> tuple[Want, ...]:
+    """A change of version may have to name the versions on the way."""
+    changed = new.spec.version.id not in ("", old.spec.version.id)
+    return (Want(ClusterVersion),) if changed else ()
+
+
+def sought(old: Cluster | None, new: Cluster, caller: Caller) -> tuple[Sought, ...]:
+    return lifecycle.sought(old, new)
+
+
+def requires(cluster: Cluster) -> set[tuple[str, str]]:
+    """What must be there while the cluster is stored, besides what it refers to."""
+    backup = cluster.spec.restore.backup
+    return {("Backup", backup)} if backup else set()
+
+
 def admit_create(new: Cluster, world: World) -> Cluster:
     """The order completed from its template: node sets, parameters, version, network, keys."""
     spec = new.spec
     violations = list(_size_violations(spec)) + list(_unserved(spec))
+    violations += lifecycle.rest_of_new(spec)
     template = world.get(ClusterTemplate, spec.template.id)
     if template is None:
         violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
         raise Refused("", *violations)
     defaults = template.spec_defaults
+    if not spec.version.id:
+        spec = replace(spec, version=lifecycle.version_of_backup(spec, world, violations))
     spec = replace(
         spec,
         node_sets=_create_sets(spec.node_sets, template, violations),
@@ -56,7 +76,9 @@ def admit_create(new: Cluster, world: World) -> Cluster:
         network=_network(spec.network, defaults.network, violations),
         pull_secret=spec.pull_secret or defaults.pull_secret,
         ssh_public_key=spec.ssh_public_key or defaults.ssh_public_key,
+        hub_labels=_hub_labels(spec.hub_labels, template, violations),
     )
+    spec = replace(spec, restore=lifecycle.admit_restore(None, spec, world, violations))
     if violations:
         raise Refused("", *violations)
     status = new.status if world.private else ClusterStatus()
@@ -66,7 +88,7 @@ def admit_create(new: Cluster, world: World) -> Cluster:
 
 
 def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
-    """Sizes, node sets, version and keys may change; what the road was built on may not."""
+    """Sizes, node sets, version, keys, rest and restore may change; what the road was built on may not."""
     violations = list(_condition_violations(new)) if world.private else []
     if new.spec == old.spec:
         if violations:
@@ -75,13 +97,19 @@ def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
     if old.metadata.deletion_timestamp is not None:
         raise Precondition(f"the cluster {old.metadata.name} is being deleted and cannot change")
     spec = _kept(old.spec, new.spec)
+    lifecycle.check_rest(old, spec)
     violations += _size_violations(spec)
     violations += _unserved(spec)
-    violations += _fixed_violations(old, spec)
     template = world.get(ClusterTemplate, old.spec.template.id)
+    if template is not None and not old.status.hub:
+        labels = _hub_labels(spec.hub_labels, template, violations)
+        spec = replace(spec, hub_labels=labels)
+    violations += _fixed_violations(old, spec)
     violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
     if spec.version != old.spec.version:
         _check_version(world.get(ClusterVersion, spec.version.id), violations)
+        violations += lifecycle.version_violations(old, spec, world)
+    spec = replace(spec, restore=lifecycle.admit_restore(old, spec, world, violations))
     spec = replace(spec, network=cidrs.canonical(spec.network, "spec.network", violations))
     if spec.network != old.spec.network:
         violations.append(Violation("spec.network", "cannot change", "order a new cluster"))
@@ -119,6 +147,20 @@ def _fixed_violations(old: Cluster, spec: ClusterSpec) -> Iterator[Violation]:
                 yield Violation(
                     f"spec.{name}", "cannot change once a hub is chosen", "order a new cluster"
                 )
+
+
+def _hub_labels(
+    asked: Mapping[str, str], template: ClusterTemplate, violations: list[Violation]
+) -> Mapping[str, str]:
+    """What the tenant asks of the hub, and what the template does; where both speak, they agree."""
+    for key, value in template.hub_labels.items():
+        if asked.get(key, value) != value:
+            violations.append(
+                Violation(
+                    f"spec.hub_labels.{key}", "the template asks for another one", "leave it out"
+                )
+            )
+    return {**asked, **template.hub_labels}
 
 
 def _create_sets(

@@ -12,6 +12,7 @@ from boatyard.model.generated.boatyard import (
     OrderCondition,
     OrderNodeSet,
     OrderPhase,
+    OrderRestore,
     OrderSpec,
 )
 from boatyard.model.generated.osac import (
@@ -19,6 +20,7 @@ from boatyard.model.generated.osac import (
     ClusterCondition,
     ClusterConditionType,
     ClusterNodeSet,
+    ClusterRest,
     ClusterState,
     ClusterStatus,
     ClusterVersion,
@@ -32,6 +34,7 @@ _STATES: Mapping[OrderPhase, ClusterState] = {
     OrderPhase.PROGRESSING: ClusterState.PROGRESSING,
     OrderPhase.READY: ClusterState.READY,
     OrderPhase.DEGRADED: ClusterState.DEGRADED,
+    OrderPhase.RESTING: ClusterState.HIBERNATED,
     OrderPhase.FAILED: ClusterState.FAILED,
     OrderPhase.DELETING: ClusterState.DELETING,
     OrderPhase.DELETED: ClusterState.DELETING,
@@ -49,8 +52,10 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 }
 
 
-def order_spec(cluster: Cluster, version: ClusterVersion | None) -> OrderSpec:
-    """What the hub is asked for, from what the tenant wants."""
+def order_spec(
+    cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
+) -> OrderSpec:
+    """What the hub is asked for, from what the tenant wants and the template tells the platform."""
     spec = cluster.spec
     return OrderSpec(
         cluster_name=cluster.metadata.name,
@@ -68,6 +73,9 @@ def order_spec(cluster: Cluster, version: ClusterVersion | None) -> OrderSpec:
         pod_cidr=(spec.network.pod_cidr if spec.network else None) or "",
         service_cidr=(spec.network.service_cidr if spec.network else None) or "",
         generation=cluster.metadata.generation,
+        platform_settings=settings,
+        rest=spec.rest,
+        restore=OrderRestore(request=spec.restore.request, backup=spec.restore.backup),
     )
 
 
@@ -75,10 +83,8 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
     """The cluster's status as its order has it now. Equal to the old one when nothing changed."""
     old, found = cluster.status, order.status
     state = _STATES[found.phase]
-    if found.observed_generation != cluster.metadata.generation and state in (
-        ClusterState.READY,
-        ClusterState.DEGRADED,
-    ):
+    steady = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
+    if found.observed_generation != cluster.metadata.generation and state in steady:
         state = ClusterState.PROGRESSING  # the order speaks of an older wish
     if cluster.metadata.deletion_timestamp is not None:
         state = ClusterState.DELETING
@@ -106,6 +112,9 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
         api_endpoint=found.facts.get("api_endpoint", ""),
         ingress_endpoint=found.facts.get("ingress_endpoint", ""),
         observed_generation=found.observed_generation,
+        version=found.version,
+        rest=found.rest if found.phase == OrderPhase.RESTING else ClusterRest.AWAKE,
+        restored=found.restored,
     )
 
 

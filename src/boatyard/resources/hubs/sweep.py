@@ -73,7 +73,7 @@ def _items(owned: Sequence[Owned]) -> tuple[Item, ...]:
         key = one.key.partition("/")[2]
         name, _, slot = key.partition("/")
         kind = KINDS.get(name)
-        if kind is None or kind.per_node != bool(slot):
+        if kind is None or kind.apart or kind.per_node != bool(slot):
             continue
         facts: Mapping[str, str] = {"host": one.name} if one.kind in ("host", "port") else {}
         items[key] = Item(

@@ -96,7 +96,8 @@ def _shown_state(cluster: Cluster) -> ClusterState:
     if cluster.metadata.deletion_timestamp is not None:
         return ClusterState.DELETING
     unseen = cluster.metadata.generation != cluster.status.observed_generation
-    if unseen and state in (ClusterState.READY, ClusterState.DEGRADED):
+    steady = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
+    if unseen and state in steady:
         return ClusterState.PROGRESSING
     return state
 

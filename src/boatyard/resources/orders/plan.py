@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderPhase
+from boatyard.model.generated.osac import ClusterRest
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class ItemKind:
     """One kind of thing on the road. `needs` names the kinds that must be present before it.
 
     `last`: only once nothing else is coming or going. `leaves_nothing`: there is nothing to release.
+    `apart`: never part of an order's plan; only what a deletion left of it is released by these steps.
     """
 
     name: str
@@ -29,6 +31,7 @@ class ItemKind:
     per_node: bool = False
     last: bool = False
     leaves_nothing: bool = False
+    apart: bool = False
 
 
 KINDS: Mapping[str, ItemKind] = {
@@ -47,6 +50,7 @@ KINDS: Mapping[str, ItemKind] = {
         ItemKind("cluster", "install", needs=("api-name", "ingress-name")),
         ItemKind("node", "install", needs=("cluster", "agent"), per_node=True),
         ItemKind("check", "validate", needs=("cluster", "node"), last=True, leaves_nothing=True),
+        ItemKind("backup", "install", apart=True),
     )
 }
 
@@ -75,6 +79,13 @@ def needs_planning(order: Order) -> bool:
     if order.metadata.deletion_timestamp is not None:
         return any(item.state != ItemState.LEAVING for item in order.status.items)
     return order.status.observed_generation != order.spec.generation
+
+
+def rest_of(order: Order) -> ClusterRest:
+    """How deep the cluster should rest now. A freeze that has lasted long has become a stop."""
+    if order.spec.rest == ClusterRest.FROZEN and order.status.rest == ClusterRest.STOPPED:
+        return ClusterRest.STOPPED
+    return order.spec.rest
 
 
 def shrinking(order: Order) -> tuple[Shrinking, ...]:
@@ -145,6 +156,19 @@ def is_settled(items: Iterable[Item]) -> bool:
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
 
 
+def wants_access(order: Order, items: Iterable[Item]) -> bool:
+    """Whether the platform is to be asked how the cluster is reached.
+
+    As soon as its API answers; and once more when a change is carried out, because an upgrade or a
+    restore may have renewed its certificates.
+    """
+    if not order.status.credentials.kubeconfig:
+        return any(item.kind == "cluster" and _is_confirmed(item) for item in items)
+    steady = (OrderPhase.READY, OrderPhase.DEGRADED)
+    awake = rest_of(order) == ClusterRest.AWAKE
+    return awake and order.status.phase not in steady and is_settled(items)
+
+
 def _is_open(item: Item) -> bool:
     if item.state == ItemState.PLANNED:
         return True
@@ -178,7 +202,11 @@ def _wanted(order: Order, *, gone: set[str], checks: Sequence[str]) -> dict[str,
 def _items_of(
     kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]], checks: Sequence[str]
 ) -> Iterable[Item]:
+    if kind.apart:
+        return
     if kind.name == "check":
+        if rest_of(order) != ClusterRest.AWAKE:
+            return  # nobody answers; all are asked anew when it is awake again
         # The generation is in the key: after each change every question is asked anew.
         for check in checks:
             yield _new(kind, f"check/{check}@{order.spec.generation}", facts={"check": check})
@@ -247,18 +275,23 @@ def _slot_number(slot: str) -> tuple[str, int]:
 def _digest(order: Order) -> str:
     """What the control plane depends on, in a few letters; a change of it is a correction."""
     spec = order.spec
-    text = msgspec.json.encode(
-        [
-            spec.version,
-            spec.release_image,
-            spec.ssh_public_key,
-            spec.pull_secret,
-            spec.pod_cidr,
-            spec.service_cidr,
-            dict(sorted(spec.template_parameters.items())),
-        ]
-    )
-    return hashlib.sha256(text).hexdigest()[:12]
+    wanted: list[object] = [
+        spec.version,
+        spec.release_image,
+        spec.ssh_public_key,
+        spec.pull_secret,
+        spec.pod_cidr,
+        spec.service_cidr,
+        dict(sorted(spec.template_parameters.items())),
+    ]
+    # Only what is there: orders from before these existed keep their digest.
+    more = {
+        "settings": dict(sorted(spec.platform_settings.items())),
+        "rest": rest_of(order).value,
+        "restore": [spec.restore.request, spec.restore.backup] if spec.restore.request else [],
+    }
+    wanted += [[name, value] for name, value in more.items() if value]
+    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:12]
 
 
 _ROAD = {name: position for position, name in enumerate(KINDS)}

@@ -19,6 +19,11 @@ _LONGEST_DELAY = 60.0
 
 STUCK = (StepState.FAILED, StepState.QUARANTINED)
 
+_REMEDY = "change the order so that it can be accepted, then retry"
+_REMEDIES: Mapping[str, str] = {
+    "UpgradeFailed": "the cluster runs its old version: retry, or set the version back to it",
+}
+
 
 def is_open(step: Step | None, now: datetime) -> bool:
     """May this step be tried now? Failed and quarantined ones wait for a person, others for their next look."""
@@ -146,7 +151,7 @@ def _failing(
     state, actor, remedy = StepState.WAITING, Actor.NOBODY, ""
     if failure.fault is Fault.REFUSED:
         state, actor = StepState.FAILED, Actor.TENANT
-        remedy = "change the order so that it can be accepted, then retry"
+        remedy = _REMEDIES.get(failure.reason, _REMEDY)
     elif bugs >= QUARANTINE_AFTER:
         state, actor = StepState.QUARANTINED, Actor.OPERATOR
         remedy = "look up the internal error in the log, mend the cause, then retry"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -22,7 +22,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.outcome import Done
 from boatyard.orderbook.port import OrderBook
 from boatyard.platforms.port import Access, ClusterSeen
-from boatyard.resources.orders import plan, rules
+from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
 from boatyard.resources.orders.drivers import HubDrivers
@@ -37,9 +37,16 @@ _CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")  # whom que
 class OrderReconciler:
     """`book_for` gives the order book as seen under one turn's lease; `drivers_for` the drivers of a hub by id."""
 
-    def __init__(self, *, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor) -> None:
+    def __init__(
+        self,
+        *,
+        book_for: Callable[[Turn], OrderBook],
+        drivers_for: DriversFor,
+        freeze_for: timedelta = resting.FREEZE_FOR,
+    ) -> None:
         self._book_for = book_for
         self._drivers_for = drivers_for
+        self._freeze_for = freeze_for
 
     async def reconcile(self, turn: Turn) -> Result:
         book = self._book_for(turn)
@@ -54,6 +61,8 @@ class OrderReconciler:
             return _out_of_reach(order, error, turn.now)
         if plan.needs_planning(order):
             return await self._plan(order, drivers, turn)
+        if not _is_leaving(order) and resting.should_stop(order, self._freeze_for, turn.now):
+            return _stop(order, turn.now)
         return await self._act(order, book, drivers, turn)
 
     async def poisoned(self, turn: Turn) -> Result:
@@ -104,7 +113,7 @@ class OrderReconciler:
             return _abandoned(order, items, turn.now)
         seen, access = None, None
         if not deleting and _has_control_plane(items):
-            seen, access = await _look(context, settled=plan.is_settled(items))
+            seen, access = await _look(context, items)
         absorbed = rules.absorb(
             order,
             items=items,
@@ -123,27 +132,38 @@ class OrderReconciler:
         )
 
 
-async def _look(context: Context, *, settled: bool) -> tuple[ClusterSeen | None, Access | None]:
-    """What the platform says of the cluster; the access too, once there is nothing left to do."""
+async def _look(
+    context: Context, items: Sequence[Item]
+) -> tuple[ClusterSeen | None, Access | None]:
+    """What the platform says of the cluster, and the access to it where that is not known yet."""
     platform, key = context.drivers.platform, context.key("cluster")
+    wants_access = plan.wants_access(context.order, items)
     found: list[ClusterSeen] = []
     ways: list[Access] = []
 
     async def observe() -> Done:
         found.append(await platform.observe(key))
-        if settled and not context.order.status.credentials.kubeconfig:
+        if wants_access:
             with contextlib.suppress(NotFound):  # not yet: asked again on the next look
                 ways.append(await platform.access(key))
         return Done()
 
-    await attempt(
+    asked = await attempt(
         _CONTROL_PLANE,
         released=False,
         act=observe(),
         order_id=context.order.id,
         seconds=TRY_SECONDS,
     )
+    if plan.is_settled(items) and not isinstance(asked.answer, Done):
+        return None, None  # it is called ready again once the access that may have changed is known
     return (found[0] if found else None), (ways[0] if ways else None)
+
+
+def _stop(order: Order, now: datetime) -> Result:
+    """Recorded before it is done, like every plan. The cluster rests on, only deeper."""
+    note = Note("Stopped", "Frozen for long; stopped now, nothing of it is lost")
+    return _written(order, resting.stopping(order, now), look_again=now, now=now, note=note)
 
 
 def _plan_leaving(order: Order, now: datetime) -> Result:

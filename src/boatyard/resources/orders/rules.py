@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -18,23 +18,22 @@ from boatyard.model.generated.boatyard import (
     LeftoverSpec,
     LeftoverStatus,
     Order,
-    OrderCondition,
     OrderPhase,
     OrderStatus,
-    Step,
     StepState,
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.model.outcome import Done
-from boatyard.platforms.port import Access, ClusterSeen
-from boatyard.resources.orders import plan, progress
+from boatyard.platforms.port import Access, ClusterSeen, Rest
+from boatyard.resources.orders import plan, progress, resting
 from boatyard.resources.orders.attempts import Attempt
+from boatyard.resources.orders.conditions import with_conditions
 from boatyard.resources.orders.receipts import with_receipt
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
 ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
 STUCK_LOOK = 300.0  # a failed order is looked at now and then, so that it always has a next moment
-_INFRASTRUCTURE = ("hosts", "network", "addresses", "names")
+_ENDED = (OrderPhase.READY, OrderPhase.RESTING, OrderPhase.DELETED)
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,10 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
         started_at=now,
         finished_at=None,
         phase=OrderPhase.DELETING if deleting else OrderPhase.PROGRESSING,
+        rest=plan.rest_of(order),
+        resting_since=None,
     )
-    return _with_conditions(order, status, seen=None, now=now)
+    return with_conditions(order, status, seen=None, now=now)
 
 
 def confirmed(item: Item, attempt: Attempt) -> Item | None:
@@ -98,6 +99,8 @@ def absorb(
 ) -> Absorbed:
     """What the order's status becomes after a pass. `unfinished`: more could have been done at once."""
     deleting = order.metadata.deletion_timestamp is not None
+    if not deleting:
+        items = resting.corrected(order, items, seen)
     steps = progress.advance(
         order.status.steps,
         items=items,
@@ -108,14 +111,15 @@ def absorb(
     )
     status = msgspec.structs.replace(order.status, items=items, steps=steps)
     if seen is not None:
-        status = msgspec.structs.replace(
-            status, nodes=_count(seen, ready=False), ready_nodes=_count(seen, ready=True)
-        )
+        status = _observed(order, status, seen)
     if access is not None:
         status = msgspec.structs.replace(
             status,
             credentials=Credentials(
-                kubeconfig=access.kubeconfig, username=access.username, password=access.password
+                kubeconfig=access.kubeconfig,
+                username=access.username,
+                password=access.password,
+                simulated=access.simulated,
             ),
             facts={
                 **status.facts,
@@ -124,10 +128,16 @@ def absorb(
             },
         )
     phase = _phase(order, status, seen, deleting=deleting)
-    if phase in (OrderPhase.READY, OrderPhase.DELETED) and status.finished_at is None:
+    if phase in _ENDED and status.finished_at is None:
         status = msgspec.structs.replace(status, finished_at=now)
-    status = msgspec.structs.replace(status, phase=phase, facts=_facts(status))
-    status = _with_conditions(order, status, seen=seen, now=now)
+    status = msgspec.structs.replace(
+        status,
+        phase=phase,
+        facts=_facts(status),
+        resting_since=resting.since(order, phase, now),
+        restored=_restored(order, status),
+    )
+    status = with_conditions(order, status, seen=seen, now=now)
     if deleting:
         ended = phase == OrderPhase.DELETED
         status = with_receipt(order, status, left=(), ended=ended, now=now)
@@ -163,7 +173,7 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
         order.status, items=(), phase=OrderPhase.DELETED, finished_at=now
     )
     status = with_receipt(order, status, left=items, ended=True, now=now)
-    return _with_conditions(order, status, seen=None, now=now), leftover
+    return with_conditions(order, status, seen=None, now=now), leftover
 
 
 def quarantined(order: Order, now: datetime) -> Absorbed:
@@ -190,7 +200,7 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
     deleting = order.metadata.deletion_timestamp is not None
     phase = _phase(order, status, None, deleting=deleting)
     status = msgspec.structs.replace(status, phase=phase)
-    status = _with_conditions(order, status, seen=None, now=now)
+    status = with_conditions(order, status, seen=None, now=now)
     look = _next_look(order, status, unfinished=False, now=now)
     return Absorbed(status=status, look_again=look)
 
@@ -217,6 +227,9 @@ def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
         status.ready_nodes,
         status.facts,
         status.observed_generation,
+        status.version,
+        status.rest,
+        status.restored,
     )
 
 
@@ -228,12 +241,38 @@ def _phase(
     if any(step.state in progress.STUCK for step in status.steps):
         return OrderPhase.FAILED
     if not plan.is_settled(status.items):
-        return OrderPhase.PROGRESSING
+        # One that is put to a deeper rest by us rests all the while.
+        asleep = order.status.phase == OrderPhase.RESTING
+        return OrderPhase.RESTING if asleep else OrderPhase.PROGRESSING
     if seen is None:
         return order.status.phase
+    at_rest = resting.phase_at_rest(order, seen)
+    if at_rest is not None:
+        return at_rest
     if not status.credentials.kubeconfig:
         return OrderPhase.PROGRESSING  # ready is what somebody can use
     return OrderPhase.READY if _is_healthy(order, seen) else OrderPhase.DEGRADED
+
+
+def _observed(order: Order, status: OrderStatus, seen: ClusterSeen) -> OrderStatus:
+    """What the platform says of nodes and version. One that rests keeps its nodes; none of them is ready."""
+    version = seen.version or order.status.version
+    if seen.exists and seen.rest != Rest.AWAKE:
+        return msgspec.structs.replace(status, version=version, ready_nodes={})
+    return msgspec.structs.replace(
+        status,
+        version=version,
+        nodes=_count(seen, ready=False),
+        ready_nodes=_count(seen, ready=True),
+    )
+
+
+def _restored(order: Order, status: OrderStatus) -> str:
+    """The request of the last restore that was carried out."""
+    done = any(item.kind == "cluster" and plan.is_settled([item]) for item in status.items)
+    if done and status.observed_generation == order.spec.generation:
+        return order.spec.restore.request or status.restored
+    return status.restored
 
 
 def _is_healthy(order: Order, seen: ClusterSeen) -> bool:
@@ -294,92 +333,3 @@ def _patience(order: Order, status: OrderStatus) -> float:
         return ENDING_LOOK
     share = hashlib.sha256(order.id.encode()).digest()[0] / 255
     return STEADY_LOOK * (0.9 + 0.2 * share)
-
-
-def _with_conditions(
-    order: Order, status: OrderStatus, *, seen: ClusterSeen | None, now: datetime
-) -> OrderStatus:
-    old = {condition.type: condition for condition in order.status.conditions}
-    conditions = tuple(
-        _condition(old.get(name), name, value, reason, message, now)
-        for name, value, reason, message in _truths(status, seen, old)
-    )
-    return msgspec.structs.replace(status, conditions=conditions)
-
-
-def _condition(
-    old: OrderCondition | None, name: str, value: bool, reason: str, message: str, now: datetime
-) -> OrderCondition:
-    changed = old is None or old.status != value
-    return OrderCondition(
-        type=name,
-        status=value,
-        reason=reason,
-        message=message,
-        last_transition_time=now if changed or old is None else old.last_transition_time,
-    )
-
-
-def _truths(
-    status: OrderStatus, seen: ClusterSeen | None, old: Mapping[str, OrderCondition]
-) -> Iterable[tuple[str, bool, str, str]]:
-    phase = status.phase
-    steps = {step.name: step for step in status.steps}
-    blocking = next((step for step in status.steps if step.state in progress.STUCK), None)
-    current = blocking or next(
-        (s for s in status.steps if s.state not in (StepState.DONE, StepState.RELEASED)), None
-    )
-    doing = f"at step {current.name}" if current else ""
-
-    infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE)
-    yield (
-        "InfrastructureReady",
-        infrastructure,
-        "InfrastructureReady" if infrastructure else "InfrastructurePending",
-        "" if infrastructure else doing,
-    )
-    kept = old.get("ClusterAvailable")
-    available = (
-        seen.available if seen else bool(kept and kept.status and phase != OrderPhase.DELETED)
-    )
-    yield (
-        "ClusterAvailable",
-        available,
-        "ClusterAvailable" if available else "ClusterNotAvailable",
-        seen.message if seen and not available else "",
-    )
-    kept = old.get("NodesReady")
-    nodes = (
-        bool(seen.nodes) and all(node.ready for node in seen.nodes)
-        if seen
-        else bool(kept and kept.status and phase in (OrderPhase.READY, OrderPhase.DEGRADED))
-    )
-    yield "NodesReady", nodes, "NodesReady" if nodes else "NodesNotReady", ""
-    applied = _is_done(steps.get("validate"))
-    yield "TemplateApplied", applied, "Validated" if applied else "NotValidated", ""
-    yield (
-        "Progressing",
-        phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING),
-        phase.name.capitalize(),
-        doing if phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING) else "",
-    )
-    ready = phase == OrderPhase.READY
-    yield "Ready", ready, "Ready" if ready else "NotReady", "" if ready else doing
-    failed = phase == OrderPhase.FAILED
-    yield (
-        "Failed",
-        failed,
-        blocking.reason if failed and blocking else "NotFailed",
-        blocking.message if failed and blocking else "",
-    )
-    degraded = phase == OrderPhase.DEGRADED
-    yield (
-        "Degraded",
-        degraded,
-        "Degraded" if degraded else "NotDegraded",
-        (seen.message if seen else "") if degraded else "",
-    )
-
-
-def _is_done(step: Step | None) -> bool:
-    return step is not None and step.state == StepState.DONE

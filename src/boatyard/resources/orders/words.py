@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from boatyard.model.generated.boatyard import Order
 
@@ -14,11 +15,14 @@ def for_tenants(text: str, order: Order) -> str:
 
     Drivers should not say such names in what they refuse; this holds when one does.
     """
-    if not text:
-        return text
     names = {order.spec.hub: "the hub"} if order.spec.hub else {}
     for item in order.status.items:
         names |= {item.facts[fact]: "a host" for fact in _HOST_FACTS if item.facts.get(fact)}
+    return hidden(text, names)
+
+
+def hidden(text: str, names: Mapping[str, str]) -> str:
+    """The text with every one of these names replaced by what it stands for."""
     for name in sorted(names, key=len, reverse=True):
         pattern = rf"(?:hub |host )?(?<![\w-])['\"]?{re.escape(name)}['\"]?(?![\w-])"
         text = re.sub(pattern, names[name], text)

@@ -6,15 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from boatyard.twin.services.at import At, Verb, ping
+from boatyard.twin.services.dns import resolve
 from boatyard.twin.services.platform import observe
-
-
-def resolve(at: At, name: str) -> str:
-    """The address the zone answers for the name; empty when it does not know it."""
-    record = at.hub.taken["record"].get(name)
-    if record is None or record.ready_at > at.now or record.gone_at:
-        return ""
-    return record.extra[0]
 
 
 def reach(at: At, address: str) -> str:

@@ -13,7 +13,8 @@ from boatyard.twin.faults import make_fault
 from boatyard.twin.hub import KINDS
 from boatyard.twin.layout import HubLayout
 from boatyard.twin.moods import MOODS, known_step
-from boatyard.twin.services.at import Verb
+from boatyard.twin.services.at import At, Verb
+from boatyard.twin.services.control_planes import ClusterFields, is_available
 from boatyard.twin.state import State
 
 SERVICES = ("inventory", "l2", "l3", "dns", "platform", "checks")
@@ -90,28 +91,38 @@ def set_delays(
 
 def fail_host(state: State, now: float, hub: str, host: str) -> None:
     """Breaks a host: its node is lost, and it is not handed out any more."""
-    _flag(state, hub, host, broken=True)
+    _flag(state, now, hub, host, broken=True)
 
 
 def repair_host(state: State, now: float, hub: str, host: str) -> None:
-    _flag(state, hub, host, broken=False, off=False, unready=False)
+    _flag(state, now, hub, host, broken=False, off=False, unready=False)
 
 
 def power_off(state: State, now: float, hub: str, host: str, on: bool = False) -> None:
     """Switches a host off, or on again. One that is off may be handed out: taking it starts it."""
-    _flag(state, hub, host, off=not on)
+    _flag(state, now, hub, host, off=not on)
 
 
 def node_not_ready(state: State, now: float, hub: str, host: str, ready: bool = False) -> None:
     """Makes the node on that host report that it is not ready, or ready again."""
-    _flag(state, hub, host, unready=not ready)
+    _flag(state, now, hub, host, unready=not ready)
 
 
-def _flag(state: State, hub: str, host: str, **flags: bool) -> None:
+def _flag(state: State, now: float, hub: str, host: str, **flags: bool) -> None:
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
-    state.hubs[hub].host(host)
-    state.change("host", hub, host, flags)
+    state.flag(hub, host, flags, now)
+
+
+def write_objects(state: State, now: float, hub: str, cluster_key: str, contents: str) -> None:
+    """What a tenant does in a cluster: all it holds becomes this text."""
+    if hub not in state.hubs:
+        raise Refused(f"there is no hub {hub!r}")
+    cluster = state.hubs[hub].things["cluster"].get(cluster_key)
+    if cluster is None or not is_available(At(state, state.hubs[hub], now), cluster):
+        raise Refused("the cluster does not answer")
+    fields = ClusterFields(*cluster.extra)
+    state.set(cluster, extra=fields._replace(contents=contents))
 
 
 def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
@@ -181,6 +192,7 @@ VERBS: Mapping[str, Verb] = {
         repair_host,
         power_off,
         node_not_ready,
+        write_objects,
         effects,
         truth,
         totals,

@@ -40,6 +40,14 @@ def release_record(at: At, key: str) -> Outcome:
     return at.release(record, why, named=record.name if record else "")
 
 
+def resolve(at: At, name: str) -> str:
+    """The address the zone answers for the name; empty when it does not know it."""
+    record = at.hub.taken["record"].get(name)
+    if record is None or record.ready_at > at.now or record.gone_at:
+        return ""
+    return record.extra[0]
+
+
 VERBS: Mapping[str, Verb] = {
     "ping": ping,
     "list_owned": list_owned(KINDS),
@@ -47,4 +55,5 @@ VERBS: Mapping[str, Verb] = {
     "zone": zone,
     "ensure_record": ensure_record,
     "release_record": release_record,
+    "resolve": resolve,
 }

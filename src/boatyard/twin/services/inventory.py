@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from boatyard.model.errors import Refused
@@ -48,7 +48,7 @@ def ensure_held(at: At, key: str, host: str) -> Outcome:
         if not machine.usable:
             raise Refused("the host is broken", reason=UNUSABLE)
         if "off" in machine.flags:
-            at.state.change("host", at.hub.name, host, {"off": False})
+            at.state.flag(at.hub.name, host, {"off": False}, at.now)
         held = at.make("host", key, host)
     return at.answer(held, "A host is starting its agent.", at.hub.facts(machine))
 
@@ -85,6 +85,28 @@ def agent_address(at: At, key: str, host: str) -> Outcome:
     return Done({"address": _address(at, port)})
 
 
+def machines(at: At, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What the machines do, for whoever plays their operating system; names of no host are left out.
+
+    A machine runs since `since` and needs `boot` seconds from there until it can be a node.
+    """
+    found = {}
+    for name in names:
+        machine = at.hub.hosts.get(name)
+        if machine is None:
+            continue
+        held = at.find("host", name)
+        found[name] = {
+            "power": "off" not in machine.flags,
+            "broken": "broken" in machine.flags,
+            "unready": "unready" in machine.flags,
+            "attached": held is not None and not held.gone_at and bool(at.find("port", name)),
+            "since": max(machine.started_at, 0.0 if held is None else held.ready_at),
+            "boot": at.state.delays.of("node", name),
+        }
+    return found
+
+
 def _address(at: At, port: Thing) -> str:
     """From the subnet's DHCP when one is on the network; until then the agent helps itself."""
     binding = next(iter(at.hub.on("binding", port.ref).values()), None)
@@ -111,4 +133,5 @@ VERBS: Mapping[str, Verb] = {
     "ensure_held": ensure_held,
     "release_held": release_held,
     "agent_address": agent_address,
+    "machines": machines,
 }

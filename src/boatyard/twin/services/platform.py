@@ -10,24 +10,16 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.twin.hub import Thing
 from boatyard.twin.services.access import make_access
 from boatyard.twin.services.at import LATEST, SOONEST, At, Verb, list_owned, look, ping
-
-KINDS = ("cluster", "node")
-STAGES = (
-    "The control plane is being created.",
-    "The API server is starting.",
-    "The cluster's operators are settling.",
+from boatyard.twin.services.backups import ensure_backup, kept_contents, release_backup
+from boatyard.twin.services.control_planes import (
+    ClusterFields,
+    is_available,
+    stage,
+    version_now,
 )
 
-
-class ClusterFields(NamedTuple):
-    """What `extra` holds for a cluster."""
-
-    version: str  # empty until the first install is through
-    target: str
-    api_name: str
-    api_address: str
-    ingress_name: str
-    ingress_address: str
+KINDS = ("cluster", "node")
+STAGES_OF_INSTALL = 3
 
 
 class NodeFields(NamedTuple):
@@ -47,7 +39,11 @@ def ensure_cluster(
     api_address: str,
     ingress_name: str,
     ingress_address: str,
+    rest: str = "",
+    restore: str = "",
+    backup_key: str = "",
 ) -> Outcome:
+    """`restore` is a request: once for each the cluster's objects become those of the backup."""
     at.called("cluster", key)
     at.refuse_in_mood("cluster", key, name)
     if at.hub.layout.versions and version not in at.hub.layout.versions:
@@ -59,17 +55,44 @@ def ensure_cluster(
     if cluster.gone_at:
         return at.wait("The cluster is still being removed.", cluster.gone_at)
     have = ClusterFields(*cluster.extra)
+    fields = ClusterFields(have.version, version, *reached, *have[6:])
+    doing = []
     if have.target != version:
-        fields = ClusterFields(version_now(at, cluster), version, *reached)
-        ready_at = at.due("upgrade", key)
+        _refuse_failing_upgrade(at, cluster, version)
+        doing.append("upgrade")
+    if restore and have.restored != restore:
+        fields = fields._replace(contents=kept_contents(at, backup_key), restored=restore)
+        doing.append("restore")
+    if have.rest != rest:
+        fields = fields._replace(rest=rest)
+        doing.append("rest" if rest else "resume")
+    if doing:
+        fields = fields._replace(version=version_now(at, cluster), doing=doing[-1])
+        ready_at = max(at.due(delay, key) for delay in doing)
+        if not fields.version:
+            ready_at = max(ready_at, cluster.ready_at)  # it is still being installed
         cluster = at.set(cluster, name=name, extra=fields, ready_at=ready_at)
-    elif (cluster.name, *have[2:]) != (name, *reached):
-        cluster = at.set(cluster, name=name, extra=ClusterFields(have.version, version, *reached))
+    elif (cluster.name, have) != (name, fields):
+        cluster = at.set(cluster, name=name, extra=fields)
     answer = at.answer(cluster, stage(at, cluster), {"version": version}, named=name)
     if isinstance(answer, Waiting) and answer.reason == "Waiting":
-        soon = (cluster.ready_at - cluster.made_at) / len(STAGES)
+        soon = (cluster.ready_at - cluster.made_at) / STAGES_OF_INSTALL
         return at.wait(answer.why, min(cluster.ready_at, at.now + max(soon, SOONEST)))
     return answer
+
+
+def _refuse_failing_upgrade(at: At, cluster: Thing, version: str) -> None:
+    """In this mood a new version does not come up: the cluster is back at the old one at once."""
+    running = version_now(at, cluster)
+    if (
+        running
+        and version != running
+        and at.mood("upgrade", cluster.key, cluster.name) == "refused"
+    ):
+        raise Refused(
+            f"version {version} did not come up; the cluster runs {running} again",
+            reason="UpgradeFailed",
+        )
 
 
 def release_cluster(at: At, key: str) -> Outcome:
@@ -90,6 +113,8 @@ def ensure_node(
     cluster = at.find("cluster", cluster_key)
     if cluster is None or cluster.gone_at:
         raise Unavailable("the cluster to join is not there", reason="NoCluster")
+    if ClusterFields(*cluster.extra).rest:
+        raise Unavailable("the cluster to join rests", reason="ClusterRests")
     at.refuse_in_mood("node", key, cluster.name)
     at.hub.host(host)
     in_use = at.hub.taken["node"].get(host)
@@ -141,10 +166,14 @@ def observe(at: At, cluster_key: str) -> dict[str, Any]:
     cluster = at.find("cluster", cluster_key)
     if cluster is None:
         return {"exists": False}
-    nodes = [observe_node(at, node) for node in at.hub.on("node", cluster_key).values()]
+    rest = ClusterFields(*cluster.extra).rest
+    nodes = [
+        observe_node(at, node, asleep=bool(rest))
+        for node in at.hub.on("node", cluster_key).values()
+    ]
     available = is_available(at, cluster)
     lost = any(node["joined"] and not node["ready"] for node in nodes)
-    message = "Some nodes are not ready." if lost else ""
+    message = "Some nodes are not ready." if lost and not rest else ""
     if cluster.ready_at > at.now:
         message = stage(at, cluster)
     if cluster.gone_at:
@@ -155,14 +184,18 @@ def observe(at: At, cluster_key: str) -> dict[str, Any]:
         "degraded": available and lost,
         "version": version_now(at, cluster),
         "message": message,
+        "rest": rest,
+        "contents": ClusterFields(*cluster.extra).contents,
         "nodes": sorted(nodes, key=lambda node: (len(node["slot"]), node["slot"])),
     }
 
 
-def observe_node(at: At, node: Thing) -> dict[str, Any]:
+def observe_node(at: At, node: Thing, *, asleep: bool = False) -> dict[str, Any]:
     fields = NodeFields(*node.extra)
     joined = node.ready_at <= at.now
     message = trouble_of(at, node) if joined else "The node is joining."
+    if asleep:
+        message = "The node rests with its cluster."
     if node.gone_at:
         message = "The node is being drained."
     return {
@@ -182,25 +215,6 @@ def access(at: At, cluster_key: str) -> dict[str, str]:
     return make_access(
         cluster.name, fields.api_name, fields.ingress_name, seed=f"{cluster_key} {cluster.made_at}"
     )
-
-
-def is_available(at: At, cluster: Thing) -> bool:
-    """A cluster that has been installed once stays available while it is upgraded."""
-    return cluster.ready_at <= at.now or bool(ClusterFields(*cluster.extra).version)
-
-
-def version_now(at: At, cluster: Thing) -> str:
-    fields = ClusterFields(*cluster.extra)
-    return fields.target if cluster.ready_at <= at.now else fields.version
-
-
-def stage(at: At, cluster: Thing) -> str:
-    """Where an install is, in words that stay the same for a while."""
-    if ClusterFields(*cluster.extra).version:
-        return "The cluster is moving to its new version."
-    whole = cluster.ready_at - cluster.made_at
-    passed = (at.now - cluster.made_at) / whole if whole > 0 else 1.0
-    return STAGES[min(int(passed * len(STAGES)), len(STAGES) - 1)]
 
 
 def trouble_of(at: At, node: Thing) -> str:
@@ -225,7 +239,7 @@ def _refuse_other_key(at: At, key: str, cluster_key: str, slot: str) -> None:
 VERBS: Mapping[str, Verb] = {
     "ping": ping,
     "list_owned": list_owned(KINDS),
-    "look": look(KINDS),
+    "look": look((*KINDS, "backup")),
     "ensure_cluster": ensure_cluster,
     "release_cluster": release_cluster,
     "ensure_node": ensure_node,
@@ -233,4 +247,6 @@ VERBS: Mapping[str, Verb] = {
     "choose_leaving": choose_leaving,
     "observe": observe,
     "access": access,
+    "ensure_backup": ensure_backup,
+    "release_backup": release_backup,
 }

@@ -23,6 +23,8 @@ QUESTIONS = {
 class SimChecks:
     """Looks at the twin from outside, as a person with kubectl and dig would."""
 
+    needs_kubeconfig = False
+
     def __init__(self, twin: TwinCalls, hub: str) -> None:
         self._twin = twin
         self._hub = hub

@@ -26,3 +26,7 @@ class SimDns(TwinDriver):
 
     async def release_record(self, key: str) -> Outcome:
         return await self.act("release_record", kind="record", id=key, so=lacks(key), key=key)
+
+    async def resolve(self, name: str) -> str | None:
+        address: str = await self.ask("resolve", name=name)
+        return address or None

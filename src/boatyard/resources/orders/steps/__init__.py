@@ -25,6 +25,7 @@ ENSURE: Mapping[str, Act] = {
     "cluster": install.ensure_cluster,
     "node": install.ensure_node,
     "check": validate.ensure_check,
+    "backup": install.ensure_backup,
 }
 
 RELEASE: Mapping[str, Act] = {
@@ -41,4 +42,5 @@ RELEASE: Mapping[str, Act] = {
     "cluster": install.release_cluster,
     "node": install.release_node,
     "check": validate.release_check,
+    "backup": install.release_backup,
 }

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from boatyard.model.generated.boatyard import Item, Order
 from boatyard.model.outcome import Outcome
-from boatyard.platforms.port import ClusterWanted, NodeWanted
+from boatyard.platforms.port import ClusterWanted, NodeWanted, RestoreWanted
+from boatyard.resources.orders.resting import wanted_rest
 from boatyard.resources.orders.steps.context import Context
 
 
@@ -22,15 +23,32 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
         ingress_address=context.fact("ingress-address", "address"),
         pod_cidr=spec.pod_cidr,
         service_cidr=spec.service_cidr,
+        machine_cidr=context.fact("l3", "cidr"),
+        gateway=context.items["l3"].facts.get("gateway", ""),
         ssh_public_key=spec.ssh_public_key,
         pull_secret=spec.pull_secret,
         parameters=_parameters(context.order),
+        settings=spec.platform_settings,
+        rest=wanted_rest(context.order),
+        restore=_restore(context.order),
     )
     return await context.drivers.platform.ensure_cluster(context.key(item.key), wanted)
 
 
 def _parameters(order: Order) -> Mapping[str, object]:
     return {name: value.get("value") for name, value in order.spec.template_parameters.items()}
+
+
+def _restore(order: Order) -> RestoreWanted | None:
+    restore = order.spec.restore
+    if not restore.request:
+        return None
+    return RestoreWanted(request=restore.request, backup_key=backup_key(restore.backup))
+
+
+def backup_key(backup_id: str) -> str:
+    """The name under which a backup can be found again outside."""
+    return f"{backup_id}/backup"
 
 
 async def release_cluster(context: Context, item: Item) -> Outcome:
@@ -51,5 +69,17 @@ async def ensure_node(context: Context, item: Item) -> Outcome:
 
 async def release_node(context: Context, item: Item) -> Outcome:
     return await context.drivers.platform.release_node(
-        context.key(item.key), context.key("cluster"), item.slot
+        context.key(item.key),
+        context.key("cluster"),
+        item.slot,
+        drain=context.order.metadata.deletion_timestamp is None,
     )
+
+
+async def ensure_backup(context: Context, item: Item) -> Outcome:
+    raise AssertionError("backups are made by their own reconciler")
+
+
+async def release_backup(context: Context, item: Item) -> Outcome:
+    """What is left of a backup whose deletion could not be carried out in time."""
+    return await context.drivers.platform.release_backup(context.key(item.key))

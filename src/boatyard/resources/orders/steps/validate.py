@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from boatyard.checks.port import Subject
+from boatyard.model.errors import NotFound
 from boatyard.model.generated.boatyard import Item, ItemState
-from boatyard.model.outcome import Done, Outcome
+from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.resources.orders.steps.context import Context
 
 
 async def ensure_check(context: Context, item: Item) -> Outcome:
+    drivers = context.drivers
+    kubeconfig = ""
+    if drivers.checks.needs_kubeconfig:
+        try:
+            kubeconfig = (await drivers.platform.access(context.key("cluster"))).kubeconfig
+        except NotFound:
+            return Waiting("Nobody can be let into the cluster yet.", reason="NoAccess")
     subject = Subject(
         cluster_key=context.key("cluster"),
         api_name=context.fact("api-name", "name"),
@@ -23,8 +31,10 @@ async def ensure_check(context: Context, item: Item) -> Outcome:
             )
         ),
         version=context.order.spec.version,
+        kubeconfig=kubeconfig,
+        resolve=drivers.dns.resolve,
     )
-    return await context.drivers.checks.ask(item.facts["check"], subject)
+    return await drivers.checks.ask(item.facts["check"], subject)
 
 
 async def release_check(context: Context, item: Item) -> Outcome:

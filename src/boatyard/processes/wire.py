@@ -1,4 +1,4 @@
-"""How calls and answers travel over the twin's socket: msgpack in frames that say their length.
+"""How calls and answers travel over a unix socket: msgpack in frames that say their length.
 
 A call is [number, verb, arguments], its answer [number, code, body]. Used by server and client.
 """
@@ -14,7 +14,6 @@ import msgspec
 
 from boatyard.model.errors import BoatyardError, NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
-from boatyard.twin.world import Reply
 
 VALUE, DONE, WAITING, REFUSED, UNAVAILABLE, NOT_FOUND = range(6)
 LONGEST_FRAME = 64 * 1024 * 1024
@@ -63,8 +62,8 @@ def decode_call(payload: bytes) -> tuple[int, str, dict[str, Any]]:
         raise BadFrame(f"a call that is none: {error}") from error
 
 
-def encode_answer(number: int, reply: Reply) -> bytes:
-    match reply.error, reply.value:
+def encode_answer(number: int, value: Any, error: BoatyardError | None) -> bytes:
+    match error, value:
         case None, Done(facts=facts):
             return _frame((number, DONE, facts))
         case None, Waiting(why=why, look_again=look_again, reason=reason):

@@ -1,0 +1,184 @@
+"""Asks a cluster for a client certificate that ends by itself. Called by `Access.issue`."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import yaml
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig, read_kubeconfig
+from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CSRS
+from boatyard.model.errors import BoatyardError, Precondition, Refused
+from boatyard.pki.requests import check_certified, make_request
+
+SIGNER = "kubernetes.io/kube-apiserver-client"
+MARK = {"app.kubernetes.io/managed-by": "boatyard"}
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 0.5
+_REMOVE_SECONDS = 5.0
+_BACKDATED = timedelta(minutes=10)  # the signer lets certificates begin five minutes ago
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A group of ours and the role that its members have in the whole cluster."""
+
+    group: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate and its key, both PEM."""
+
+    certificate: bytes
+    key: bytes = field(repr=False)
+    expires_at: datetime
+
+
+def usable(kubeconfig: str) -> KubeConfig:
+    """The stored kubeconfig as we may use it: it leads to its own server and to nothing of ours.
+
+    Precondition when it names files or programs, which would be this machine's, or trusts anybody.
+    """
+    try:
+        config = read_kubeconfig(kubeconfig)
+    except Refused as error:
+        raise Precondition(f"the cluster's kubeconfig cannot be used: {error}") from error
+    files = (config.ca_file, config.certificate_file, config.key_file, config.token_file)
+    if config.plugin is not None or any(files):
+        raise Precondition("the cluster's kubeconfig refers to files or programs elsewhere")
+    if config.insecure or not config.server.startswith("https://"):
+        raise Precondition("the cluster's kubeconfig does not say whom to trust")
+    return config
+
+
+async def ensure_grant(client: KubeClient, grant: Grant) -> None:
+    """The group has its role. May be repeated; a binding that was changed by hand is corrected."""
+    await client.apply(
+        CLUSTER_ROLE_BINDINGS,
+        grant.group,
+        {
+            "metadata": {"labels": MARK},
+            "roleRef": {
+                "apiGroup": CLUSTER_ROLE_BINDINGS.group,
+                "kind": "ClusterRole",
+                "name": grant.role,
+            },
+            "subjects": [
+                {"apiGroup": CLUSTER_ROLE_BINDINGS.group, "kind": "Group", "name": grant.group}
+            ],
+        },
+    )
+
+
+async def issue(client: KubeClient, *, user: str, groups: Sequence[str], ttl: timedelta) -> Issued:
+    """A certificate for the user, good for `ttl` at most. The caller bounds the wait.
+
+    The request is taken out of the cluster again, also on failure. One that a killed process leaves
+    behind holds no key, and the controller-manager removes it an hour after it was approved.
+    """
+    request = await asyncio.to_thread(make_request, user, groups)
+    name = f"boatyard-{request.digest[:32]}"
+    spec = {
+        "request": base64.b64encode(request.pem).decode(),
+        "signerName": SIGNER,
+        "usages": ["client auth"],
+        "expirationSeconds": int(ttl.total_seconds()),
+    }
+    body = {
+        "apiVersion": CSRS.api_version,
+        "kind": CSRS.kind,
+        "metadata": {"name": name, "labels": MARK},
+        "spec": spec,
+    }
+    try:
+        await client.create(CSRS, body)
+        await client.merge_patch(CSRS, name, _APPROVED, subresource="approval")
+        certificate = await _certificate(client, name)
+    finally:
+        await _remove(client, name)
+    certified = check_certified(certificate, request)
+    if certified.lifetime > ttl + _BACKDATED:
+        raise Refused("the cluster signs for longer than it is asked")
+    return Issued(certificate, request.key, certified.expires_at)
+
+
+_APPROVED = {
+    "status": {
+        "conditions": [
+            {
+                "type": "Approved",
+                "status": "True",
+                "reason": "IssuedByBoatyard",
+                "message": "Access was asked for through Boatyard, which keeps the record",
+            }
+        ]
+    }
+}
+
+
+async def _certificate(client: KubeClient, name: str) -> bytes:
+    """What the cluster's signer has put there; looks until it has, ever less often."""
+    pause = _FIRST_PAUSE
+    while True:
+        status = (await client.get(CSRS, name)).get("status") or {}
+        for condition in status.get("conditions") or ():
+            if condition.get("type") in ("Denied", "Failed"):
+                words = condition.get("message") or condition.get("reason") or "no reason given"
+                raise Refused(f"the cluster's signer refused: {words}")
+        if status.get("certificate"):
+            return _decoded(status["certificate"])
+        await asyncio.sleep(pause)
+        pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _decoded(text: Any) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (TypeError, binascii.Error) as error:
+        raise Refused("what came back is not a certificate") from error
+
+
+async def _remove(client: KubeClient, name: str) -> None:
+    """Tidies up as well as it can: what stays is the cluster's own to remove."""
+    with contextlib.suppress(BoatyardError, TimeoutError):
+        async with asyncio.timeout(_REMOVE_SECONDS):
+            await client.delete(CSRS, name)
+
+
+def kubeconfig(config: KubeConfig, *, cluster: str, user: str, issued: Issued) -> str:
+    """What is handed out: the server and its authority as stored, and the new certificate."""
+    server: dict[str, Any] = {"server": config.server}
+    if config.ca:
+        server["certificate-authority-data"] = base64.b64encode(config.ca).decode()
+    if config.tls_server_name:
+        server["tls-server-name"] = config.tls_server_name
+    context = f"{user}@{cluster}"
+    text: str = yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": cluster, "cluster": server}],
+            "users": [
+                {
+                    "name": user,
+                    "user": {
+                        "client-certificate-data": base64.b64encode(issued.certificate).decode(),
+                        "client-key-data": base64.b64encode(issued.key).decode(),
+                    },
+                }
+            ],
+            "contexts": [{"name": context, "context": {"cluster": cluster, "user": user}}],
+            "current-context": context,
+        },
+        sort_keys=False,
+    )
+    return text

@@ -1,0 +1,124 @@
+"""`boatyard assets list|install|verify`: the programs that real clusters on this machine are made of."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from boatyard.app.progress import open_teller
+from boatyard.app.settings import Settings, load
+from boatyard.assets.found import Assets, remedy
+from boatyard.assets.installing import Means, Way, install
+from boatyard.assets.manifest import read_manifest
+from boatyard.assets.mirrors import ETCD_RELEASES, KUBERNETES, Mirrors
+from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, release_of
+from boatyard.assets.verifying import verify
+from boatyard.cli.output import columns
+from boatyard.cli.words import clean
+from boatyard.model.errors import BoatyardError, Refused
+
+
+def run(args: Namespace) -> int:
+    try:
+        settings = load(args)
+        versions = _versions(args)
+    except Refused as error:
+        sys.stderr.write(f"boatyard: {error}\n")
+        return 2
+    try:
+        return _ACTIONS[args.action](args, settings, versions)
+    except BoatyardError as error:
+        sys.stderr.write("".join(f"{clean(line)}\n" for line in f"boatyard: {error}".splitlines()))
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("boatyard: interrupted; the same command goes on where this one stopped\n")
+        return 130
+
+
+def assets_of(settings: Settings) -> Assets:
+    """The programs as the settings say where they are."""
+    return Assets(settings.assets_dir)
+
+
+def _versions(args: Namespace) -> tuple[str, ...]:
+    """What was asked for, ascending; empty when nothing was."""
+    if args.all:
+        return PINNED
+    asked = {release_of(text).kubernetes for text in args.versions or ()}
+    return tuple(version for version in PINNED if version in asked)
+
+
+def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
+    means = Means(
+        ways=(Way(args.by),) if args.by else tuple(Way),
+        folder=Path(settings.assets_from).expanduser().absolute() if settings.assets_from else None,
+        mirrors=Mirrors(
+            kubernetes=settings.kubernetes_mirror or KUBERNETES,
+            etcd=settings.etcd_mirror or ETCD_RELEASES,
+        ),
+    )
+    with _interruptible(), open_teller(sys.stderr) as teller:
+        for version in versions or (DEFAULT,):
+            install(assets_of(settings), version, means, teller)
+    return 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it."""
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _list(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
+    rows = [row for version in versions or PINNED for row in _rows(assets_of(settings), version)]
+    for line in columns(("KUBERNETES", "PROGRAM", "VERSION", "STATE", "FROM"), rows):
+        print(line)
+    return 0
+
+
+def _rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
+    release, folder = release_of(version), assets.folder(version)
+    usable, known = assets.recorded(version), read_manifest(folder).programs
+    rows: list[tuple[str, ...]] = []
+    for name in PROGRAMS:
+        there = (folder / name).exists()
+        state = "missing"
+        if there:
+            state = "ready" if name in usable else "changed" if name in known else "not checked"
+        record = known.get(name) if there else None
+        source = f"{record.source}: {record.place}" if record else ""
+        rows.append((release.kubernetes, name, release.version_of(name), state, source))
+    return rows
+
+
+def _verify(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
+    assets = assets_of(settings)
+    wanted = versions or [one for one in PINNED if read_manifest(assets.folder(one)).programs]
+    if not wanted:
+        raise Refused(f"nothing is installed in {assets.directory}; run: boatyard assets install")
+    bad = set()
+    for version in wanted:
+        for finding in verify(assets, version):
+            print(f"{version}: {finding.program}: {finding.wrong or 'good'}", flush=True)
+            if finding.wrong:
+                bad.add(version)
+    for version in sorted(bad):
+        sys.stderr.write(
+            f"boatyard: Kubernetes {version} is not as it should be; run: {remedy(release_of(version))}\n"
+        )
+    return 1 if bad else 0
+
+
+_ACTIONS = {"list": _list, "install": _install, "verify": _verify}

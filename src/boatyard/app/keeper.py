@@ -1,0 +1,31 @@
+"""`boatyard keeper`: the keeper of local clusters alone, beside workers that were started by `boatyard work`."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+
+from boatyard.app import running
+from boatyard.app.keepers import keeper_socket, local_directory
+from boatyard.app.settings import load
+from boatyard.app.twins import default_socket
+from boatyard.model.errors import BoatyardError
+from boatyard.platforms.drivers.local import server
+
+
+def run(args: Namespace) -> int:
+    """Until SIGTERM or Ctrl-C; its clusters go on, and the next keeper finds them."""
+    try:
+        settings = load(args)
+        running.make_data_dir(settings)
+        words = [
+            *("--directory", str(local_directory(settings))),
+            *("--socket", keeper_socket(settings)),
+            *("--twin", default_socket(settings)),
+        ]
+    except BoatyardError as error:
+        sys.stderr.write(f"boatyard: {error}\n")
+        return 1
+    if settings.assets:
+        words += ["--assets", str(settings.assets_dir)]
+    return server.main(words)

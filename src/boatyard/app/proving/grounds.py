@@ -1,0 +1,191 @@
+"""Whose clusters the proof is about: those of the twin, or real ones on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.app import local_catalogue
+from boatyard.app.proving import scenarios
+from boatyard.app.proving.asking import Wish
+from boatyard.app.proving.journeys import (
+    CHANGE_OF_MIND,
+    CREATE,
+    DELETE,
+    SCALE_DOWN,
+    SCALE_UP,
+    Life,
+    Stage,
+)
+from boatyard.app.proving.kept import leave_note
+from boatyard.app.proving.killed_keeper import after, amid, before, killed_keeper
+from boatyard.app.proving.lane import Lane, Pace, is_resting
+from boatyard.app.proving.opening import RealClusters
+from boatyard.app.proving.points import Point
+from boatyard.app.proving.scenarios import Scenario
+from boatyard.app.proving.verdict import KILLED_KEEPER
+from boatyard.assets import Assets
+from boatyard.assets.found import remedy
+from boatyard.assets.releases import DEFAULT, release_of
+from boatyard.model.errors import Refused
+from boatyard.model.generated.osac import ClusterRest
+
+_CORES = os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What is ordered, the lives it is led through, and how the proof goes about it.
+
+    The last life is the plainest: points that could be in any are in that one.
+    """
+
+    wish: Wish
+    lives: Sequence[Life]
+    scenarios: Mapping[str, Sequence[Scenario]]
+    pace: Pace
+    lanes: int
+    deaths: int = 1  # of workers in one stage of one life, at most
+    tries: int = 3  # a point that did not come in a run is waited for in two more
+    real: RealClusters | None = None
+
+    @property
+    def stages(self) -> Sequence[str]:
+        return tuple(dict.fromkeys(stage.name for life in self.lives for stage in life.stages))
+
+    @property
+    def journeys(self) -> Sequence[str]:
+        return (*self.stages, CHANGE_OF_MIND, *self.scenarios)
+
+    def lives_for(self, journeys: Sequence[str], compared: Sequence[Life | None]) -> Sequence[Life]:
+        """Those that must be led to go through all these journeys, and to compare with."""
+        plain = {stage.name for stage in self.lives[-1].stages}
+        found = []
+        for life in self.lives[:-1]:
+            own = {stage.name for stage in life.stages} - plain
+            if own & set(journeys) or life in compared:
+                found.append(life)
+        return [*found, self.lives[-1]]
+
+
+def ground_of(platform: str, assets: Path | None = None, keeper_plant: str = "") -> Ground:
+    """Refused where the platform cannot be had."""
+    return _simulated() if platform == "sim" else _local(Assets(assets), keeper_plant)
+
+
+def _simulated() -> Ground:
+    return Ground(
+        wish=Wish(template="small", version="4.17.9", nodes=2),
+        lives=[Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE))],
+        scenarios=scenarios.SIMULATED,
+        pace=Pace(),
+        lanes=min(4, 2 * _CORES),
+    )
+
+
+def _local(assets: Assets, keeper_plant: str) -> Ground:
+    versions = assets.versions()
+    if not versions:
+        raise Refused(f"Kubernetes is not installed; run: {remedy(release_of(DEFAULT))}")
+    sizes = Life("sizes", (CREATE, _noted(SCALE_UP), SCALE_DOWN, DELETE))
+    upgrades = [_upgrade(versions[-1])] if len(versions) > 1 else []
+    changes = [*upgrades, HIBERNATE, RESUME]
+    changing = Life("changes", (CREATE, _noted(changes[0]), *changes[1:], DELETE))
+    return Ground(
+        wish=Wish(template=local_catalogue.SMALL, version=versions[0], nodes=1),
+        lives=[sizes, changing, Life("plain", (CREATE, DELETE))],
+        scenarios=_local_scenarios(sizes, changing),
+        pace=Pace(look=0.1, patience=120.0, settling=30.0),
+        lanes=min(4, _CORES + 1),
+        deaths=2,
+        tries=2,
+        real=RealClusters(assets, plant=keeper_plant),
+    )
+
+
+def _upgrade(version: str) -> Stage:
+    return Stage("upgrade", lambda lane, id: lane.tenant.upgrade(id, version))
+
+
+HIBERNATE = Stage(
+    "hibernate", lambda lane, id: lane.tenant.rest(id, ClusterRest.FROZEN), is_resting
+)
+RESUME = Stage("resume", lambda lane, id: lane.tenant.rest(id, ClusterRest.AWAKE))
+
+
+def _noted(stage: Stage) -> Stage:
+    """The tenant writes something into the cluster first, which then must be there until the end."""
+
+    async def ask(lane: Lane, cluster_id: str) -> None:
+        await leave_note(lane.keeper.directory, f"{cluster_id}/cluster")
+        await stage.ask(lane, cluster_id)
+
+    return Stage(stage.name, ask, stage.done)
+
+
+def _local_scenarios(sizes: Life, changes: Life) -> Mapping[str, Sequence[Scenario]]:
+    """Each of several parts, which lanes can share. The most telling is the first: it stands for all in a sample."""
+    cluster, first, second = "cluster", "node/compute-0", "node/compute-1"
+    blows = [
+        (
+            changes,
+            {
+                "create": amid(f"ensure_cluster {cluster}", 0.4),
+                "upgrade": amid(f"ensure_cluster {cluster}", 1.5),
+                "hibernate": after(f"ensure_cluster {cluster}"),
+                "resume": after(f"ensure_cluster {cluster}"),
+                "delete": amid(f"release_cluster {cluster}", 0.05),
+            },
+        ),
+        (
+            changes,
+            {
+                "create": after(f"ensure_cluster {cluster}"),
+                "upgrade": amid(f"ensure_cluster {cluster}", 0.3),
+                "hibernate": amid(f"ensure_cluster {cluster}"),
+                "resume": amid(f"ensure_cluster {cluster}"),
+                "delete": before(f"release_cluster {cluster}"),
+            },
+        ),
+        (
+            sizes,
+            {
+                "create": before(f"ensure_cluster {cluster}"),
+                "scale-up": before(f"ensure_node {second}"),
+                "scale-down": before(f"release_node {second}"),
+                "delete": before(f"release_node {first}"),
+            },
+        ),
+        (
+            sizes,
+            {
+                "create": amid(f"ensure_cluster {cluster}"),
+                "scale-up": amid(f"ensure_node {second}"),
+                "scale-down": amid(f"release_node {second}"),
+                "delete": amid(f"release_cluster {cluster}"),
+            },
+        ),
+        (
+            sizes,
+            {
+                "create": after(f"ensure_node {first}"),
+                "scale-up": after(f"ensure_node {second}"),
+                "scale-down": after(f"release_node {second}"),
+                "delete": after(f"release_cluster {cluster}"),
+            },
+        ),
+    ]
+    written = (f"ensure_cluster {cluster}", f"ensure_node {first}")
+    return {
+        KILLED_KEEPER: [
+            killed_keeper(life, struck, at_rest=("create", "resume")) for life, struck in blows
+        ],
+        "stopped-worker": [
+            scenarios.stopped_worker(Point(f"after:effect:keeper.{verb}")) for verb in written
+        ],
+        "late-effect": [
+            scenarios.late_effect(Point(f"before:effect:keeper.{verb}")) for verb in written
+        ],
+    }

@@ -1,0 +1,127 @@
+"""Opens a lane: its database, twin and keeper, and what can be ordered there. Called by the proof, often."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from boatyard.app import catalogue, local_catalogue
+from boatyard.app.proving.asking import Wish
+from boatyard.app.proving.keeping import LaneKeeper
+from boatyard.app.proving.lane import Lane, Pace
+from boatyard.app.proving.worker import WorkerSpec
+from boatyard.app.settings import Settings
+from boatyard.app.twins import start_twin
+from boatyard.assets import Assets
+from boatyard.ledger import schema
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.twin.client import TwinClient
+from boatyard.twin.layout import HubLayout, Layout, write_layout
+
+KEY = bytes(range(32))
+TEMPLATE = "prove_template"
+
+
+def layout() -> Layout:
+    """Two hubs with room for a few small clusters."""
+    return Layout(
+        hubs={
+            f"hub-{number}": HubLayout(
+                hosts={"bm-small": 8},
+                subnets=f"10.{number}.0.0/16",
+                floating=f"198.51.{number}.0/24",
+                zone=f"zone-{number}.example",
+            )
+            for number in (1, 2)
+        }
+    )
+
+
+@dataclass(frozen=True)
+class RealClusters:
+    """Made on this machine by a keeper of the lane's own."""
+
+    assets: Assets
+    plant: str = ""  # "module:function", called in the keeper: a bug that the proof must find
+
+
+@asynccontextmanager
+async def open_lane(
+    postgres: EmbeddedPostgres,
+    directory: Path,
+    name: str,
+    *,
+    pace: Pace,
+    wish: Wish,
+    real: RealClusters | None = None,
+    plant: str = "",
+) -> AsyncIterator[Lane]:
+    """A lane with a small catalogue, its hubs and nobody at work yet. Its twin takes no time for anything."""
+    await asyncio.to_thread(directory.mkdir, parents=True)
+    database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
+    async with AsyncExitStack() as stack:
+        await _execute(postgres, f"create database {database} template {TEMPLATE}")
+        stack.push_async_callback(_execute, postgres, f"drop database {database} with (force)")
+        ledger = await Ledger.open(
+            postgres.url(database),
+            seal=Seal.from_bytes(KEY),
+            application="prove parent",
+            pool_size=2,
+        )
+        stack.push_async_callback(ledger.close)
+        hubs = layout() if real is None else Layout(hubs={})
+        await catalogue.fill(ledger, hubs, now=ledger.clock.now())
+        (directory / "layout.json").write_bytes(write_layout(hubs))
+        settings = Settings(
+            data=str(directory), twin_delays="instant", twin_layout=str(directory / "layout.json")
+        )
+        socket = await stack.enter_async_context(start_twin(settings))
+        twin = TwinClient(Path(socket))
+        stack.push_async_callback(twin.close)
+        keeper = None
+        if real is not None:
+            await local_catalogue.offer(ledger, real.assets.versions(), twin=socket)
+            keeper = LaneKeeper(directory, twin_socket=socket, assets=real.assets, plant=real.plant)
+            stack.push_async_callback(keeper.close)
+            await keeper.start()
+        spec = WorkerSpec(
+            url=postgres.url(database),
+            key=KEY,
+            twin_socket=socket,
+            keeper_socket=keeper.socket if keeper else "",
+            log=str(directory / "workers.log"),
+            lease=pace.lease,
+            poll=pace.poll,
+            plant=plant,
+        )
+        connection = await asyncpg.connect(postgres.url(database))
+        stack.push_async_callback(connection.close)
+        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper)
+        stack.push_async_callback(lane.kill_all)
+        await lane.open_for_business()
+        yield lane
+
+
+async def make_template(postgres: EmbeddedPostgres) -> None:
+    """A migrated database that lanes are cloned from in milliseconds. May be called again."""
+    with contextlib.suppress(asyncpg.DuplicateDatabaseError):
+        await _execute(postgres, f"create database {TEMPLATE}")
+    await schema.migrate(postgres.url(TEMPLATE))
+
+
+async def _execute(postgres: EmbeddedPostgres, statement: str) -> None:
+    connection = await asyncpg.connect(postgres.url("postgres"))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

@@ -1,0 +1,62 @@
+"""Asks programs what they are: the version they say, and the hash of their file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from pathlib import Path
+
+from boatyard.assets.manifest import Record, Source
+from boatyard.assets.releases import ASKING, ASKING_OTHERS, told_version
+
+# A program of a hundred megabytes that is not in memory yet takes its time on a busy machine.
+ANSWER_SECONDS = 60.0
+
+
+def ask_version(program: Path, name: str) -> str:
+    """The version that the program says it has; empty when it does not run or says none."""
+    try:
+        done = subprocess.run(
+            [str(program), *ASKING.get(name, ASKING_OTHERS)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return told_version(done.stdout) if done.returncode == 0 else ""
+
+
+def hash_of(path: Path) -> str:
+    """The sha256 of a file, in hex."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def take_record(
+    path: Path,
+    *,
+    version: str,
+    source: Source,
+    place: str,
+    sha256: str = "",
+    recipe: str = "",
+) -> Record:
+    """What to remember of a program. `sha256` when the caller has just computed it."""
+    with path.open("rb") as file:
+        # Before it is read: what changes meanwhile must not fit later.
+        found = os.fstat(file.fileno())
+        digest = sha256 or hashlib.file_digest(file, "sha256").hexdigest()
+    return Record(
+        version=version,
+        sha256=digest,
+        size=found.st_size,
+        mtime_ns=found.st_mtime_ns,
+        source=source,
+        place=place,
+        recipe=recipe,
+    )

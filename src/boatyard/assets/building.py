@@ -1,0 +1,245 @@
+"""Builds all programs of one release from their Go modules, as one file that is called by several names."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.assets.releases import Release
+from boatyard.assets.telling import Teller, Unit
+from boatyard.model.errors import Refused, Unavailable
+
+RECIPES = Path(__file__).with_name("recipe")
+BINARY = "kube"
+WORK = ".build-"
+
+_STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
+# Clients want 40 digits here. Modules do not carry their commit, and a made-up one would mislead.
+_COMMIT = "0" * 40
+_LAST_LINES = 12
+_END_SECONDS = 5.0
+_LIBC = ctypes.CDLL(None)
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What one release is built from: our main file, and the modules it needs by version and hash."""
+
+    release: Release
+    folder: Path = RECIPES
+
+    def files(self) -> tuple[Path, ...]:
+        modules = self.folder / self.release.minor
+        named = (self.folder / "main.go", modules / "go.mod", modules / "go.sum")
+        return tuple(path for path in named if path.exists())
+
+    def digest(self) -> str:
+        """Changes when what would be built changes; not with the compiler."""
+        found = hashlib.sha256(" ".join(self.flags()).encode())
+        for path in self.files():
+            found.update(f"\0{path.name}\0".encode() + path.read_bytes())
+        return found.hexdigest()
+
+    def flags(self) -> tuple[str, ...]:
+        """The same for every build: other flags would find nothing in the compiler's cache."""
+        major, _, minor = self.release.minor.partition(".")
+        stamps = {
+            "gitVersion": f"v{self.release.kubernetes}",
+            "gitMajor": major,
+            "gitMinor": minor,
+            "gitCommit": _COMMIT,
+            "gitTreeState": "clean",
+            "buildDate": self.release.published,
+        }
+        linked = ["-s", "-w"]
+        for package in _STAMPED:
+            for name, value in stamps.items():
+                linked += ["-X", f"{package}.{name}={value}"]
+        return ("-mod=readonly", "-buildvcs=false", "-trimpath", f"-ldflags={' '.join(linked)}")
+
+    def needed_go(self) -> tuple[int, int]:
+        """The language version that go.mod asks for."""
+        text = (self.folder / self.release.minor / "go.mod").read_text()
+        found = re.search(r"^go (\d+)\.(\d+)", text, re.MULTILINE)
+        if found is None:
+            raise Refused(f"the recipe of Kubernetes {self.release.kubernetes} names no Go version")
+        return int(found[1]), int(found[2])
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A Go that is new enough."""
+
+    program: str
+    version: str
+
+
+def find_compiler(recipe: Recipe, path: str) -> Compiler:
+    """The Go on PATH. Unavailable, with what is there instead, when it cannot build the recipe."""
+    needed = recipe.needed_go()
+    words = ".".join(map(str, needed))
+    program = shutil.which("go", path=path)
+    if program is None:
+        raise Unavailable(f"Go {words} or later is not on PATH")
+    try:
+        done = subprocess.run(
+            [program, "env", "GOVERSION"],
+            env=_environment(path),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        raise Unavailable(f"{program} does not run: {error.strerror}") from error
+    version = done.stdout.strip()
+    found = re.search(r"\bgo(\d+)\.(\d+)", version)
+    if found is None or (int(found[1]), int(found[2])) < needed:
+        raise Unavailable(f"{program} is {version or 'not a Go'}, and Go {words} is needed")
+    return Compiler(program=program, version=version)
+
+
+@contextmanager
+def built(
+    recipe: Recipe, compiler: Compiler, folder: Path, teller: Teller, path: str
+) -> Iterator[Path]:
+    """The built file, in a directory inside `folder` that goes with the context: to be tried and moved.
+
+    Unavailable, with the compiler's last words, when it fails: mostly modules that cannot be fetched.
+    """
+    clear(folder)
+    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
+    try:
+        for file in recipe.files():
+            shutil.copy(file, work / file.name)
+        go = _Go(compiler, work, path)
+        total = _count_packages(go, teller)
+        _compile(go, recipe, total, teller)
+        (work / BINARY).chmod(0o755)
+        with (work / BINARY).open("rb") as ready:
+            os.fsync(ready.fileno())
+        yield work / BINARY
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def clear(folder: Path) -> None:
+    """Removes what builds that were killed have left."""
+    for left in folder.glob(f"{WORK}*"):
+        shutil.rmtree(left, ignore_errors=True)
+
+
+def _count_packages(go: _Go, teller: Teller) -> int:
+    """How many packages there are to compile. Fetches modules that are not there yet: minutes, once."""
+    fetched = packages = 0
+    with (
+        teller.task("fetching Go modules", unit=Unit.MODULES, total=None) as task,
+        go.lines("list", "-mod=readonly", "-deps", ".") as lines,
+    ):
+        for line in lines:
+            if line.startswith("go: downloading"):
+                fetched += 1
+                task.at(fetched)
+            else:
+                packages += 1
+    return packages
+
+
+def _compile(go: _Go, recipe: Recipe, total: int, teller: Teller) -> None:
+    compiled = 0
+    with (
+        teller.task(
+            f"building Kubernetes {recipe.release.kubernetes}", unit=Unit.PACKAGES, total=total
+        ) as task,
+        go.lines("build", "-v", *recipe.flags(), "-o", BINARY, ".") as lines,
+    ):
+        for line in lines:
+            if _is_package(line):
+                compiled += 1
+                task.at(min(compiled, total))
+
+
+def _is_package(line: str) -> bool:
+    return bool(re.fullmatch(r"[\w./~+-]+", line))
+
+
+@dataclass(frozen=True)
+class _Go:
+    compiler: Compiler
+    work: Path
+    path: str
+
+    @contextmanager
+    def lines(self, *words: str) -> Iterator[Iterator[str]]:
+        """Runs the compiler and gives what it says, line by line. It ends with the context, one way or another."""
+        last: deque[str] = deque(maxlen=_LAST_LINES)
+        process = subprocess.Popen(
+            [self.compiler.program, *words],
+            cwd=self.work,
+            env=_environment(self.path) | {"GOTMPDIR": str(self.work)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+            # A signal may end us before we hold its number: the compiler is not to outlive us even then.
+            preexec_fn=_end_with_parent,
+        )
+        assert process.stdout is not None
+        try:
+            yield _listened(process.stdout, last.append)
+            code = process.wait()
+        finally:
+            _end(process)
+            process.stdout.close()
+        if code:
+            said = "".join(f"\n  {line}" for line in last)
+            raise Unavailable(f"`go {words[0]}` ended with {code}:{said or ' it says nothing'}")
+
+
+def _listened(stream: Iterator[str], hear: Callable[[str], None]) -> Iterator[str]:
+    for line in map(str.rstrip, stream):
+        if not _is_package(line):
+            hear(line)
+        yield line
+
+
+def _end_with_parent() -> None:
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """Ends the compiler and the processes it has started; content when it has ended."""
+    if process.poll() is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_END_SECONDS)
+            return
+
+
+def _environment(path: str) -> dict[str, str]:
+    """The user's own (proxy, caches), but for what would build something else or for elsewhere."""
+    foreign = ("GOOS", "GOARCH", "GO111MODULE", "GOEXPERIMENT")
+    kept = {name: value for name, value in os.environ.items() if name not in foreign}
+    return kept | {
+        "PATH": path,
+        "CGO_ENABLED": "0",
+        "GOTOOLCHAIN": "local",
+        "GOWORK": "off",
+    }

@@ -1,0 +1,82 @@
+"""Which programs are here, asked by the local platform, templates and demo. Reads a few small files, starts nothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from boatyard.assets.manifest import Record, read_manifest
+from boatyard.assets.releases import (
+    CONTROL_PLANE,
+    DEFAULT,
+    PINNED,
+    PROGRAMS,
+    Release,
+    release_of,
+)
+from boatyard.model.errors import Refused
+
+
+def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """$BOATYARD_ASSETS, else the user's cache directory."""
+    named = environ.get("BOATYARD_ASSETS")
+    if named:
+        return Path(named).expanduser().absolute()
+    cache = environ.get("XDG_CACHE_HOME") or str(
+        Path(environ.get("HOME") or Path.home()) / ".cache"
+    )
+    return Path(cache) / "boatyard" / "assets"
+
+
+class Assets:
+    """The programs of every pinned version in one directory: `<directory>/<version>/<program>`.
+
+    A program counts when it was installed by `boatyard assets install` and has not changed since.
+    `path` is where an installation looks for programs that are already on the machine.
+    """
+
+    def __init__(self, directory: Path | None = None, path: str | None = None) -> None:
+        self.directory = (directory or default_directory()).absolute()
+        self.path = os.environ.get("PATH", "") if path is None else path
+
+    def versions(self) -> tuple[str, ...]:
+        """The Kubernetes versions whose control plane can be started, ascending."""
+        return tuple(one for one in PINNED if not set(CONTROL_PLANE) & set(self.missing(one)))
+
+    def missing(self, version: str) -> tuple[str, ...]:
+        """The programs of a version that are not here, or not as they were installed."""
+        recorded = self.recorded(version)
+        return tuple(name for name in PROGRAMS if name not in recorded)
+
+    def program(self, version: str, name: str) -> Path:
+        """The file to run. Refused, with the remedy, when it is not here."""
+        release = release_of(version)
+        if name not in PROGRAMS:
+            raise Refused(f"{name} is not one of the programs: {', '.join(PROGRAMS)}")
+        if name not in self.recorded(version):
+            raise Refused(
+                f"{name} of Kubernetes {release.kubernetes} is not installed; run: {remedy(release)}",
+                reason="AssetsMissing",
+            )
+        return self.folder(version) / name
+
+    def folder(self, version: str) -> Path:
+        """Where the programs of a version are, or would be."""
+        return self.directory / release_of(version).kubernetes
+
+    def recorded(self, version: str) -> dict[str, Record]:
+        """What is known of each program that is here and of the pinned version."""
+        release = release_of(version)
+        folder = self.folder(version)
+        return {
+            name: record
+            for name, record in read_manifest(folder).programs.items()
+            if record.version == release.version_of(name) and record.fits(folder / name)
+        }
+
+
+def remedy(release: Release) -> str:
+    """The words to type to have the programs of a release."""
+    command = "boatyard assets install"
+    return command if release.kubernetes == DEFAULT else f"{command} --version {release.kubernetes}"

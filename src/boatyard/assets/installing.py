@@ -1,0 +1,343 @@
+"""Brings the programs of a release here: found on the machine, else downloaded, else built."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tarfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from boatyard.assets import building
+from boatyard.assets.asking import ask_version, hash_of, take_record
+from boatyard.assets.fetching import Patience, fetch, forget, read_text
+from boatyard.assets.found import Assets
+from boatyard.assets.manifest import Record, Source, add_records, read_manifest
+from boatyard.assets.mirrors import Mirrors, Offer
+from boatyard.assets.releases import ETCD, PROGRAMS, Release, release_of
+from boatyard.assets.telling import Teller
+from boatyard.model.errors import Refused, Unavailable
+
+LOCK = ".lock"
+DOWNLOADS = ".download"
+
+
+class Way(StrEnum):
+    """How programs may come here; tried in this order."""
+
+    FOUND = "found"
+    DOWNLOAD = "download"
+    BUILD = "build"
+
+
+_NOT_DONE = {
+    Way.FOUND: "not found",
+    Way.DOWNLOAD: "not downloaded",
+    Way.BUILD: "not built",
+}
+
+
+@dataclass(frozen=True)
+class Means:
+    """What an installation may use."""
+
+    ways: tuple[Way, ...] = tuple(Way)
+    folder: Path | None = None  # looked at before PATH
+    mirrors: Mirrors = field(default_factory=Mirrors)
+    patience: Patience = field(default_factory=Patience)
+    recipes: Path = building.RECIPES
+
+
+def install(assets: Assets, version: str, means: Means, teller: Teller) -> None:
+    """Has every program of a version here, and remembers them; quick when they are.
+
+    Two at once wait for each other. Refused or Unavailable when something is missing at the end;
+    what has come by then stays.
+    """
+    release = release_of(version)
+    folder = assets.folder(release.kubernetes)
+    with _writing(assets.directory), _locked(assets.directory, teller):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o755)  # clusters run their programs under numbers of their own
+        _Installation(assets, release, folder, means, teller).run()
+
+
+class _Installation:
+    """One release being brought to one directory, under the lock."""
+
+    def __init__(
+        self, assets: Assets, release: Release, folder: Path, means: Means, teller: Teller
+    ) -> None:
+        self._assets = assets
+        self._release = release
+        self._folder = folder
+        self._means = means
+        self._teller = teller
+
+    def run(self) -> None:
+        self._adopt()
+        steps = {
+            Way.FOUND: self._look_around,
+            Way.DOWNLOAD: self._download,
+            Way.BUILD: self._build,
+        }
+        failures: list[str] = []
+        for way in self._means.ways:
+            if not self._wanted():
+                break
+            try:
+                steps[way]()
+            except Unavailable as error:
+                failures.append(str(error))
+                if way is not self._means.ways[-1]:
+                    self._say(f"{_NOT_DONE[way]}: {error}")
+        self._must_be_complete(failures)
+        self._say(f"{len(self._recorded())} programs ready in {self._folder}")
+
+    def _must_be_complete(self, failures: Sequence[str]) -> None:
+        missing, stale = self._missing(), self._wanted()
+        if missing:
+            what = f"{self._release.kubernetes} lacks {', '.join(missing)}"
+        elif stale:
+            what = f"{self._release.kubernetes} still works, but its recipe has changed since"
+        else:
+            return
+        raise Unavailable("; ".join([what, *failures]))
+
+    def _wanted(self) -> tuple[str, ...]:
+        """The programs that are missing, or were built from a recipe that has changed since."""
+        digest = self._recipe().digest()
+        recorded = self._recorded()
+        stale = {
+            name
+            for name, record in recorded.items()
+            if record.source is Source.BUILT and record.recipe != digest
+        }
+        return tuple(name for name in PROGRAMS if name not in recorded or name in stale)
+
+    def _recorded(self) -> dict[str, Record]:
+        return self._assets.recorded(self._release.kubernetes)
+
+    # --- what is in place ---------------------------------------------------------------------
+
+    def _adopt(self) -> None:
+        """Takes what lies in the directory without being remembered, when it is of the right version."""
+        recorded = self._recorded()
+        known = read_manifest(self._folder).programs
+        records = {}
+        for name in PROGRAMS:
+            path = self._folder / name
+            if name in recorded or not os.access(path, os.X_OK):
+                continue
+            if self._says_right(path, name):
+                source = Source.BUILT if _is_built(path) else Source.FOUND
+                records[name] = self._record(name, source, place=str(path.resolve()))
+            elif name in known:
+                self._say(f"{name} is no longer what was installed, and is replaced")
+        self._remember(records)
+
+    # --- found --------------------------------------------------------------------------------
+
+    def _look_around(self) -> None:
+        """Links to programs that are on the machine, in the given directory or on PATH."""
+        records = {}
+        for name in self._missing():
+            for candidate in self._candidates(name):
+                said = ask_version(candidate, name)
+                if said == self._release.version_of(name):
+                    _link(self._folder / name, candidate)
+                    records[name] = self._record(name, Source.FOUND, place=str(candidate))
+                    break
+                self._say(f"{candidate} {f'is {said}' if said else 'says no version'}: left alone")
+        self._remember(records)
+        if records:
+            self._say(f"found {', '.join(records)}")
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        given = self._means.folder
+        folders = [given / self._release.kubernetes, given] if given else []
+        folders += [Path(text) for text in self._assets.path.split(os.pathsep) if text]
+        ours = self._folder.resolve()
+        seen = set()
+        for folder in folders:
+            path = folder.absolute() / name
+            # The directory itself may be on PATH: a link to itself would be no program.
+            if folder.resolve() == ours or path in seen:
+                continue
+            seen.add(path)
+            if path.is_file() and os.access(path, os.X_OK):
+                yield path
+
+    # --- downloaded ---------------------------------------------------------------------------
+
+    def _download(self) -> None:
+        patience = self._means.patience
+        # All checksums first: a mirror that cannot be reached is noticed before anything large comes.
+        offers = list(
+            self._means.mirrors.offers(
+                self._release, self._missing(), read=lambda url: read_text(url, patience)
+            )
+        )
+        work = self._folder / DOWNLOADS
+        work.mkdir(exist_ok=True)
+        for offer in offers:
+            part = fetch(offer, work, self._teller, patience)
+            self._unpack(offer, part)
+            forget(part)
+            self._say(f"downloaded {', '.join(offer.programs)}, checksum good")
+        shutil.rmtree(work)
+
+    def _unpack(self, offer: Offer, part: Path) -> None:
+        """Puts the programs of a good file into their places, once they have said the right version."""
+        staged = part.parent / "staged"
+        staged.mkdir(exist_ok=True)
+        for name in offer.programs:
+            if name in ETCD:
+                _extract(part, f"{offer.file.removesuffix('.tar.gz')}/{name}", staged / name)
+            else:
+                os.replace(part, staged / name)
+            (staged / name).chmod(0o755)
+            self._must_say(staged / name, name, offer.url)
+        for name in offer.programs:
+            os.replace(staged / name, self._folder / name)
+        self._remember(
+            {
+                name: self._record(name, Source.DOWNLOADED, place=offer.url)
+                for name in offer.programs
+            }
+        )
+
+    # --- built --------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        recipe = self._recipe()
+        compiler = building.find_compiler(recipe, self._assets.path)
+        self._say(f"building with {compiler.version}; the first time takes minutes")
+        # Whatever is a name of the old file already changes with it.
+        names = [
+            name for name in PROGRAMS if name in self._wanted() or _is_built(self._folder / name)
+        ]
+        with building.built(
+            recipe, compiler, self._folder, self._teller, path=self._assets.path
+        ) as fresh:
+            for name in names:
+                _link(fresh.with_name(name), Path(building.BINARY))
+                self._must_say(fresh.with_name(name), name, compiler.version)
+            digest = hash_of(fresh)
+            os.replace(fresh, self._folder / building.BINARY)
+        for name in names:
+            _link(self._folder / name, Path(building.BINARY))
+        self._remember(
+            {
+                name: self._record(
+                    name,
+                    Source.BUILT,
+                    place=compiler.version,
+                    sha256=digest,
+                    recipe=recipe.digest(),
+                )
+                for name in names
+            }
+        )
+        self._say(f"built {', '.join(names)}")
+
+    def _recipe(self) -> building.Recipe:
+        return building.Recipe(self._release, self._means.recipes)
+
+    # --- remembering --------------------------------------------------------------------------
+
+    def _missing(self) -> tuple[str, ...]:
+        return self._assets.missing(self._release.kubernetes)
+
+    def _says_right(self, path: Path, name: str) -> bool:
+        return ask_version(path, name) == self._release.version_of(name)
+
+    def _must_say(self, path: Path, name: str, place: str) -> None:
+        said = ask_version(path, name)
+        if said != self._release.version_of(name):
+            raise Refused(
+                f"{name} from {place} {f'is {said}' if said else 'says no version'}, "
+                f"and {self._release.version_of(name)} is wanted; what was here is left as it was"
+            )
+
+    def _record(
+        self, name: str, source: Source, *, place: str, sha256: str = "", recipe: str = ""
+    ) -> Record:
+        return take_record(
+            self._folder / name,
+            version=self._release.version_of(name),
+            source=source,
+            place=place,
+            sha256=sha256,
+            recipe=recipe,
+        )
+
+    def _remember(self, records: Mapping[str, Record]) -> None:
+        if records:
+            add_records(self._folder, records)
+
+    def _say(self, words: str) -> None:
+        self._teller.say(f"{self._release.kubernetes}: {words}")
+
+
+def _is_built(path: Path) -> bool:
+    return path.is_symlink() and os.readlink(path) == building.BINARY
+
+
+def _link(path: Path, target: Path) -> None:
+    """A symbolic link, in the place of whatever was there."""
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    new.symlink_to(target)
+    os.replace(new, path)
+
+
+def _extract(archive: Path, member: str, target: Path) -> None:
+    """One regular file of an archive; nothing else in it is looked at."""
+    try:
+        with tarfile.open(archive, "r:gz") as tar:
+            source = tar.extractfile(member) if tar.getmember(member).isreg() else None
+            if source is None:
+                raise Unavailable(f"{archive.name} has no file {member}")
+            with source, target.open("wb") as file:
+                shutil.copyfileobj(source, file)
+                file.flush()
+                os.fsync(file.fileno())
+    except (tarfile.TarError, KeyError, EOFError) as error:
+        raise Unavailable(f"{archive.name} cannot be unpacked: {error}") from error
+
+
+# --- the directory ----------------------------------------------------------------------------
+
+
+@contextmanager
+def _locked(directory: Path, teller: Teller) -> Iterator[None]:
+    """One installation at a time; a killed one holds nothing."""
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / LOCK).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            teller.say(f"another installation is at work in {directory}; waiting for it")
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+@contextmanager
+def _writing(directory: Path) -> Iterator[None]:
+    """What the file system refuses is said in one line. Nothing of the network's gets here."""
+    try:
+        yield
+    except OSError as error:
+        what = "there is no room in" if error.errno in _NO_ROOM else "cannot write to"
+        raise Refused(
+            f"{what} {directory}: {error.strerror or error}; --dir names another directory"
+        ) from error

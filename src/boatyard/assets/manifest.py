@@ -1,0 +1,66 @@
+"""What is remembered of the programs of one version, so that nobody has to run or read them to know them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+
+import msgspec
+
+NAME = "manifest.json"
+
+
+class Source(StrEnum):
+    """How a program came here."""
+
+    BUILT = "built"
+    DOWNLOADED = "downloaded"
+    FOUND = "found"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One program, as it was when its hash was taken and it was asked for its version."""
+
+    version: str
+    sha256: str
+    size: int
+    mtime_ns: int
+    source: Source
+    place: str = ""  # the address, the file it is a link to, or the compiler
+    recipe: str = ""  # digest of what it was built from
+
+    def fits(self, path: Path) -> bool:
+        """Whether the file still looks as it did: there, executable, same size, same time."""
+        try:
+            found = path.stat()
+        except OSError:
+            return False
+        usable = stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o111)
+        return usable and (found.st_size, found.st_mtime_ns) == (self.size, self.mtime_ns)
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """The records of one version's directory, by program."""
+
+    programs: dict[str, Record] = {}
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a version's directory; an empty one when there is none, or none that can be read."""
+    try:
+        return msgspec.json.decode((folder / NAME).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError):
+        return Manifest()
+
+
+def add_records(folder: Path, records: Mapping[str, Record]) -> None:
+    """Remembers these programs beside those already known. Whole or not at all; callers hold the lock."""
+    programs = read_manifest(folder).programs | dict(records)
+    text = msgspec.json.format(msgspec.json.encode(Manifest(programs=programs), order="sorted"))
+    new = folder / f".{NAME}.new"
+    new.write_bytes(text + b"\n")
+    new.chmod(0o644)
+    os.replace(new, folder / NAME)

@@ -1,0 +1,83 @@
+"""Where the upstream releases are: addresses, file names and published checksums."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from boatyard.assets.releases import ETCD, Release
+from boatyard.model.errors import Unavailable
+
+KUBERNETES = "https://dl.k8s.io/release"
+ETCD_RELEASES = "https://github.com/etcd-io/etcd/releases/download"
+
+_ARCHITECTURES = {
+    "x86_64": "amd64",
+    "aarch64": "arm64",
+    "ppc64le": "ppc64le",
+    "s390x": "s390x",
+}
+_HASH = re.compile(r"[0-9a-f]{64}")
+
+ReadText = Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One file to download, the checksum published for it, and the programs that are in it."""
+
+    url: str
+    sha256: str
+    programs: tuple[str, ...]
+
+    @property
+    def file(self) -> str:
+        return self.url.rpartition("/")[2]
+
+
+@dataclass(frozen=True)
+class Mirrors:
+    """The upstream releases, or copies of the same layout."""
+
+    kubernetes: str = KUBERNETES
+    etcd: str = ETCD_RELEASES
+    machine: str = ""  # as `uname -m` says it; empty: this one
+
+    def offers(self, release: Release, programs: Iterable[str], read: ReadText) -> Iterator[Offer]:
+        """What to download to have these programs. Reads checksums; Unavailable when one cannot be had."""
+        wanted = set(programs)
+        arch = self._architecture()
+        archived = tuple(name for name in ETCD if name in wanted)
+        if archived:
+            folder = f"{self.etcd.rstrip('/')}/v{release.etcd}"
+            file = f"etcd-v{release.etcd}-linux-{arch}.tar.gz"
+            sums = f"{folder}/SHA256SUMS"
+            yield Offer(f"{folder}/{file}", _listed(read(sums), file, sums), archived)
+        for name in sorted(wanted - set(ETCD)):
+            base = self.kubernetes.rstrip("/")
+            url = f"{base}/v{release.kubernetes}/bin/linux/{arch}/{name}"
+            yield Offer(url, _alone(read(f"{url}.sha256"), f"{url}.sha256"), (name,))
+
+    def _architecture(self) -> str:
+        machine = self.machine or platform.machine()
+        if machine not in _ARCHITECTURES:
+            raise Unavailable(f"there are no releases for {machine} machines")
+        return _ARCHITECTURES[machine]
+
+
+def _alone(text: str, url: str) -> str:
+    """The checksum in a file of one; some tools write the file's name behind it."""
+    found = (text.split() or [""])[0].lower()
+    if not _HASH.fullmatch(found):
+        raise Unavailable(f"{url} does not hold a checksum")
+    return found
+
+
+def _listed(text: str, file: str, url: str) -> str:
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2 and words[1].lstrip("*") == file and _HASH.fullmatch(words[0].lower()):
+            return words[0].lower()
+    raise Unavailable(f"{url} does not list {file}")

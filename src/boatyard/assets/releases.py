@@ -1,0 +1,65 @@
+"""The pinned releases: what each Kubernetes version is made of. A new version is one more entry and its recipe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boatyard.model.errors import Refused
+
+ETCD = ("etcd", "etcdutl")
+CONTROL_PLANE = (*ETCD, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+PROGRAMS = (*CONTROL_PLANE, "kubelet", "kube-proxy", "kubectl")
+
+# What makes a program say its version and end.
+ASKING: Mapping[str, tuple[str, ...]] = {
+    "etcdutl": ("version",),
+    "kubectl": ("version", "--client"),
+}
+ASKING_OTHERS = ("--version",)
+
+
+@dataclass(frozen=True)
+class Release:
+    """One Kubernetes version, and the etcd that it itself is tested with."""
+
+    kubernetes: str
+    etcd: str
+    published: str  # RFC 3339; stamped into what we build, so that two builds are the same
+
+    @property
+    def minor(self) -> str:
+        return self.kubernetes.rpartition(".")[0]
+
+    def version_of(self, program: str) -> str:
+        """What the program must say of itself."""
+        return self.etcd if program in ETCD else self.kubernetes
+
+
+RELEASES: Mapping[str, Release] = {
+    release.kubernetes: release
+    for release in (
+        Release(kubernetes="1.35.4", etcd="3.6.5", published="2026-04-15T18:01:22Z"),
+        Release(kubernetes="1.36.3", etcd="3.6.8", published="2026-07-22T18:07:38Z"),
+    )
+}
+PINNED: tuple[str, ...] = tuple(RELEASES)
+DEFAULT = "1.36.3"
+
+
+def release_of(version: str) -> Release:
+    """The release by its version (1.36.3, v1.36.3) or its minor (1.36). Refused when it is not pinned."""
+    wanted = version.removeprefix("v")
+    for release in RELEASES.values():
+        if wanted in (release.kubernetes, release.minor):
+            return release
+    raise Refused(
+        f"Kubernetes {version} is not one of the versions known here: {', '.join(PINNED)}"
+    )
+
+
+def told_version(text: str) -> str:
+    """The first version in what a program says, with any suffix (1.36.3, 1.34.1+k3s1); empty when there is none."""
+    found = re.search(r"(?<![\w.])v?(\d+\.\d+\.\d+[^\s\"',]*)", text)
+    return found[1] if found else ""

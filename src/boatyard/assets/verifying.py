@@ -1,0 +1,48 @@
+"""Looks at installed programs thoroughly: every byte, and what they say. Asked by `boatyard assets verify`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.assets.asking import ask_version, hash_of
+from boatyard.assets.found import Assets
+from boatyard.assets.manifest import read_manifest
+from boatyard.assets.releases import PROGRAMS, release_of
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One program of one version; `wrong` is empty when all is well."""
+
+    version: str
+    program: str
+    wrong: str = ""
+
+
+def verify(assets: Assets, version: str) -> Iterator[Finding]:
+    """One finding per program, as they are looked at: seconds each."""
+    release = release_of(version)
+    folder = assets.folder(version)
+    records = read_manifest(folder).programs
+    hashes: dict[tuple[int, int], str] = {}
+    for name in PROGRAMS:
+        wrong = _look(folder / name, hashes, records[name].sha256) if name in records else "missing"
+        if not wrong:
+            said = ask_version(folder / name, name)
+            if said != release.version_of(name):
+                wrong = f"says {said or 'no version'}, not {release.version_of(name)}"
+        yield Finding(release.kubernetes, name, wrong)
+
+
+def _look(path: Path, hashes: dict[tuple[int, int], str], expected: str) -> str:
+    """What is wrong with a file; one that has several names is read once."""
+    try:
+        found = path.stat()
+        key = (found.st_dev, found.st_ino)
+        if key not in hashes:
+            hashes[key] = hash_of(path)
+    except OSError as error:
+        return f"cannot be read: {error.strerror}"
+    return "" if hashes[key] == expected else "has changed since it was installed (sha256)"

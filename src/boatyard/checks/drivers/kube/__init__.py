@@ -1,0 +1,69 @@
+"""Questions put to a real cluster through its own API, one per file, in the order in which they are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boatyard.checks.drivers.kube import api, certificates, components, names, nodes, workload
+from boatyard.checks.drivers.kube.asking import Asking, Manner, Question
+from boatyard.checks.port import Subject
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.credentials import Now, wall_clock
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Outcome, Waiting
+
+QUESTIONS: dict[str, Question] = {
+    "names": names.ask,
+    "api": api.ask,
+    "certificates": certificates.ask,
+    "components": components.ask,
+    "nodes": nodes.ask,
+    "workload": workload.ask,
+}
+# A question has a few seconds; what does not answer in these is asked again later.
+_TRY_SECONDS, _PATIENCE_SECONDS = 3.0, 4.0
+
+
+class KubeChecks:
+    """Asks the cluster as its administrator, with the kubeconfig in the subject."""
+
+    needs_kubeconfig = True
+
+    def __init__(self, manner: Manner | None = None, *, now: Now = wall_clock) -> None:
+        self._manner = manner or Manner()
+        self._now = now
+
+    def names(self) -> Sequence[str]:
+        return tuple(QUESTIONS)
+
+    async def check_ready(self) -> None:
+        return None  # it stands on nothing but the cluster it asks
+
+    async def ask(self, name: str, subject: Subject) -> Outcome:
+        if name not in QUESTIONS:
+            raise Refused(f"no question {name!r}; there are {', '.join(QUESTIONS)}")
+        if not subject.kubeconfig:
+            raise Unavailable("the cluster cannot be asked without a kubeconfig", reason="NoAccess")
+        try:
+            config = read_kubeconfig(subject.kubeconfig)
+        except Refused as error:
+            # Nobody who ordered a cluster can mend that; a platform that gives a better one can.
+            raise Unavailable(f"the cluster's kubeconfig is not good: {error}") from error
+        if config.plugin or config.token_file or config.certificate_file or config.ca_file:
+            # It comes from outside: it must not make us run a program or show a file of ours to a stranger.
+            raise Unavailable(
+                "the cluster's kubeconfig points at programs or files of this machine"
+            )
+        client = KubeClient(
+            config, manager="boatyard-check", timeout=_TRY_SECONDS, patience=_PATIENCE_SECONDS
+        )
+        try:
+            return await QUESTIONS[name](Asking(client, subject, self._manner, self._now()))
+        except Refused as error:
+            return Waiting(f"The cluster refuses the question: {error}", reason="AskingRefused")
+        finally:
+            await client.close()
+
+    async def close(self) -> None:
+        return None

@@ -1,0 +1,124 @@
+"""Are the certificates good, and for a while yet: the API's own and the one in the kubeconfig?"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from cryptography import x509
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.kube.config import KubeConfig
+from boatyard.kube.credentials import Credentials, Proof
+from boatyard.kube.transport import tls_context
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+_SECONDS = 3.0
+_REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+
+
+async def ask(asking: Asking) -> Outcome:
+    config = asking.client.config
+    if not config.server.startswith("https:"):
+        return Waiting("The API has no certificate.", reason="NoCertificate")
+    proof = await Credentials(config).current()
+    served = await _served(config, proof)
+    looked_at = [("The certificate of the API", served)]
+    looked_at += [("The authority in the kubeconfig", one) for one in _parse(proof.ca)]
+    client = _parse(proof.certificate)[:1]
+    looked_at += [("The certificate in the kubeconfig", one) for one in client]
+    enough = timedelta(days=asking.manner.certificate_days)
+    for what, certificate in looked_at:
+        wrong = _when_wrong(what, certificate, asking.now, enough)
+        if wrong is not None:
+            return wrong
+    untrusted = await _why_untrusted(config, proof)
+    if untrusted is not None:
+        return untrusted
+    return await _is_accepted(asking, client[0]) if client else Done()
+
+
+def _parse(pem: bytes) -> list[x509.Certificate]:
+    try:
+        return x509.load_pem_x509_certificates(pem) if pem else []
+    except ValueError as error:
+        raise Refused("the kubeconfig holds a certificate that is none") from error
+
+
+def _when_wrong(
+    what: str, certificate: x509.Certificate, now: datetime, enough: timedelta
+) -> Waiting | None:
+    if now < certificate.not_valid_before_utc:
+        return Waiting(f"{what} is not valid yet.", reason="CertificateNotYetValid")
+    if now >= certificate.not_valid_after_utc:
+        return Waiting(f"{what} has expired.", reason="CertificateExpired")
+    if now + enough > certificate.not_valid_after_utc:
+        return Waiting(f"{what} expires soon.", reason="CertificateExpiresSoon")
+    return None
+
+
+async def _served(config: KubeConfig, proof: Proof) -> x509.Certificate:
+    """What the API shows to anybody, trusted or not."""
+    tls = tls_context(Proof(certificate=proof.certificate, key=proof.key), insecure=True)
+    return x509.load_der_x509_certificate(await _shake_hands(config, tls))
+
+
+async def _why_untrusted(config: KubeConfig, proof: Proof) -> Waiting | None:
+    try:
+        # Against the authority in the kubeconfig also when its user says not to look.
+        await _shake_hands(config, tls_context(proof))
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code in _WRONG_NAME:
+            why = "The certificate of the API is made out to another name."
+            return Waiting(why, reason="CertificateWrongName")
+        why = "The certificate of the API is not from the authority in the kubeconfig."
+        return Waiting(why, reason="CertificateNotTrusted")
+    return None
+
+
+_WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MISMATCH
+
+
+async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
+    """The certificate the server shows within one handshake."""
+    parts = urlsplit(config.server)
+    name = config.tls_server_name or parts.hostname
+    try:
+        async with asyncio.timeout(_SECONDS):
+            _, writer = await asyncio.open_connection(
+                parts.hostname, parts.port or 443, ssl=tls, server_hostname=name
+            )
+    except ssl.SSLCertVerificationError:
+        raise
+    except (OSError, TimeoutError) as error:
+        raise Unavailable("the API does not answer", reason="Unreachable") from error
+    try:
+        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return bytes(shown)
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError, TimeoutError):
+            async with asyncio.timeout(_SECONDS):
+                await writer.wait_closed()
+
+
+async def _is_accepted(asking: Asking, certificate: x509.Certificate) -> Outcome:
+    """The server takes us for whom the certificate names; nobody else can say whether it trusts it."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    config = asking.client.config
+    why = Waiting(
+        "The API does not accept the certificate in the kubeconfig.", reason="NotAccepted"
+    )
+    try:
+        said = await asking.client.call("POST", _REVIEWS, body=review)
+    except Refused:
+        return why
+    named = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    user = ((said.get("status") or {}).get("userInfo") or {}).get("username")
+    if config.impersonate_user or user in [one.value for one in named]:
+        return Done()
+    return why

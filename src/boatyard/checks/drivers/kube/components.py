@@ -1,0 +1,44 @@
+"""Do the cluster's own parts work: its store, a controller manager, a scheduler?
+
+With several of each they elect a leader and leave a lease; one alone leaves nothing. So it is tried: a pod that fits no
+node is made by a controller and looked at by a scheduler, whoever they are, and costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.checks.drivers.kube.trial import Trial, carry_out
+from boatyard.kube.client import Object
+from boatyard.model.errors import Unavailable
+from boatyard.model.outcome import Outcome, Waiting
+
+_NOWHERE = {"boatyard.io/no-such-node": "true"}
+
+
+async def ask(asking: Asking) -> Outcome:
+    try:
+        await asking.client.text("/readyz/etcd")
+    except Unavailable as error:
+        if error.reason != "Unavailable":
+            raise
+        return Waiting("The cluster's store is not healthy.", reason="EtcdNotHealthy")
+    trial = Trial(
+        name="boatyard-check-components",
+        namespace="kube-system",  # where the rules of tenants rarely reach
+        image=asking.manner.image,
+        judge=_judge,
+        node_labels=_NOWHERE,
+    )
+    return await carry_out(asking, trial)
+
+
+def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
+    if not pods:
+        return Waiting("No controller manager acts.", reason="ControllerManagerSilent")
+    for pod in pods:
+        conditions = (pod.get("status") or {}).get("conditions") or ()
+        if any(one["type"] == "PodScheduled" for one in conditions):
+            return None
+    return Waiting("No scheduler acts.", reason="SchedulerSilent")

@@ -1,0 +1,23 @@
+"""Do the cluster's names point at its addresses?"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.model.errors import Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(asking: Asking) -> Outcome:
+    subject = asking.subject
+    if subject.resolve is None:
+        raise Unavailable("no name server can be asked", reason="NoNameServer")
+    for name, address in (
+        (subject.api_name, subject.api_address),
+        (subject.ingress_name, subject.ingress_address),
+    ):
+        found = await subject.resolve(name)
+        if not found:
+            return Waiting(f"The name {name} is not known.", reason="NameUnknown")
+        if found != address:
+            return Waiting(f"The name {name} points somewhere else.", reason="NameWrong")
+    return Done()

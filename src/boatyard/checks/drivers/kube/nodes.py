@@ -1,0 +1,25 @@
+"""Are all the nodes there, and ready?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.kube.kinds import NODES
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(asking: Asking) -> Outcome:
+    listed = await asking.client.list(NODES)
+    nodes = {node["metadata"]["name"]: node for node in listed.items}
+    for slot in asking.subject.slots:
+        if slot not in nodes:
+            return Waiting(f"Node {slot} is not there.", reason="NodeMissing")
+        if not is_ready(nodes[slot]):
+            return Waiting(f"Node {slot} is not ready.", reason="NodeNotReady")
+    return Done()
+
+
+def is_ready(node: dict[str, Any]) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

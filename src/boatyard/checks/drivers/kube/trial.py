@@ -1,0 +1,182 @@
+"""A Job that tries something out and is taken away again. Used by the questions that must act to know.
+
+All that must be remembered between two calls is on the Job itself, so any process may ask next. When nobody asks
+again, its deadline ends it and the cluster removes it a minute later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.kube.client import KubeClient, Object
+from boatyard.kube.kinds import EVENTS, JOBS, PODS
+from boatyard.model.errors import Conflict, Exists, NotFound, Refused
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+MARK = "boatyard.io/check"
+_PASSED = "boatyard.io/check-passed"
+_LOOK_EVERY = 0.1
+_KEPT_SECONDS = 60  # after its end; time to be seen
+_GONE_SECONDS = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is tried. `judge` looks at the Job and its pods: None when content, else why not yet."""
+
+    name: str
+    namespace: str
+    image: str
+    judge: Callable[[Object, Sequence[Object]], Waiting | None]
+    node_labels: dict[str, str] | None = None
+
+
+async def carry_out(asking: Asking, trial: Trial) -> Outcome:
+    """Makes the Job or finds it, judges it, removes it. Done when it was good and nothing is left of it."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + asking.manner.trial_seconds
+    while True:
+        outcome, settled = await _look(asking, trial)
+        if settled or loop.time() >= end:
+            return outcome
+        await asyncio.sleep(_LOOK_EVERY)
+
+
+async def _look(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
+    """The answer as of now, and whether looking again within this call could change it."""
+    client = asking.client
+    try:
+        job = await client.get(JOBS, trial.name, trial.namespace)
+    except NotFound:
+        return await _begin(asking, trial)
+    about = job["metadata"]
+    if (about.get("labels") or {}).get(MARK) != trial.name:
+        return Waiting(f"Another Job has the name {trial.name}.", reason="NameTaken"), True
+    pods = await _pods(client, trial)
+    if _PASSED in (about.get("annotations") or {}):
+        return await _take_away(client, trial, job, pods)
+    # Those of an earlier try may still be on their way out.
+    own = [pod for pod in pods if _owner(pod) == about["uid"]]
+    wrong = trial.judge(job, own)
+    if wrong is None:
+        # No pods from now on, and the deadline goes on: suspending it would stop the clock.
+        passed = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
+        await client.merge_patch(JOBS, trial.name, passed, trial.namespace)
+        return _LEAVING, False
+    refused = "" if own else await _refusal(client, trial, job)
+    if refused or _has_ended(job):
+        await _delete(client, trial, job)  # the next call tries anew
+        return (Waiting(refused, reason="WorkloadRefused") if refused else wrong), True
+    return wrong, False
+
+
+_LEAVING = Waiting("The test workload is being removed.", reason="WorkloadLeaving")
+
+
+async def _begin(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
+    try:
+        made = await asking.client.create(JOBS, _job(asking, trial), trial.namespace)
+    except Exists:
+        return _LEAVING, False  # somebody else asks too
+    except (NotFound, Refused) as error:
+        why = f"The test workload is refused: {error}"
+        return Waiting(why, reason="WorkloadRefused"), True
+    return trial.judge(made, ()) or _LEAVING, False
+
+
+async def _take_away(
+    client: KubeClient, trial: Trial, job: Object, pods: Sequence[Object]
+) -> tuple[Outcome, bool]:
+    if (job.get("status") or {}).get("active"):
+        return _LEAVING, False  # the Job's controller takes its pods away
+    ended = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    for pod in ended:
+        about = pod["metadata"]
+        await client.delete(PODS, about["name"], trial.namespace, uid=about["uid"])
+    if pods:
+        return _LEAVING, False
+    await _delete(client, trial, job)
+    try:
+        await client.get(JOBS, trial.name, trial.namespace)
+    except NotFound:
+        return Done(), True
+    return _LEAVING, False
+
+
+async def _delete(client: KubeClient, trial: Trial, job: Object) -> None:
+    uid = job["metadata"]["uid"]
+    try:
+        await client.delete(JOBS, trial.name, trial.namespace, uid=uid, propagation="Background")
+    except Conflict:
+        return  # it is another one by now
+
+
+async def _pods(client: KubeClient, trial: Trial) -> list[Object]:
+    return (await client.list(PODS, trial.namespace, labels=f"{MARK}={trial.name}")).items
+
+
+def _owner(pod: Object) -> str:
+    owners = pod["metadata"].get("ownerReferences") or ()
+    return next((str(owner["uid"]) for owner in owners if owner.get("controller")), "")
+
+
+async def _refusal(client: KubeClient, trial: Trial, job: Object) -> str:
+    """Why the cluster lets nobody make the pod: a quota, a policy. Its controller tells it in events only."""
+    fields = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
+    events = (await client.list(EVENTS, trial.namespace, fields=fields)).items
+    if not events:
+        return ""
+    said = str(max(events, key=lambda one: str(one.get("lastTimestamp"))).get("message") or "")
+    # Each try has a name of its own; the sentence stays the same while the cause does.
+    return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, said)[:300]}"
+
+
+def _has_ended(job: Object) -> bool:
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    ends = ("Complete", "Failed")
+    return any(one["type"] in ends and one["status"] == "True" for one in conditions)
+
+
+def _job(asking: Asking, trial: Trial) -> dict[str, Any]:
+    labels = {MARK: trial.name}
+    # What the strictest of the standard policies asks of a pod.
+    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    container = {
+        "name": "main",
+        "image": trial.image,
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": closed,
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "16Mi"},
+            "limits": {"cpu": "100m", "memory": "32Mi"},
+        },
+    }
+    pod = {
+        "containers": [container],
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": _GONE_SECONDS,
+        "nodeSelector": trial.node_labels or {},
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65534,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+    }
+    return {
+        "metadata": {"name": trial.name, "labels": labels},
+        "spec": {
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 0,
+            "activeDeadlineSeconds": asking.manner.trial_deadline,
+            "ttlSecondsAfterFinished": _KEPT_SECONDS,
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+        },
+    }

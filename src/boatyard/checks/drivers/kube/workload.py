@@ -1,0 +1,62 @@
+"""Does a small workload run on the cluster? It is made as a tenant's would be, and removed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.checks.drivers.kube.trial import Trial, carry_out
+from boatyard.kube.client import Object
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(asking: Asking) -> Outcome:
+    if not asking.subject.slots:
+        return Done()  # a cluster without nodes runs nothing, and was ordered so
+    trial = Trial(
+        name="boatyard-check-workload",
+        namespace="default",  # there in every cluster: one of our own would have to be left or removed
+        image=asking.manner.image,
+        judge=_judge,
+    )
+    return await carry_out(asking, trial)
+
+
+def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
+    if not pods:
+        return Waiting("The test workload is not made.", reason="WorkloadNotMade")
+    if any(_has_run(pod) for pod in pods):
+        return None
+    for pod in pods:
+        wrong = _what_is_wrong(pod)
+        if wrong is not None:
+            return wrong
+    return Waiting("The test workload does not run yet.", reason="WorkloadNotRunning")
+
+
+def _has_run(pod: Object) -> bool:
+    status = pod.get("status") or {}
+    if status.get("phase") == "Succeeded":
+        return True
+    ready = [one for one in status.get("conditions") or () if one["type"] == "Ready"]
+    return status.get("phase") == "Running" and any(one["status"] == "True" for one in ready)
+
+
+def _what_is_wrong(pod: Object) -> Waiting | None:
+    status = pod.get("status") or {}
+    for one in status.get("conditions") or ():
+        if one["type"] == "PodScheduled" and one["status"] == "False":
+            why = str(one.get("message") or "").partition(". ")[0].rstrip(".")
+            return Waiting(
+                f"No node takes the test workload: {why}.", reason="WorkloadNotScheduled"
+            )
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        if ((state.get("waiting") or {}).get("reason")) in _NO_IMAGE:
+            return Waiting("The image of the test workload cannot be had.", reason="WorkloadImage")
+        if "terminated" in state:
+            return Waiting("The test workload does not stay up.", reason="WorkloadFails")
+    return None
+
+
+_NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName")

@@ -1,0 +1,37 @@
+"""Flags that several verbs share. Only argparse is imported here, so that `--help` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+
+
+def name_cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what it is about")
+    parser.add_argument("name", metavar="NAME", help="name or id of the cluster")
+
+
+def name_kept(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "kind", choices=("cluster", "backup"), metavar="KIND", help="cluster or backup"
+    )
+    parser.add_argument("name", metavar="NAME", help="its name or id")
+
+
+def add_waiting(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--timeout",
+        default="1h",
+        metavar="TIME",
+        help="stop waiting after this long, exit 7; 0 for never (default: %(default)s)",
+    )
+
+
+def add_outcome(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--no-wait", action="store_true", help="answer at once, do not follow")
+    add_waiting(parser)
+
+
+def add_output(parser: argparse.ArgumentParser, *choices: str) -> None:
+    parser.add_argument(
+        "-o", "--output", choices=choices, default="", help="print as " + ", ".join(choices)
+    )

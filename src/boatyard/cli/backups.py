@@ -1,0 +1,122 @@
+"""The verb `backup`, and deleting a backup: one call, then looking until it is so."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from datetime import datetime
+from typing import TextIO
+
+from boatyard.cli.calling import call
+from boatyard.cli.clusters import hint
+from boatyard.cli.exits import StillRunning, Unsuccessful
+from boatyard.cli.output import print_object
+from boatyard.cli.words import (
+    clean,
+    parse_duration,
+    spell_duration,
+    spell_size,
+    terminal_now,
+)
+from boatyard.client.client import Client, Found, Stretch
+from boatyard.client.kinds import BACKUP, CLUSTER
+from boatyard.model.caller import SHARED
+from boatyard.model.errors import NotFound
+from boatyard.model.generated.boatyard import Backup, BackupSpec, BackupState
+from boatyard.model.generated.osac import Metadata
+
+_LONGEST_NAME = 63
+
+
+def backup(args: argparse.Namespace) -> int:
+    return call(args, _backup)
+
+
+async def _backup(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    cluster = await client.find_one(CLUSTER, args.name)
+    metadata = cluster.document.metadata
+    name = args.backup_name or default_name(metadata.name or cluster.id, terminal_now())
+    made = await client.create_backup(
+        Backup(
+            metadata=Metadata(
+                name=name,
+                project=metadata.project,
+                tenant=metadata.tenant if metadata.tenant != SHARED else "",
+            ),
+            spec=BackupSpec(cluster=cluster.id, folder=args.folder),
+        )
+    )
+    # With -o the answer belongs to stdout alone.
+    stream = sys.stderr if args.output else sys.stdout
+    print(f"Taking backup {clean(name)} of cluster {clean(args.name)}.", file=stream)
+    if args.no_wait:
+        hint(f"boatyard get backups {clean(name)}", stream)
+    else:
+        made = await _until_taken(client, made, timeout=timeout, stream=stream)
+        status = made.document.status
+        facts = f"{spell_size(status.bytes)}, version {clean(status.version)}"
+        print(f"Backup {clean(name)} is ready: {facts}.", file=stream)
+        hint(f"boatyard restore cluster {clean(args.name)} --backup {clean(name)}", stream)
+    if args.output:
+        print_object(made, BACKUP, args.output)
+
+
+def default_name(cluster: str, now: datetime) -> str:
+    """The cluster's name and the moment, short enough to be a name."""
+    moment = now.strftime("%Y%m%d-%H%M%S")
+    start = re.sub("[^a-z0-9-]", "-", cluster.lower())[: _LONGEST_NAME - len(moment) - 1]
+    return f"{start.strip('-')}-{moment}"
+
+
+async def _until_taken(client: Client, made: Found, *, timeout: float, stream: TextIO) -> Found:
+    """Looks until it is taken; says what is waited for whenever that changes."""
+    name = clean(made.document.metadata.name)
+    told, stretch = made.document.status.message, Stretch()
+    try:
+        async with asyncio.timeout(timeout or None):
+            while made.document.status.state == BackupState.PENDING:
+                await stretch.rest()
+                made = await client.get(BACKUP, made.id)
+                words = made.document.status.message
+                if words and words != told:
+                    print(f"{name}: {clean(words)}", file=stream, flush=True)
+                told = words
+    except TimeoutError as error:
+        raise StillRunning(
+            f"backup {name} is not ready after {spell_duration(timeout)}; it goes on."
+            f" Look again: boatyard get backups {name}"
+        ) from error
+    if made.document.status.state != BackupState.READY:
+        raise Unsuccessful(f"backup {name} failed: {clean(made.document.status.message)}")
+    return made
+
+
+async def delete_backup(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(BACKUP, args.name)
+    await client.delete_backup(found.id)
+    name = clean(args.name)
+    print(f"Deleting backup {name}.")
+    if args.no_wait:
+        return
+    stretch = Stretch()
+    try:
+        async with asyncio.timeout(timeout or None):
+            while await _is_there(client, found.id):
+                await stretch.rest()
+    except TimeoutError as error:
+        raise StillRunning(
+            f"backup {name} is still there after {spell_duration(timeout)}; it goes away by itself"
+        ) from error
+    print(f"Backup {name} is gone.")
+
+
+async def _is_there(client: Client, id: str) -> bool:
+    try:
+        await client.get(BACKUP, id)
+    except NotFound:
+        return False
+    return True

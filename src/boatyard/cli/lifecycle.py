@@ -1,0 +1,154 @@
+"""The verbs hibernate, resume, upgrade and restore: one change, then following."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from boatyard.cli.calling import call
+from boatyard.cli.clusters import find_version, hint
+from boatyard.cli.following import HIBERNATED, READY, follow_until
+from boatyard.cli.words import age, clean, parse_duration, terminal_now
+from boatyard.client.client import Client, Found
+from boatyard.client.kinds import BACKUP, CLUSTER
+from boatyard.model.errors import Refused
+from boatyard.model.generated.boatyard import Backup, Explanation
+from boatyard.model.generated.osac import Cluster, ClusterRest
+
+
+def hibernate(args: argparse.Namespace) -> int:
+    return call(args, _hibernate)
+
+
+async def _hibernate(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    wanted = ClusterRest.STOPPED if args.deep else ClusterRest.FROZEN
+    name = clean(args.name)
+    asked = found.document.spec.rest < wanted  # one that rests deeper stays as it is
+    _, before = await client.explain(found.id)
+    if asked:
+        await client.rest_cluster(found.id, wanted)
+    print(
+        f"Putting cluster {name} to rest." if asked else f"Cluster {name} was put to rest before."
+    )
+    if args.no_wait:
+        hint(f"boatyard wait cluster {name} --for hibernated")
+        return
+    await _follow(
+        client,
+        found,
+        args,
+        goal=HIBERNATED,
+        doing="going to rest",
+        timeout=timeout,
+        before=before,
+        moved=asked,
+    )
+    hint(f"boatyard resume cluster {name}")
+
+
+def resume(args: argparse.Namespace) -> int:
+    return call(args, _resume)
+
+
+async def _resume(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    name = clean(args.name)
+    asked = found.document.spec.rest != ClusterRest.AWAKE
+    _, before = await client.explain(found.id)
+    if asked:
+        await client.rest_cluster(found.id, ClusterRest.AWAKE)
+    print(f"Waking cluster {name}." if asked else f"Cluster {name} does not rest.")
+    if args.no_wait:
+        hint(f"boatyard wait cluster {name} --for ready")
+        return
+    await _follow(
+        client, found, args, doing="waking up", timeout=timeout, before=before, moved=asked
+    )
+
+
+def upgrade(args: argparse.Namespace) -> int:
+    return call(args, _upgrade)
+
+
+async def _upgrade(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    version = await find_version(client, args.to)
+    _, before = await client.explain(found.id)
+    changed = await client.upgrade_cluster(found.id, version)
+    name = clean(args.name)
+    print(f"Upgrading cluster {name}: {clean(_running(found.document))} → {clean(args.to)}")
+    if args.no_wait:
+        hint(f"boatyard wait cluster {name} --for ready")
+        return
+    moved = changed.document.metadata.generation != found.document.metadata.generation
+    await _follow(
+        client, found, args, doing="upgrading", timeout=timeout, before=before, moved=moved
+    )
+
+
+def _running(cluster: Cluster) -> str:
+    return cluster.status.version or cluster.spec.version.name or cluster.spec.version.id
+
+
+def restore(args: argparse.Namespace) -> int:
+    return call(args, _restore)
+
+
+async def _restore(client: Client, args: argparse.Namespace) -> None:
+    timeout = parse_duration(args.timeout)
+    found = await client.find_one(CLUSTER, args.name)
+    backup = await client.find_one(BACKUP, args.backup)
+    _confirm(found, backup.document, args)
+    _, before = await client.explain(found.id)
+    await client.restore_cluster(found.id, backup.id)
+    name = clean(args.name)
+    print(f"Restoring cluster {name} from backup {clean(args.backup)}.")
+    if args.no_wait:
+        hint(f"boatyard wait cluster {name} --for ready")
+        return
+    await _follow(
+        client, found, args, doing="restoring", timeout=timeout, before=before, moved=True
+    )
+
+
+def _confirm(found: Found, backup: Backup, args: argparse.Namespace) -> None:
+    """What came after the backup is lost for good, so a person says the cluster's name."""
+    if args.yes:
+        return
+    name = clean(found.document.metadata.name or found.id)
+    taken = age(backup.status.taken_at, terminal_now())
+    lost = f"everything in cluster {name} that is newer than the backup ({taken} old) is lost"
+    if not sys.stdin.isatty():
+        raise Refused(f"{lost}; say that it is meant with --yes")
+    print(f"{lost[0].upper()}{lost[1:]}.", file=sys.stderr)
+    print("Type the cluster's name to go on: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip() not in (name, found.id):
+        raise Refused("that is not its name; nothing was changed")
+
+
+async def _follow(
+    client: Client,
+    found: Found,
+    args: argparse.Namespace,
+    *,
+    doing: str,
+    timeout: float,
+    before: Explanation,
+    moved: bool,
+    goal: str = READY,
+) -> None:
+    await follow_until(
+        client,
+        found.id,
+        name=args.name,
+        goal=goal,
+        doing=doing,
+        timeout=timeout,
+        stream=sys.stdout,
+        before=before,
+        must_move=moved,
+    )

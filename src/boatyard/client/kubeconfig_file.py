@@ -1,0 +1,107 @@
+"""The kubeconfig of the person who types: where it is, and how it is changed without harm to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.client.config import write_private_file
+from boatyard.client.kubeconfig import contexts_of
+from boatyard.model.errors import BoatyardError, Conflict, Refused
+
+LOCK_SECONDS = 5.0
+BACKUP = ".before-boatyard"
+_COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Edited:
+    """Where it was changed, and where a copy is when comments were lost."""
+
+    path: Path
+    backup: Path | None = None
+
+
+def find_kubeconfig(environ: Mapping[str, str] = os.environ) -> Path:
+    """The first file that KUBECONFIG names, else the one in the home directory."""
+    listed = [one for one in environ.get("KUBECONFIG", "").split(os.pathsep) if one]
+    if listed:
+        return Path(listed[0])
+    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    return home / ".kube" / "config"
+
+
+def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
+    """Changes the file whole or not at all, under the lock that kubectl takes too; mode 0600.
+
+    `change` gets the text, empty when there is no file; what it raises leaves the file untouched.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place = Path(os.path.realpath(path))  # a link stays one
+    with _locked(path):
+        found = _stat(place)
+        before = _read(place) if found is not None else ""
+        after = change(before)
+        if after == before:
+            return Edited(path)
+        owner = (found.st_uid, found.st_gid) if found is not None and os.geteuid() == 0 else None
+        backup = None
+        if _COMMENT.search(before):
+            backup = place.with_name(place.name + BACKUP)
+            write_private_file(backup, before.encode(), owner=owner)
+        write_private_file(place, after.encode(), owner=owner)
+    return Edited(path, backup)
+
+
+def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """Our contexts of the cluster with this id in the person's kubeconfig; none when it cannot be read."""
+    path = find_kubeconfig(environ)
+    try:
+        return contexts_of(_read(path), cluster) if _stat(path) is not None else ()
+    except (BoatyardError, OSError):
+        return ()
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """None when there is no file. Refused for a device or a directory: it must not be replaced."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    if not stat.S_ISREG(found.st_mode):
+        raise Refused(f"{path} is not a file; point KUBECONFIG to one, or write one with -o FILE")
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise Refused(f"{path} is not text; it is left as it is") from None
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    lock = path.with_name(path.name + ".lock")
+    patience = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        except FileExistsError:
+            if time.monotonic() > patience:
+                raise Conflict(
+                    f"another program is changing {path}; if none is, remove {lock}"
+                ) from None
+            time.sleep(0.05)
+            continue
+        break
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)

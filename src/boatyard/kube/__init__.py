@@ -1,0 +1,1 @@
+"""The one Kubernetes client of the house: settings, requests, watches, and an informer on top of them."""

@@ -1,0 +1,332 @@
+"""Requests to a Kubernetes API: get, list, create, replace, patch, apply, delete, evict, watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.config import KubeConfig
+from boatyard.kube.credentials import Now, wall_clock
+from boatyard.kube.errors import Expired, disrupts, error_for, parse_status
+from boatyard.kube.kinds import PODS, Kind
+from boatyard.kube.patience import pause_before_retry
+from boatyard.kube.transport import Answer, Cut, Query, Question, Transport
+from boatyard.kube.watching import WatchEvent, watch_events
+from boatyard.model.errors import Unavailable
+
+JSON = "application/json"
+MERGE_PATCH = "application/merge-patch+json"
+APPLY_PATCH = (
+    "application/apply-patch+yaml"  # JSON is YAML; the server knows apply by this name only
+)
+
+Object = dict[str, Any]
+Pause = Callable[[float], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Listed:
+    items: list[Object]
+    resource_version: str  # a watch from here misses nothing and repeats nothing
+
+
+class KubeClient:
+    """Talks to one API server as one user.
+
+    Every verb ends: one try takes at most `timeout`, all of them together at most `patience` seconds. A 429 is
+    retried as the server asks; 504, other 5xx with Retry-After and a cut connection are retried where doing
+    it twice is doing it once. What fails: NotFound, Exists, Conflict (somebody else's version or
+    field), Expired, Refused (with the server's words), Unavailable.
+    """
+
+    def __init__(
+        self,
+        config: KubeConfig,
+        *,
+        manager: str = "boatyard",
+        timeout: float = 10.0,
+        patience: float = 20.0,
+        plugin_seconds: float = 30.0,
+        pause: Pause = asyncio.sleep,
+        now: Now = wall_clock,
+    ) -> None:
+        self.config = config
+        self.manager = manager
+        self._patience = patience
+        self._pause = pause
+        self._transport = Transport(
+            config, agent=manager, timeout=timeout, now=now, plugin_seconds=plugin_seconds
+        )
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
+        return await self._object(Question("GET", kind.path(namespace, name)))
+
+    async def list(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        labels: str = "",
+        fields: str = "",
+        page: int = 500,
+    ) -> Listed:
+        """All objects as of one moment, in pages. When that moment is forgotten half way, starts over."""
+        path = kind.path(namespace)
+        query = _selecting(labels, fields)
+        for limit in (page, page, 0):  # the last without pages: that one cannot expire half way
+            try:
+                return await self._pages(path, query, limit)
+            except Expired:
+                if limit == 0:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def _pages(self, path: str, query: Query, limit: int) -> Listed:
+        items: list[Object] = []
+        more = ""
+        while True:
+            asked = dict(query)
+            if limit:
+                asked["limit"] = str(limit)
+            if more:
+                asked["continue"] = more
+            found = await self._object(Question("GET", path, asked))
+            items += found.get("items") or ()
+            about = found.get("metadata") or {}
+            more = about.get("continue") or ""
+            if not more:
+                return Listed(items, str(about.get("resourceVersion") or ""))
+
+    async def create(self, kind: Kind, body: Mapping[str, Any], namespace: str = "") -> Object:
+        """Creates the object. Exists when the name is taken. Never asked twice after a doubtful answer."""
+        namespace = namespace or _namespace(body)
+        question = self._writing("POST", kind.path(namespace), _complete(kind, body))
+        return await self._object(question)
+
+    async def replace(
+        self, kind: Kind, body: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
+    ) -> Object:
+        """Puts the object in the place of the one of its name.
+
+        With a resourceVersion in its metadata, Conflict when that is no longer the present one.
+        """
+        name = str((body.get("metadata") or {}).get("name") or "")
+        path = kind.path(namespace or _namespace(body), name, subresource)
+        return await self._object(self._writing("PUT", path, _complete(kind, body)))
+
+    async def merge_patch(
+        self,
+        kind: Kind,
+        name: str,
+        patch: Mapping[str, Any],
+        namespace: str = "",
+        *,
+        subresource: str = "",
+    ) -> Object:
+        """Sets the fields named; None removes one. NotFound when there is no such object."""
+        path = kind.path(namespace, name, subresource)
+        return await self._object(self._writing("PATCH", path, patch, MERGE_PATCH))
+
+    async def apply(
+        self,
+        kind: Kind,
+        name: str,
+        body: Mapping[str, Any],
+        namespace: str = "",
+        *,
+        subresource: str = "",
+        force: bool = True,
+    ) -> Object:
+        """Server-side apply: what `body` says is ours, what we said before and say no longer goes.
+
+        Makes the object when there is none (never through a subresource: NotFound). Without `force`, a field
+        that another manager holds with another value is a Conflict.
+        """
+        whole = _complete(kind, body)
+        whole["metadata"] = {**whole.get("metadata", {}), "name": name}
+        path = kind.path(namespace, name, subresource)
+        query = {"force": "true"} if force else {}
+        return await self._object(self._writing("PATCH", path, whole, APPLY_PATCH, query))
+
+    async def delete(
+        self,
+        kind: Kind,
+        name: str,
+        namespace: str = "",
+        *,
+        grace: int | None = None,
+        uid: str = "",
+        propagation: str = "",
+    ) -> bool:
+        """Asks for its deletion. False when it was not there.
+
+        True does not say that it is gone: finalizers and grace periods take their time. With `uid` only that
+        very object is meant; Conflict when the name is another's by now.
+        """
+        options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        if propagation:
+            options["propagationPolicy"] = propagation
+        question = Question("DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
+        answer, tries = await self._ask(question)
+        # A try whose answer was lost may have been the one that did it.
+        if answer.code == 404:
+            return tries > 1
+        self._check(question, answer)
+        return True
+
+    async def evict(self, pod: str, namespace: str, *, grace: int | None = None) -> bool:
+        """Asks a pod to leave. True when it leaves or has left, False while a disruption budget keeps it."""
+        eviction: Object = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": namespace},
+        }
+        if grace is not None:
+            eviction["deleteOptions"] = {"gracePeriodSeconds": grace}
+        path = PODS.path(namespace, pod, "eviction")
+        question = Question("POST", path, body=msgspec.json.encode(eviction))
+        answer, _ = await self._ask(question)
+        if answer.code == 404:
+            return True
+        if answer.code == 429 and disrupts(parse_status(answer.body)):
+            return False
+        self._check(question, answer)
+        return True
+
+    def watch(
+        self,
+        kind: Kind,
+        namespace: str = "",
+        *,
+        resource_version: str,
+        labels: str = "",
+        fields: str = "",
+        initial: bool = False,
+        seconds: int = 300,
+        silence: float = 120.0,
+    ) -> AsyncGenerator[WatchEvent, None]:
+        """What happens after `resource_version`, bookmarks included; ends when the server ends it.
+
+        Expired when that version is no longer kept: list again. Unavailable when the connection is cut, or
+        gives no sign for `silence` seconds. With `initial`, first every object as it is and then a
+        bookmark that says so. Whoever leaves it early closes it (`contextlib.aclosing`).
+        """
+        query = {
+            **_selecting(labels, fields),
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(seconds),
+        }
+        if resource_version:
+            query["resourceVersion"] = resource_version
+        if initial:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        question = Question("GET", kind.path(namespace), query)
+        return watch_events(self._transport, question, silence=silence)
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Query | None = None,
+        content_type: str = JSON,
+    ) -> Any:
+        """Any request with JSON there and back, for what has no verb above. POST is not asked twice."""
+        encoded = None if body is None else msgspec.json.encode(body)
+        return await self._json(Question(method, path, query or {}, encoded, content_type))
+
+    async def text(self, path: str, *, query: Query | None = None) -> str:
+        """The answer as it is: /readyz, a pod's log."""
+        question = Question("GET", path, query or {}, accept="*/*")
+        answer, _ = await self._ask(question)
+        self._check(question, answer)
+        return answer.body.decode(errors="replace")
+
+    async def close(self) -> None:
+        """Ends all that is under way with Unavailable. May be called twice."""
+        await self._transport.close()
+
+    @property
+    def closed(self) -> asyncio.Event:
+        return self._transport.closed
+
+    # --- below: one request with its retries ------------------------------------------------
+
+    def _writing(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any],
+        content_type: str = JSON,
+        query: Query | None = None,
+    ) -> Question:
+        asked = {**(query or {}), "fieldManager": self.manager}
+        return Question(method, path, asked, msgspec.json.encode(body), content_type)
+
+    async def _object(self, question: Question) -> Object:
+        found = await self._json(question)
+        if not isinstance(found, dict):
+            raise Unavailable(f"{question}: the answer is no object", reason="NotJson")
+        return found
+
+    async def _json(self, question: Question) -> Any:
+        answer, _ = await self._ask(question)
+        self._check(question, answer)
+        try:
+            return msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Not chained: the decoder may quote what it stumbled over.
+            raise Unavailable(f"{question}: the answer is not JSON", reason="NotJson") from None
+
+    async def _ask(self, question: Question) -> tuple[Answer, int]:
+        """The last answer, and how many tries it took."""
+        time = asyncio.get_running_loop().time
+        end = time() + self._patience
+        waited = 0.0  # counted, not only measured: a stepped pause takes no time
+        tries = 0
+        while True:
+            tries += 1
+            answer: Answer | None = None
+            cut: Cut | None = None
+            try:
+                answer = await self._transport.exchange(question)
+            except Cut as error:
+                cut = error
+            pause = pause_before_retry(question, answer, tries)
+            if pause is None or waited + pause > self._patience or time() + pause > end:
+                if answer is None:
+                    assert cut is not None
+                    raise cut
+                return answer, tries
+            waited += pause
+            await self._pause(pause)
+
+    def _check(self, question: Question, answer: Answer) -> None:
+        if 200 <= answer.code < 300:
+            return
+        status = parse_status(answer.body)
+        raise error_for(answer.code, status, what=str(question), secret=question.secret)
+
+
+def _selecting(labels: str, fields: str) -> dict[str, str]:
+    asked = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: value for name, value in asked.items() if value}
+
+
+def _complete(kind: Kind, body: Mapping[str, Any]) -> Object:
+    """The body with its apiVersion and kind: what the server leaves out in lists, it wants back."""
+    return {"apiVersion": kind.api_version, "kind": kind.kind, **body}
+
+
+def _namespace(body: Mapping[str, Any]) -> str:
+    return str((body.get("metadata") or {}).get("namespace") or "")

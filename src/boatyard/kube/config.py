@@ -1,0 +1,235 @@
+"""Where an API server is and how to prove oneself to it: kubeconfig files and the inside of a cluster."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import yaml
+
+from boatyard.model.errors import Refused
+
+_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+
+
+@dataclass(frozen=True)
+class ExecPlugin:
+    """A program that prints credentials."""
+
+    command: str
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    api_version: str = _EXEC_VERSIONS[0]
+    install_hint: str = ""
+    provide_cluster: bool = False
+
+
+@dataclass(frozen=True)
+class KubeConfig:
+    """One server and one user. Inline values win over files; files are read when a connection is made."""
+
+    server: str
+    ca: bytes = b""
+    ca_file: str = ""
+    insecure: bool = False
+    tls_server_name: str = ""
+    certificate: bytes = field(default=b"", repr=False)
+    certificate_file: str = ""
+    key: bytes = field(default=b"", repr=False)
+    key_file: str = ""
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+    plugin: ExecPlugin | None = None
+    impersonate_user: str = ""
+    impersonate_groups: tuple[str, ...] = ()
+    namespace: str = "default"
+
+
+def read_kubeconfig(
+    kubeconfig: str | bytes | Mapping[str, Any], context: str = "", *, folder: str | Path = ""
+) -> KubeConfig:
+    """The server and user of a context, of the current one when none is named.
+
+    Paths inside are taken relative to `folder`, as kubectl does with the folder of the file.
+    Refused with what is wrong; the words never contain a credential.
+    """
+    loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load(kubeconfig)
+    name = context or _text(loaded, "current-context", "the kubeconfig")
+    if not name:
+        raise Refused("the kubeconfig has no current context: name one")
+    chosen = _named(loaded, "contexts", "context", name)
+    here = f"context {name!r}"
+    cluster_name = _text(chosen, "cluster", here)
+    user_name = _text(chosen, "user", here)
+    cluster = _named(loaded, "clusters", "cluster", cluster_name)
+    user = _named(loaded, "users", "user", user_name) if user_name else {}
+    return KubeConfig(
+        **_cluster_fields(cluster, f"cluster {cluster_name!r}", Path(folder)),
+        **_user_fields(user, f"user {user_name!r}", Path(folder)),
+        namespace=_text(chosen, "namespace", here) or "default",
+    )
+
+
+def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = None) -> KubeConfig:
+    """The API server of the cluster we run in, as the service account of our pod. Refused outside of one."""
+    env = os.environ if env is None else env
+    host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
+    account = Path(account)
+    token, ca = account / "token", account / "ca.crt"
+    if not host or not port:
+        raise Refused("not inside a cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
+    if not token.exists() or not ca.exists():
+        raise Refused(f"not inside a cluster: no service account is mounted at {account}")
+    own = account / "namespace"
+    return KubeConfig(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        ca_file=str(ca),
+        token_file=str(token),
+        namespace=own.read_text().strip() if own.exists() else "default",
+    )
+
+
+def _load(text: str | bytes) -> Mapping[str, Any]:
+    try:
+        # The C loader where it is there: a kubeconfig with certificates takes the other 10 ms.
+        loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        # Not chained: the parser quotes the line it stumbled over.
+        raise Refused("the kubeconfig is not YAML") from None
+    if not isinstance(loaded, Mapping):
+        raise Refused("the kubeconfig is not a mapping")
+    return loaded
+
+
+def _named(loaded: Mapping[str, Any], table: str, what: str, name: str) -> Mapping[str, Any]:
+    entries = loaded.get(table) or ()
+    if not isinstance(entries, list | tuple):
+        raise Refused(f"the kubeconfig's {table} is not a list")
+    for entry in entries:
+        if isinstance(entry, Mapping) and entry.get("name") == name:
+            found = entry.get(what) or {}
+            if not isinstance(found, Mapping):
+                raise Refused(f"the kubeconfig's {what} {name!r} is not a mapping")
+            return found
+    known = [str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)]
+    there = f"; there are {', '.join(known)}" if known else ""
+    raise Refused(f"the kubeconfig has no {what} {name!r}{there}")
+
+
+def _cluster_fields(cluster: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    server = _text(cluster, "server", where).rstrip("/")
+    parts = urlsplit(server)
+    if parts.scheme not in ("https", "http") or not parts.hostname:
+        raise Refused(f"{where}: server is not an http or https URL")
+    if parts.username or parts.password:
+        raise Refused(f"{where}: the server URL carries a credential; put it under users")
+    if _text(cluster, "proxy-url", where):
+        raise Refused(f"{where}: proxy-url is not supported")
+    insecure = _flag(cluster, "insecure-skip-tls-verify", where)
+    ca = _inline(cluster, "certificate-authority-data", where)
+    ca_file = "" if ca else _file(cluster, "certificate-authority", where, folder)
+    if insecure and (ca or ca_file):
+        raise Refused(
+            f"{where}: certificate authority and insecure-skip-tls-verify exclude each other"
+        )
+    return {
+        "server": server,
+        "ca": ca,
+        "ca_file": ca_file,
+        "insecure": insecure,
+        "tls_server_name": _text(cluster, "tls-server-name", where),
+    }
+
+
+def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
+    for unknown in ("auth-provider", "username", "password"):
+        if user.get(unknown):
+            raise Refused(
+                f"{where}: {unknown} is not supported; use a certificate, a token or exec"
+            )
+    certificate = _inline(user, "client-certificate-data", where)
+    key = _inline(user, "client-key-data", where)
+    certificate_file = "" if certificate else _file(user, "client-certificate", where, folder)
+    key_file = "" if key else _file(user, "client-key", where, folder)
+    if bool(certificate or certificate_file) != bool(key or key_file):
+        raise Refused(f"{where}: a client certificate and its key come together")
+    # As kubectl does: the file wins, for it can be renewed.
+    token_file = _file(user, "tokenFile", where, folder)
+    groups = user.get("as-groups") or ()
+    if not isinstance(groups, list | tuple):
+        raise Refused(f"{where}: as-groups is not a list")
+    return {
+        "certificate": certificate,
+        "certificate_file": certificate_file,
+        "key": key,
+        "key_file": key_file,
+        "token": "" if token_file else _text(user, "token", where),
+        "token_file": token_file,
+        "plugin": _plugin(user["exec"], where, folder) if user.get("exec") else None,
+        "impersonate_user": _text(user, "as", where),
+        "impersonate_groups": tuple(str(group) for group in groups),
+    }
+
+
+def _plugin(said: Any, where: str, folder: Path) -> ExecPlugin:
+    if not isinstance(said, Mapping):
+        raise Refused(f"{where}: exec is not a mapping")
+    command = _text(said, "command", where)
+    version = _text(said, "apiVersion", where)
+    if not command:
+        raise Refused(f"{where}: exec has no command")
+    if version not in _EXEC_VERSIONS:
+        raise Refused(f"{where}: exec speaks {version!r}; known are {', '.join(_EXEC_VERSIONS)}")
+    if _text(said, "interactiveMode", where) == "Always":
+        raise Refused(f"{where}: exec wants a terminal (interactiveMode Always), and there is none")
+    # As kubectl does: with a slash it is a path, without one it is looked up on PATH.
+    if "/" in command:
+        command = str(folder / command)
+    env = {
+        str(entry["name"]): str(entry.get("value") or "")
+        for entry in said.get("env") or ()
+        if isinstance(entry, Mapping) and entry.get("name")
+    }
+    return ExecPlugin(
+        command=command,
+        args=tuple(str(arg) for arg in said.get("args") or ()),
+        env=env,
+        api_version=version,
+        install_hint=_text(said, "installHint", where).strip(),
+        provide_cluster=_flag(said, "provideClusterInfo", where),
+    )
+
+
+def _text(said: Mapping[str, Any], name: str, where: str) -> str:
+    value = said.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise Refused(f"{where}: {name} is not a text")
+    return value
+
+
+def _flag(said: Mapping[str, Any], name: str, where: str) -> bool:
+    value = said.get(name) or False
+    if not isinstance(value, bool):
+        raise Refused(f"{where}: {name} is neither true nor false")
+    return value
+
+
+def _inline(said: Mapping[str, Any], name: str, where: str) -> bytes:
+    try:
+        return base64.b64decode("".join(_text(said, name, where).split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise Refused(f"{where}: {name} is not base64") from None
+
+
+def _file(said: Mapping[str, Any], name: str, where: str, folder: Path) -> str:
+    path = _text(said, name, where)
+    return str(folder / path) if path else ""

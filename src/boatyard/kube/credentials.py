@@ -1,0 +1,177 @@
+"""What proves us to an API server right now: certificates, tokens, files that are renewed, exec plugins."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.config import ExecPlugin, KubeConfig
+from boatyard.model.errors import Refused, Unavailable
+
+Now = Callable[[], datetime]
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What a request carries. Never shown."""
+
+    token: str = field(default="", repr=False)
+    certificate: bytes = field(default=b"", repr=False)
+    key: bytes = field(default=b"", repr=False)
+    ca: bytes = b""
+
+
+def wall_clock() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - credentials expire by the clock of the world outside
+
+
+class Credentials:
+    """The proof of one user of a kubeconfig, renewed as its files change and its plugin's answer expires."""
+
+    def __init__(self, config: KubeConfig, *, now: Now = wall_clock, plugin_seconds: float = 30.0):
+        self._config = config
+        self._now = now
+        self._plugin_seconds = plugin_seconds
+        self._files: dict[str, tuple[object, bytes]] = {}
+        self._printed: _Printed | None = None
+        self._lock = asyncio.Lock()
+
+    async def current(self) -> Proof:
+        """The proof to send now. Refused when a file is missing, Unavailable while a plugin fails."""
+        if self._config.plugin is not None:
+            async with self._lock:  # many requests, one run of the plugin
+                if self._printed is None or self._now() >= self._printed.renew_at:
+                    self._printed = await self._run(self._config.plugin)
+        return self._proof()
+
+    async def renew(self, refused: Proof) -> bool:
+        """Called once after a 401: whether there is now another proof than the refused one."""
+        # Whoever waits here while another runs the plugin finds its answer, and is content with that.
+        if self._config.plugin is not None and await self.current() == refused:
+            self._printed = None
+        self._files.clear()
+        return await self.current() != refused
+
+    def _proof(self) -> Proof:
+        config, printed = self._config, self._printed
+        token = config.token or self._read(config.token_file).decode(errors="replace").strip()
+        certificate = config.certificate or self._read(config.certificate_file)
+        key = config.key or self._read(config.key_file)
+        if printed is not None:
+            token = token or printed.token
+            certificate, key = certificate or printed.certificate, key or printed.key
+        ca = config.ca or self._read(config.ca_file)
+        return Proof(token=token, certificate=certificate, key=key, ca=ca)
+
+    def _read(self, path: str) -> bytes:
+        """A small file, read again when it is another one: mounted tokens are renewed by a changed link."""
+        if not path:
+            return b""
+        try:
+            about = Path(path).stat()
+            edition = about.st_ino, about.st_mtime_ns, about.st_size
+            seen = self._files.get(path)
+            if seen is None or seen[0] != edition:
+                seen = self._files[path] = (edition, Path(path).read_bytes())
+        except OSError as error:
+            raise Refused(f"cannot read {path}: {error.strerror}") from error
+        return seen[1]
+
+    async def _run(self, plugin: ExecPlugin) -> _Printed:
+        about = f"the credential plugin {plugin.command}"
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *(plugin.command, *plugin.args),
+                env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info(plugin)},
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                # Not shown and not kept: what such a program complains about may quote a secret.
+                stderr=asyncio.subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            hint = f". {plugin.install_hint}" if plugin.install_hint else ""
+            raise Refused(f"{about} cannot be run: {error.strerror}{hint}") from error
+        try:
+            async with asyncio.timeout(self._plugin_seconds):
+                printed, _ = await process.communicate()
+        except TimeoutError as error:
+            raise Unavailable(f"{about} did not end in {self._plugin_seconds:g} s") from error
+        finally:
+            # Also when it has ended itself but left a child that holds its output.
+            if process.returncode is None or not _drained(process):
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+        if process.returncode != 0:
+            raise Unavailable(
+                f"{about} ended with {process.returncode}; run it by hand to see what it says"
+            )
+        return _parse(printed, plugin, about, self._now())
+
+    def _info(self, plugin: ExecPlugin) -> str:
+        spec: dict[str, Any] = {"interactive": False}
+        if plugin.provide_cluster:
+            config = self._config
+            spec["cluster"] = {
+                "server": config.server,
+                "tls-server-name": config.tls_server_name,
+                "insecure-skip-tls-verify": config.insecure,
+                "certificate-authority-data": config.ca or self._read(config.ca_file),
+            }
+        info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+        return msgspec.json.encode(info).decode()
+
+
+@dataclass(frozen=True)
+class _Printed:
+    token: str = field(repr=False)
+    certificate: bytes = field(repr=False)
+    key: bytes = field(repr=False)
+    renew_at: datetime
+
+
+def _drained(process: asyncio.subprocess.Process) -> bool:
+    return process.stdout is None or process.stdout.at_eof()
+
+
+def _parse(printed: bytes, plugin: ExecPlugin, about: str, now: datetime) -> _Printed:
+    try:
+        said = msgspec.json.decode(printed)
+        status = said["status"]
+        good = said["kind"] == "ExecCredential" and isinstance(status, dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
+        good, said, status = False, {}, {}
+    if not good:
+        # Said outside the handler, so that nothing printed hangs on the error as its cause.
+        raise Refused(f"{about} printed something that is no ExecCredential")
+    if said.get("apiVersion") != plugin.api_version:
+        raise Refused(f"{about} does not speak {plugin.api_version}, which the kubeconfig names")
+    certificate = str(status.get("clientCertificateData") or "").encode()
+    key = str(status.get("clientKeyData") or "").encode()
+    token = str(status.get("token") or "")
+    if bool(certificate) != bool(key) or not (token or certificate):
+        raise Refused(f"{about} printed neither a token nor a certificate with its key")
+    return _Printed(
+        token, certificate, key, _renew_at(status.get("expirationTimestamp"), about, now)
+    )
+
+
+def _renew_at(expires: Any, about: str, now: datetime) -> datetime:
+    """A little before it expires: a tenth of its life, at most a minute."""
+    if not expires:
+        return datetime.max.replace(tzinfo=UTC)
+    try:
+        end = datetime.fromisoformat(str(expires).replace("Z", "+00:00"))
+        return end - min((end - now) / 10, timedelta(minutes=1))
+    except (ValueError, TypeError):
+        raise Refused(f"{about} printed an expirationTimestamp that is no time") from None

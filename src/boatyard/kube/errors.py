@@ -1,0 +1,86 @@
+"""What an answer of the API server means in the house's words. Called by the client and by watches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from boatyard.model.errors import (
+    BoatyardError,
+    Conflict,
+    Exists,
+    NotFound,
+    Refused,
+    Unavailable,
+    Violation,
+)
+
+_LONGEST = 800  # characters of the server's words that are passed on
+
+
+class Expired(Conflict):
+    """The resourceVersion or page asked for is no longer kept: list again."""
+
+
+def parse_status(body: bytes) -> dict[str, Any]:
+    """The Status object in an answer that is no success; empty when the body is something else."""
+    try:
+        found = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+
+
+def disrupts(status: dict[str, Any]) -> bool:
+    """Whether a 429 speaks of a disruption budget rather than of a busy server."""
+    return any(cause.get("reason") == "DisruptionBudget" for cause in _causes(status))
+
+
+def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> BoatyardError:
+    """The error for an answer with this code. `what` says what was attempted, without any secret.
+
+    Of a request about something secret the server's words on its contents are left out: they may quote them.
+    """
+    reason = str(status.get("reason") or "")
+    text = _words(code, status, secret=secret)
+    message = f"{what}: {text}"
+    match code:
+        case 404:
+            return NotFound(message)
+        case 409:
+            return Exists(message) if reason == "AlreadyExists" else Conflict(message)
+        case 410:
+            return Expired(message)
+        case 401:
+            return Refused(message, reason="Unauthorized")
+        case 408 | 429:
+            return Unavailable(message, reason=reason or "Unavailable")
+    if reason in ("Expired", "Gone"):
+        return Expired(message)
+    if 400 <= code < 500:
+        violations = () if secret else _violations(status)
+        return Refused(message, *violations, reason=reason or "Refused")
+    return Unavailable(message, reason=reason or "Unavailable")
+
+
+def _words(code: int, status: dict[str, Any], *, secret: bool) -> str:
+    if secret and code in (400, 422):
+        fields = [str(cause["field"]) for cause in _causes(status) if cause.get("field")]
+        place = f" ({', '.join(fields)})" if fields else ""
+        return f"the API server refuses its contents{place}"
+    message = str(status.get("message") or f"the API server answered {code}")
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}…"
+
+
+def _causes(status: dict[str, Any]) -> list[dict[str, Any]]:
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    return [cause for cause in causes or () if isinstance(cause, dict)]
+
+
+def _violations(status: dict[str, Any]) -> tuple[Violation, ...]:
+    return tuple(
+        Violation(str(cause.get("field") or ""), str(cause.get("message") or "")[:_LONGEST])
+        for cause in _causes(status)
+    )

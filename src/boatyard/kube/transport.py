@@ -1,0 +1,249 @@
+"""One request, one answer: sessions, TLS and credentials. Called by the client; retries live there."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from urllib.parse import urlencode
+
+import aiohttp
+from multidict import CIMultiDict, CIMultiDictProxy
+from yarl import URL
+
+from boatyard.kube.config import KubeConfig
+from boatyard.kube.credentials import Credentials, Now, Proof, wall_clock
+from boatyard.model.errors import Refused, Unavailable
+
+Query = Mapping[str, str]
+MOST_CONNECTIONS = 32
+MOST_WATCHES = 128
+_CONNECT_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    headers: CIMultiDictProxy[str] = field(repr=False)
+    body: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Question:
+    """A request as it goes over the wire."""
+
+    method: str
+    path: str
+    query: Query = field(default_factory=dict)
+    body: bytes | None = field(default=None, repr=False)
+    content_type: str = "application/json"
+    accept: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+    @property
+    def secret(self) -> bool:
+        """Whether the contents of what is asked about are nobody's business."""
+        return "/secrets" in self.path or self.path.endswith("/token")
+
+
+class Cut(Unavailable):
+    """The connection was lost; whether the request was carried out is not known."""
+
+
+class Transport:
+    """Carries requests to one API server. Opens its connections when first used, within the running loop."""
+
+    def __init__(
+        self,
+        config: KubeConfig,
+        *,
+        agent: str,
+        timeout: float,
+        now: Now = wall_clock,
+        plugin_seconds: float = 30.0,
+    ) -> None:
+        self.config = config
+        self._agent = agent
+        self._timeout = timeout
+        self._credentials = Credentials(config, now=now, plugin_seconds=plugin_seconds)
+        self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
+        self._tls: tuple[Proof, ssl.SSLContext] | None = None
+        self.closed = asyncio.Event()
+
+    async def exchange(self, question: Question) -> Answer:
+        """The server's answer, whatever its code. A 401 renews the credentials once and asks again.
+
+        Unavailable when there is none within the timeout, Cut when the connection broke under it.
+        """
+        proof = await self._credentials.current()
+        answer = await self._exchange(question, proof)
+        if answer.code == 401 and await self._credentials.renew(proof):
+            answer = await self._exchange(question, await self._credentials.current())
+        return answer
+
+    async def _exchange(self, question: Question, proof: Proof) -> Answer:
+        with self._told(question):
+            async with (
+                asyncio.timeout(self._timeout),
+                self._send(question, proof, watch=False) as response,
+            ):
+                return Answer(response.status, response.headers, await response.read())
+
+    @asynccontextmanager
+    async def stream(
+        self, question: Question, *, silence: float
+    ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
+        """The code of the answer, and its body in pieces as they come.
+
+        Without a sign for `silence` seconds, or cut, the pieces end with Unavailable.
+        """
+        proof = await self._credentials.current()
+        async with contextlib.AsyncExitStack() as stack:
+            response = await self._open(stack, question, proof)
+            if response.status == 401 and await self._credentials.renew(proof):
+                response.close()
+                proof = await self._credentials.current()
+                response = await self._open(stack, question, proof)
+            yield response.status, self._pieces(response, question, silence)
+
+    async def close(self) -> None:
+        """Ends all that is under way with Unavailable. May be called twice."""
+        self.closed.set()
+        sessions, self._sessions = self._sessions, None
+        for session in sessions or ():
+            await session.close()
+
+    async def _open(
+        self, stack: contextlib.AsyncExitStack, question: Question, proof: Proof
+    ) -> aiohttp.ClientResponse:
+        with self._told(question):
+            async with asyncio.timeout(self._timeout):
+                sending = self._send(question, proof, watch=True)
+                return await stack.enter_async_context(sending)
+
+    async def _pieces(
+        self, response: aiohttp.ClientResponse, question: Question, silence: float
+    ) -> AsyncIterator[bytes]:
+        while True:
+            with self._told(question):
+                try:
+                    async with asyncio.timeout(silence):
+                        piece = await response.content.readany()
+                except RuntimeError as error:  # how aiohttp says that we have closed it ourselves
+                    if not self.closed.is_set():
+                        raise
+                    raise Cut(f"{question}: the client was closed", reason="Closed") from error
+            if not piece:
+                return
+            yield piece
+
+    @asynccontextmanager
+    async def _send(
+        self, question: Question, proof: Proof, *, watch: bool
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        config = self.config
+        headers = CIMultiDict({"Accept": question.accept})
+        if question.body is not None:
+            headers["Content-Type"] = question.content_type
+        if proof.token:
+            headers["Authorization"] = f"Bearer {proof.token}"
+        if config.impersonate_user:
+            headers["Impersonate-User"] = config.impersonate_user
+        for group in config.impersonate_groups:
+            headers.add("Impersonate-Group", group)
+        tls = await self._context(proof) if config.server.startswith("https:") else True
+        session = self._session(watch=watch)
+        async with session.request(
+            question.method,
+            self._url(question),
+            data=question.body,
+            headers=headers,
+            ssl=tls,
+            server_hostname=config.tls_server_name or None,
+            allow_redirects=False,  # a credential goes to nobody else
+        ) as response:
+            yield response
+
+    def _url(self, question: Question) -> URL:
+        query = f"?{urlencode(question.query)}" if question.query else ""
+        return URL(f"{self.config.server}{question.path}{query}", encoded=True)
+
+    def _session(self, *, watch: bool) -> aiohttp.ClientSession:
+        if self.closed.is_set():
+            raise Unavailable("the Kubernetes client is closed", reason="Closed")
+        if self._sessions is None:
+            # Watches have connections of their own: a hundred of them must not starve the requests.
+            self._sessions = self._new_session(MOST_CONNECTIONS), self._new_session(MOST_WATCHES)
+        return self._sessions[watch]
+
+    def _new_session(self, limit: int) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=limit),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_SECONDS),
+            headers={"User-Agent": self._agent},
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+        )
+
+    async def _context(self, proof: Proof) -> ssl.SSLContext:
+        """One context for as long as the certificates are the same: it is part of a connection's identity."""
+        # The token is no part of it; a renewed one must not open new connections.
+        stripped = Proof(certificate=proof.certificate, key=proof.key, ca=proof.ca)
+        if self._tls is None or self._tls[0] != stripped:
+            made = await asyncio.to_thread(tls_context, stripped, insecure=self.config.insecure)
+            if self._tls is None or self._tls[0] != stripped:
+                self._tls = stripped, made
+        return self._tls[1]
+
+    @contextlib.contextmanager
+    def _told(self, question: Question) -> Iterator[None]:
+        """Turns what aiohttp and the socket raise into the house's words."""
+        where = self.config.server
+        try:
+            yield
+        except TimeoutError as error:
+            text = f"{question}: {where} did not answer in time"
+            raise Unavailable(text, reason="Timeout") from error
+        except aiohttp.ClientConnectorCertificateError as error:
+            text = (
+                f"{question}: the certificate of {where} is not trusted: {error.certificate_error}"
+            )
+            raise Unavailable(text, reason="CertificateNotTrusted") from error
+        except aiohttp.ClientConnectorError as error:
+            text = f"{question}: {where} cannot be reached: {error.os_error.strerror or 'no connection'}"
+            raise Unavailable(text, reason="Unreachable") from error
+        except (aiohttp.ClientError, OSError) as error:
+            text = f"{question}: the connection to {where} was cut ({type(error).__name__})"
+            raise Cut(text, reason="Cut") from error
+
+
+def tls_context(proof: Proof, *, insecure: bool = False) -> ssl.SSLContext:
+    """A context as kubectl would use it. Refused when certificate, key or CA cannot be read as such."""
+    try:
+        context = ssl.create_default_context(cadata=proof.ca.decode() if proof.ca else None)
+    except (ssl.SSLError, ValueError) as error:
+        raise Refused("the certificate authority of the kubeconfig is no certificate") from error
+    # As Go's verifier: a listed certificate is an anchor, also one that is no CA, and no stricter than RFC 5280.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if proof.certificate:
+        # OpenSSL's loader wants a path: a file in memory, so that the key never touches a disk.
+        memory = os.memfd_create("client-certificate")
+        try:
+            with open(memory, "wb", closefd=False) as file:
+                file.write(proof.certificate + b"\n" + proof.key)
+            context.load_cert_chain(f"/proc/self/fd/{memory}")
+        except (ssl.SSLError, ValueError) as error:
+            raise Refused("the client certificate and key of the kubeconfig do not fit") from error
+        finally:
+            os.close(memory)
+    return context

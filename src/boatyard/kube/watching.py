@@ -1,0 +1,87 @@
+"""A stream of watch events from the lines of one long answer. Called by the client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.errors import error_for, parse_status
+from boatyard.kube.transport import Question, Transport
+from boatyard.model.errors import Unavailable
+
+ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
+_INITIAL_END = "k8s.io/initial-events-end"
+_LONGEST_LINE = 64 * 1024 * 1024  # an object has at most a few MB; more is no event
+
+
+@dataclass(frozen=True)
+class WatchEvent:
+    """ADDED, MODIFIED, DELETED with the object, or BOOKMARK, which only moves the version on."""
+
+    type: str
+    object: dict[str, Any] = field(repr=False)
+
+    @property
+    def resource_version(self) -> str:
+        """A watch that resumes from here misses nothing."""
+        return str(self.object["metadata"]["resourceVersion"])
+
+    @property
+    def ends_initial(self) -> bool:
+        """Whether this bookmark says that all objects there were have now been told."""
+        about = self.object["metadata"].get("annotations") or {}
+        return self.type == BOOKMARK and about.get(_INITIAL_END) == "true"
+
+
+async def watch_events(
+    transport: Transport, question: Question, *, silence: float
+) -> AsyncGenerator[WatchEvent, None]:
+    async with transport.stream(question, silence=silence) as (code, pieces):
+        if code != 200:
+            body = b"".join([piece async for piece in pieces])
+            status = parse_status(body)
+            raise error_for(code, status, what=f"watch {question.path}", secret=question.secret)
+        async for line in _lines(pieces, question):
+            yield _event(line, question)
+
+
+async def _lines(pieces: AsyncIterator[bytes], question: Question) -> AsyncIterator[bytes]:
+    rest: list[bytes] = []
+    length = 0
+    async for piece in pieces:
+        *whole, last = piece.split(b"\n")
+        for part in whole:
+            line = b"".join([*rest, part])
+            rest, length = [], 0
+            if line:
+                yield line
+        rest.append(last)
+        length += len(last)
+        if length > _LONGEST_LINE:
+            raise Unavailable(f"watch {question.path}: a line without an end", reason="NotJson")
+    if any(part.strip() for part in rest):
+        raise Unavailable(f"watch {question.path}: it ended within an event", reason="Cut")
+
+
+def _event(line: bytes, question: Question) -> WatchEvent:
+    what = f"watch {question.path}"
+    try:
+        said = msgspec.json.decode(line)
+        event = WatchEvent(said["type"], said["object"])
+        if event.type == "ERROR":
+            code = int(event.object.get("code") or 500)
+            raise error_for(code, event.object, what=what, secret=question.secret)
+        _ = event.resource_version
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        AttributeError,
+    ):
+        raise Unavailable(f"{what}: an event that is none", reason="NotJson") from None
+    return event

@@ -1,0 +1,1 @@
+"""Network namespaces, bridges and veth pairs, found by name. Needs root and `ip`."""

@@ -1,0 +1,95 @@
+"""Named network namespaces: made, entered, listed with who is inside, and taken away."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from boatyard.model.errors import Unavailable
+from boatyard.netns.commands import run
+
+DIRECTORY = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+
+Result = TypeVar("Result")
+
+
+async def ensure_namespace(name: str) -> None:
+    """Makes it unless it is there. A name that a killed `ip` left without a namespace is made good."""
+    if not is_namespace(name):
+        await delete_namespace(name)
+        await run("ip", "netns", "add", name)
+
+
+async def delete_namespace(name: str) -> None:
+    """Takes the name away; the namespace ends with its last process. Content when there is none."""
+    if name in list_namespaces(name):
+        await run("ip", "netns", "delete", name)
+
+
+def list_namespaces(prefix: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(DIRECTORY) if name.startswith(prefix))
+    except FileNotFoundError:
+        return []
+
+
+def is_namespace(name: str) -> bool:
+    try:
+        place = os.stat(DIRECTORY / name)
+    except FileNotFoundError:
+        return False
+    # The mount is of the kernel's own file system for namespaces, where ours are found too.
+    return place.st_dev == os.stat("/proc/self/ns/net").st_dev
+
+
+def members(name: str) -> Iterator[int]:
+    """The processes inside, by their main thread."""
+    try:
+        wanted = os.stat(DIRECTORY / name)
+    except FileNotFoundError:
+        return
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
+            continue
+        try:
+            place = os.stat(f"/proc/{entry}/ns/net")
+        except OSError:
+            continue  # it has ended, or is not ours to look at
+        if (place.st_dev, place.st_ino) == (wanted.st_dev, wanted.st_ino):
+            yield int(entry)
+
+
+async def inside(name: str, work: Callable[[], Result]) -> Result:
+    """What `work` answers when called inside the namespace. Unavailable when it cannot be entered."""
+    return await asyncio.to_thread(call_inside, name, work)
+
+
+def call_inside(name: str, work: Callable[[], Result]) -> Result:
+    """The same, for callers that may block."""
+
+    def enter_and_work() -> Result:
+        _enter(name)
+        return work()
+
+    # A thread of its own that ends: one that has entered is of no use to anybody else.
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        return thread.submit(enter_and_work).result()
+
+
+def _enter(name: str) -> None:
+    try:
+        file = os.open(DIRECTORY / name, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise Unavailable(f"there is no network namespace {name}") from error
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file, _CLONE_NEWNET) != 0:
+            raise Unavailable(f"cannot enter {name}: {os.strerror(ctypes.get_errno())}")
+    finally:
+        os.close(file)

@@ -1,0 +1,98 @@
+"""Where backups lie and what stands beside each snapshot."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from boatyard.model.errors import Refused
+from boatyard.platforms.drivers.local import components, snapshots
+from boatyard.platforms.drivers.local.records import remove_tree, slug_of, write_durably
+
+if TYPE_CHECKING:
+    from boatyard.platforms.drivers.local.control_plane import ControlPlane
+
+SNAPSHOT = "snapshot.db"
+ABOUT = "backup.json"
+
+
+class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands beside a snapshot. Without the keys its secrets could not be read by anybody."""
+
+    key: str
+    cluster_key: str
+    version: str
+    bytes: int
+    sha256: str
+    taken_at: float
+    encryption_keys: tuple[str, ...]
+
+
+def read_backup(place: Path) -> AboutBackup:
+    try:
+        return msgspec.json.decode((place / ABOUT).read_bytes(), type=AboutBackup)
+    except (OSError, msgspec.DecodeError) as error:
+        raise Refused("the backup is not there or cannot be read", reason="NoBackup") from error
+
+
+class Backups:
+    """All backups of one data directory, each in a directory named by its key."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    def one(self, key: str) -> asyncio.Lock:
+        """Held by whoever makes or removes that backup."""
+        return self._locks.setdefault(key, asyncio.Lock())
+
+    def place(self, key: str) -> Path:
+        return self._directory / slug_of(key)
+
+    def find(self, key: str) -> AboutBackup | None:
+        return read_backup(self.place(key)) if (self.place(key) / ABOUT).exists() else None
+
+    async def take(self, key: str, plane: ControlPlane, folder: str, *, now: float) -> AboutBackup:
+        """A snapshot, verified; what stands beside it is written last, and makes it a backup."""
+        place, record = self.place(key), plane.record
+        _make_place(place, Path(folder) if folder else None)
+        taken = await snapshots.take(
+            plane.run_directory, components.etcd_socket(0), place / SNAPSHOT
+        )
+        about = AboutBackup(
+            key=key,
+            cluster_key=record.key,
+            version=record.version,
+            bytes=taken.bytes,
+            sha256=taken.sha256,
+            taken_at=now,
+            encryption_keys=record.encryption_keys,
+        )
+        write_durably(place / ABOUT, msgspec.json.encode(about))
+        return about
+
+    def remove(self, key: str) -> None:
+        """Also from the folder it was put into. Nothing there: nothing to do."""
+        place = self.place(key)
+        if place.is_symlink():
+            remove_tree(place.resolve())
+            place.unlink(missing_ok=True)
+        elif place.exists():
+            remove_tree(place)
+
+
+def _make_place(place: Path, folder: Path | None) -> None:
+    """A directory for a backup; one in a given folder is found again through a link."""
+    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if folder is None:
+        place.mkdir(exist_ok=True, mode=0o700)
+        return
+    if not folder.is_absolute() or not folder.is_dir():
+        raise Refused(f"{folder} is not the absolute path of a directory here", reason="NoFolder")
+    inside = folder / f"boatyard-{place.name}"
+    inside.mkdir(exist_ok=True, mode=0o700)
+    if not place.is_symlink():
+        place.symlink_to(inside)

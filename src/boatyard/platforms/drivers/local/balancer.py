@@ -1,0 +1,378 @@
+"""A TCP load balancer, a program of its own: `python -I -S balancer.py --listen HOST:PORT --upstream HOST:PORT …`.
+
+It stands before the API servers of one cluster and imports nothing but small parts of the standard library:
+it is up within a tenth of a second and stays small. Upstreams are never reloaded; it is started anew.
+
+* New connections go round robin over the upstreams that answer. One that refuses, or does not answer
+  within a second, is passed over at once: the client waits and never sees it.
+* With several upstreams those that are down are tried twice a second, those that are up every five.
+* SIGTERM: no new connections, the others may finish for `--drain` seconds.
+* `--netns NAME`: listens where it was started and connects inside that network namespace.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+CHUNK = 65_536
+CONNECT_SECONDS = 1.0
+CHECK_UP_SECONDS = 5.0
+CHECK_DOWN_SECONDS = 0.5
+NETNS_DIRECTORY = "/run/netns"
+_CLONE_NEWNET = 0x40000000
+_READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
+_TURNS = 16  # chunks carried one way before others have their turn
+
+Address = tuple[str, int]
+
+
+class BadUse(Exception):
+    """What was asked for cannot be: said on stderr, exit code 2."""
+
+
+class Upstream:
+    def __init__(self, address: Address) -> None:
+        self.address = address
+        self.up = True
+        self.checked_at = 0.0
+
+    def __str__(self) -> str:
+        return "{}:{}".format(*self.address)
+
+
+class Half:
+    """One side of a connection: what came from it and the other side has not taken yet."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.fd = sock.fileno()
+        self.pending = b""
+        self.ended = False  # it says no more
+        self.told = False  # it knows that the other says no more
+        self.hung_up = (
+            False  # both of the above, says the kernel; there may still be something to read
+        )
+        self.mask: int | None = None  # what the epoll looks for; none: it does not look
+
+
+class Balancer:
+    """The loop. Everything waits on one epoll; handlers are found by file descriptor."""
+
+    def __init__(
+        self, listener: socket.socket, upstreams: Sequence[Upstream], drain: float
+    ) -> None:
+        self._listener = listener
+        self._upstreams = deque(upstreams)
+        self._drain = drain
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[int], None]] = {}
+        self._deadlines: dict[int, tuple[float, Callable[[], None]]] = {}  # of connects, by fd
+        self._connections = 0
+        self._ends_at: float | None = None
+
+    def run(self, wakeup: socket.socket) -> None:
+        self._watch(self._listener.fileno(), _READ, lambda _: self._accept())
+        self._watch(wakeup.fileno(), _READ, lambda _: self._stop(wakeup))
+        say("ready")
+        while self._ends_at is None or (self._connections and time.monotonic() < self._ends_at):
+            for fd, events in self._epoll.poll(self._patience()):
+                handler = self._handlers.get(fd)
+                if handler is not None:
+                    handler(events)
+            self._tick(time.monotonic())
+
+    def _patience(self) -> float:
+        """How long nothing needs to be done by itself."""
+        moments = [at for at, _ in self._deadlines.values()]
+        if self._ends_at is not None:
+            moments.append(self._ends_at)
+        elif len(self._upstreams) > 1:
+            moments += [self._next_check(upstream) for upstream in self._upstreams]
+        return max(0.0, min(moments) - time.monotonic()) + 0.001 if moments else -1
+
+    def _tick(self, now: float) -> None:
+        for fd, (at, give_up) in list(self._deadlines.items()):
+            if at <= now and self._deadlines.pop(fd, None) is not None:
+                give_up()
+        if len(self._upstreams) > 1 and self._ends_at is None:
+            for upstream in self._upstreams:
+                if self._next_check(upstream) <= now:
+                    self._check(upstream, now)
+
+    def _next_check(self, upstream: Upstream) -> float:
+        return upstream.checked_at + (CHECK_UP_SECONDS if upstream.up else CHECK_DOWN_SECONDS)
+
+    def _stop(self, wakeup: socket.socket) -> None:
+        wakeup.recv(64)
+        if self._ends_at is not None:
+            self._ends_at = time.monotonic()  # asked twice: at once
+        else:
+            self._ends_at = time.monotonic() + self._drain
+            self._forget(self._listener.fileno())
+            self._listener.close()
+
+    # --- upstreams ---------------------------------------------------------------------------
+
+    def _check(self, upstream: Upstream, now: float) -> None:
+        upstream.checked_at = now
+        self._connect(upstream, good=lambda sock: sock.close(), bad=lambda: None)
+
+    def _connect(
+        self, upstream: Upstream, *, good: Callable[[socket.socket], None], bad: Callable[[], None]
+    ) -> None:
+        """Ends in one of the two; remembers whether the upstream answered."""
+        sock = socket.socket(family(upstream.address))
+        sock.setblocking(False)
+        fd = sock.fileno()
+
+        def finish(code: int) -> None:
+            self._forget(fd)
+            self._deadlines.pop(fd, None)
+            self._remember(upstream, code)
+            if code == 0:
+                good(sock)
+            else:
+                sock.close()
+                bad()
+
+        code = sock.connect_ex(upstream.address)
+        if code != errno.EINPROGRESS:
+            finish(code)
+            return
+        self._watch(
+            fd, _WRITE, lambda _: finish(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+        )
+        self._deadlines[fd] = (
+            time.monotonic() + CONNECT_SECONDS,
+            lambda: finish(errno.ETIMEDOUT),
+        )
+
+    def _remember(self, upstream: Upstream, code: int) -> None:
+        upstream.checked_at = time.monotonic()
+        if upstream.up != (code == 0):
+            upstream.up = code == 0
+            say(f"{upstream} is up" if upstream.up else f"{upstream} is down: {os.strerror(code)}")
+
+    # --- connections -------------------------------------------------------------------------
+
+    def _accept(self) -> None:
+        try:
+            client, _ = self._listener.accept()
+        except OSError as error:  # it went away again, or we are out of descriptors
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                time.sleep(0.01)
+            return
+        client.setblocking(False)
+        self._connections += 1
+        for _ in self._upstreams.copy():
+            self._upstreams.rotate(-1)
+            if self._upstreams[0].up:
+                break
+        # Those that are up first, in turn; the others in case they have just come back.
+        order = deque(sorted(self._upstreams, key=lambda upstream: not upstream.up))
+        self._try(client, order)
+
+    def _try(self, client: socket.socket, order: deque[Upstream]) -> None:
+        if not order:
+            self._close(client)
+            return
+        self._connect(
+            order.popleft(),
+            good=lambda sock: self._join(client, sock),
+            bad=lambda: self._try(client, order),
+        )
+
+    def _join(self, client: socket.socket, upstream: socket.socket) -> None:
+        one, other = Half(client), Half(upstream)
+        for half, peer in ((one, other), (other, one)):
+            half.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            half.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            self._handlers[half.fd] = lambda events, h=half, p=peer: self._move(h, p, events)  # type: ignore[misc]
+            self._look(half, peer)
+
+    def _move(self, half: Half, peer: Half, events: int) -> None:
+        """Something happened at `half`: carry over what can be carried, both ways."""
+        half.hung_up = half.hung_up or bool(events & select.EPOLLHUP)
+        try:
+            if events & select.EPOLLERR:
+                raise ConnectionResetError
+            carry(half, peer)
+            carry(peer, half)
+        except OSError:
+            self._part(half, peer)
+            return
+        if half.told and peer.told:
+            self._part(half, peer)
+            return
+        self._look(half, peer)
+        self._look(peer, half)
+
+    def _look(self, half: Half, peer: Half) -> None:
+        mask: int | None = (_READ if not half.ended and not half.pending else 0) | (
+            _WRITE if peer.pending else 0
+        )
+        if half.hung_up and (half.ended or half.pending):
+            mask = None  # the kernel would tell us so over and over
+        if mask == half.mask:
+            return
+        if mask is None:
+            self._epoll.unregister(half.fd)
+        elif half.mask is None:
+            self._epoll.register(half.fd, mask)
+        else:
+            self._epoll.modify(half.fd, mask)
+        half.mask = mask
+
+    def _part(self, half: Half, peer: Half) -> None:
+        for side in (half, peer):
+            del self._handlers[side.fd]
+            if side.mask is not None:
+                self._epoll.unregister(side.fd)
+        peer.sock.close()
+        self._close(half.sock)
+
+    def _close(self, sock: socket.socket) -> None:
+        sock.close()
+        self._connections -= 1
+
+    def _watch(self, fd: int, mask: int, handler: Callable[[int], None]) -> None:
+        self._handlers[fd] = handler
+        self._epoll.register(fd, mask)
+
+    def _forget(self, fd: int) -> None:
+        if self._handlers.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+
+def carry(source: Half, sink: Half) -> None:
+    """Gives the sink what the source says, as far as both can now, and the news that it says no more."""
+    try:
+        for _ in range(_TURNS):
+            if source.pending:
+                sent = sink.sock.send(source.pending)
+                source.pending = source.pending[sent:]
+                if source.pending:
+                    return
+            if source.ended:
+                break
+            source.pending = source.sock.recv(CHUNK)
+            source.ended = not source.pending
+    except BlockingIOError:
+        return
+    if source.ended and not source.pending and not sink.told:
+        sink.told = True
+        sink.sock.shutdown(socket.SHUT_WR)
+
+
+def main(arguments: Sequence[str]) -> int:
+    try:
+        options = read_options(arguments)
+        listener = listen(options.listen)
+        if options.netns:
+            # The listener stays where it was made; every socket made from here on is inside.
+            enter(options.netns)
+    except BadUse as problem:
+        say(f"balancer: {problem}")
+        return 2
+    waker, wakeup = socket.socketpair()
+    waker.setblocking(False)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: None)
+    Balancer(listener, [Upstream(address) for address in options.upstreams], options.drain).run(
+        wakeup
+    )
+    return 0
+
+
+class Options:
+    def __init__(self) -> None:
+        self.listen: Address | None = None
+        self.upstreams: list[Address] = []
+        self.netns = ""
+        self.drain = 5.0
+
+
+def read_options(arguments: Sequence[str]) -> Options:
+    """`--name value` or `--name=value`. argparse would cost a megabyte and ten milliseconds."""
+    options, rest = Options(), list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if not equals:
+            value = rest.pop(0) if rest else ""
+        match name:
+            case "--listen":
+                options.listen = read_address(value)
+            case "--upstream":
+                options.upstreams.append(read_address(value))
+            case "--netns":
+                options.netns = value
+            case "--drain":
+                options.drain = read_seconds(value)
+            case _:
+                raise BadUse(f"no such option: {name}")
+    if options.listen is None or not options.upstreams:
+        raise BadUse("--listen HOST:PORT and at least one --upstream HOST:PORT are needed")
+    return options
+
+
+def read_address(text: str) -> Address:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit():
+        raise BadUse(f"not a HOST:PORT: {text!r}")
+    return host.strip("[]"), int(port)
+
+
+def read_seconds(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise BadUse(f"not a number of seconds: {text!r}") from None
+
+
+def listen(address: Address | None) -> socket.socket:
+    assert address is not None
+    listener = socket.socket(family(address))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setblocking(False)
+    try:
+        listener.bind(address)
+        listener.listen(1024)
+    except OSError as error:
+        raise BadUse(f"cannot listen on {address[0]}:{address[1]}: {error.strerror}") from error
+    return listener
+
+
+def enter(netns: str) -> None:
+    if os.geteuid() != 0:
+        raise BadUse("--netns needs root")
+    try:
+        file = os.open(f"{NETNS_DIRECTORY}/{netns}", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise BadUse(f"no network namespace {netns!r}: {error.strerror}") from error
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.setns(file, _CLONE_NEWNET) != 0:
+        raise BadUse(f"cannot enter {netns!r}: {os.strerror(ctypes.get_errno())}")
+    os.close(file)
+
+
+def family(address: Address) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+
+def say(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,180 @@
+"""The keys and certificates of one cluster: made once, the short-lived ones anew before they end."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from boatyard.pki.authority import Authority, Pem, ends_at, key_pem, new_key, public_pem
+from boatyard.platforms.drivers.local.places import LOOPBACK, first_service
+from boatyard.platforms.drivers.local.records import Record, write_durably
+
+RENEW_BEFORE = timedelta(days=90)
+ADMINS = "boatyard:admins"
+KUBELET_CLIENTS = "boatyard:kubelet-clients"
+_AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
+_PRIVATE = ("super-admin", "admin")
+
+Issue = Callable[[Authority, datetime], Pem]
+
+
+def ensure_certificates(
+    record: Record, directory: Path, *, server: str, inside: str, now: datetime
+) -> bool:
+    """True when something was made or renewed: who has read the old ones must read again.
+
+    The API is at `server` for people, and at `inside` for the cluster's own parts.
+    """
+    run, private = directory / "run", directory / "private"
+    make_directory(run, record.user)
+    make_directory(run / "pki", record.user)
+    private.mkdir(exist_ok=True, mode=0o700)
+    pki, made = run / "pki", False
+    for name in _AUTHORITIES:
+        if not (pki / f"{name}.key").exists():
+            pem = Authority.create(f"{record.slug} {name}", now=now).pem
+            write_durably(pki / f"{name}.crt", pem.certificate, group=record.user)
+            write_durably(pki / f"{name}.key", pem.key, group=record.user)
+            made = True
+    if not (pki / "sa.pub").exists():
+        key = new_key()
+        write_durably(pki / "sa.key", key_pem(key), group=record.user)
+        write_durably(pki / "sa.pub", public_pem(key), group=record.user)
+    for name, (authority, issue) in _leaves(record).items():
+        place = private if name in _PRIVATE else pki
+        if _ends_soon(place / f"{name}.crt", now):
+            pem = issue(load(pki, authority), now)
+            group = None if name in _PRIVATE else record.user
+            write_durably(place / f"{name}.key", pem.key, group=group)
+            write_durably(place / f"{name}.crt", pem.certificate, group=group)
+            made = True
+    ca = (pki / "ca.crt").read_bytes()
+    for name in (*_PRIVATE, "controller-manager", "scheduler"):
+        place, group = (private, None) if name in _PRIVATE else (run, record.user)
+        pem = read(private if name in _PRIVATE else pki, name)
+        text = make_kubeconfig(
+            server=server if name in _PRIVATE else inside,
+            name=record.wanted.name,
+            user=name,
+            ca=ca,
+            pem=pem,
+        )
+        path = place / f"{name}.kubeconfig"
+        if not path.exists() or path.read_text() != text:
+            write_durably(path, text.encode(), group=group)
+    return made
+
+
+def make_directory(path: Path, group: int | None, *, owned: bool = False) -> None:
+    """A directory the cluster's processes may look into, or, when `owned`, write to."""
+    path.mkdir(exist_ok=True, mode=0o700)
+    if group is not None:
+        os.chown(path, group if owned else -1, group)
+        os.chmod(path, 0o700 if owned else 0o750)
+
+
+def load(pki: Path, name: str) -> Authority:
+    return Authority(read(pki, name))
+
+
+def read(pki: Path, name: str) -> Pem:
+    return Pem((pki / f"{name}.crt").read_bytes(), (pki / f"{name}.key").read_bytes())
+
+
+def make_kubeconfig(*, server: str, name: str, user: str, ca: bytes, pem: Pem) -> str:
+    """JSON, which is YAML: every client reads it, and no text in it can break out."""
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {"server": server, "certificate-authority-data": _base64(ca)},
+            }
+        ],
+        "users": [
+            {
+                "name": user,
+                "user": {
+                    "client-certificate-data": _base64(pem.certificate),
+                    "client-key-data": _base64(pem.key),
+                },
+            }
+        ],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+        "current-context": name,
+    }
+    return json.dumps(config, indent=1) + "\n"
+
+
+def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
+    return {
+        "apiserver": ("ca", lambda ca, now: _issue_server(record, ca, now)),
+        "apiserver-kubelet": (
+            "ca",
+            lambda ca, now: ca.issue(
+                "kube-apiserver-kubelet-client",
+                organizations=[KUBELET_CLIENTS],
+                client=True,
+                now=now,
+            ),
+        ),
+        "front-proxy-client": (
+            "front-proxy-ca",
+            lambda ca, now: ca.issue("front-proxy-client", client=True, now=now),
+        ),
+        "etcd-peer": (
+            "etcd-ca",
+            lambda ca, now: ca.issue(
+                "etcd", addresses=[LOOPBACK], server=True, client=True, now=now
+            ),
+        ),
+        # Only we ever use this one, to give the tenant's administrators their rights.
+        "super-admin": (
+            "ca",
+            lambda ca, now: ca.issue(
+                "boatyard:super-admin", organizations=["system:masters"], client=True, now=now
+            ),
+        ),
+        "admin": (
+            "ca",
+            lambda ca, now: ca.issue("admin", organizations=[ADMINS], client=True, now=now),
+        ),
+        "controller-manager": (
+            "ca",
+            lambda ca, now: ca.issue("system:kube-controller-manager", client=True, now=now),
+        ),
+        "scheduler": (
+            "ca",
+            lambda ca, now: ca.issue("system:kube-scheduler", client=True, now=now),
+        ),
+    }
+
+
+def _issue_server(record: Record, ca: Authority, now: datetime) -> Pem:
+    wanted = record.wanted
+    names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
+    names += ["kubernetes.default.svc.cluster.local"]
+    if wanted.api_name:
+        names.append(wanted.api_name)
+    addresses = {LOOPBACK, first_service(wanted.service_cidr)}
+    addresses |= {address for address in (wanted.api_address, wanted.gateway) if address}
+    return ca.issue(
+        "kube-apiserver", names=names, addresses=sorted(addresses), server=True, now=now
+    )
+
+
+def _ends_soon(path: Path, now: datetime) -> bool:
+    try:
+        return ends_at(path.read_bytes()) - now < RENEW_BEFORE
+    except (OSError, ValueError):
+        return True
+
+
+def _base64(content: bytes) -> str:
+
+    return base64.b64encode(content).decode()

@@ -1,0 +1,285 @@
+"""The processes of one control plane and how each is called. Pure: a record in, command lines out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from boatyard.platforms.drivers.local.places import LOOPBACK
+from boatyard.platforms.drivers.local.records import Record
+
+HERE = (
+    "/proc/self/cwd"  # reached without walking through directories that may be closed to the user
+)
+BALANCER = "balancer"
+API_PORT_IN_SEGMENT = 6443
+_QUOTA = 2 * 1024**3  # bytes an etcd may hold
+_FORGET = ["--audit-log-maxsize=20", "--audit-log-maxbackup=2", "--audit-log-maxage=30"]
+
+
+@dataclass(frozen=True)
+class Component:
+    """One process. `program` is an asset, or BALANCER for the one of our own."""
+
+    name: str  # "etcd-0"
+    program: str
+    arguments: tuple[str, ...]
+    environ: Mapping[str, str]
+
+    @property
+    def kind(self) -> str:
+        return self.name.rpartition("-")[0] or self.name
+
+
+def port_names(members: int) -> Sequence[str]:
+    """The ports a cluster needs. `api` is the one everybody knows it by."""
+    if members == 1:
+        return ("api",)
+    names = ["api"]
+    for number in range(members):
+        names += [f"api-{number}", f"peer-{number}"]
+    return names
+
+
+def listener(record: Record, port: str) -> str:
+    """The component that listens on a port of these names."""
+    kind, _, number = port.partition("-")
+    if kind == "peer":
+        return f"etcd-{number}"
+    if number:
+        return f"kube-apiserver-{number}"
+    return "kube-apiserver-0" if not balancers(record) else "balancer"
+
+
+def server_url(record: Record) -> str:
+    return f"https://{LOOPBACK}:{record.ports['api']}"
+
+
+def inner_url(record: Record) -> str:
+    """The API as the cluster's own parts reach it: those in a segment do not see our loopback."""
+    if not record.real:
+        return server_url(record)
+    address, port = api_addresses(record)[0]
+    return f"https://{address}:{port}"
+
+
+def etcds(record: Record) -> list[Component]:
+    return [_etcd(record, number) for number in range(record.members)]
+
+
+def api_servers(record: Record) -> list[Component]:
+    return [_api_server(record, number) for number in range(record.members)]
+
+
+def balancers(record: Record) -> list[Component]:
+    """In front of several API servers, or of one that lives in a network namespace of its own."""
+    upstreams = [f"{address}:{port}" for address, port in api_addresses(record)]
+    if len(upstreams) == 1 and not record.real:
+        return []
+    arguments = [f"--listen={LOOPBACK}:{record.ports['api']}"]
+    arguments += [f"--upstream={upstream}" for upstream in upstreams]
+    if record.real:
+        arguments.append(f"--netns={segment(record)}")
+    return [Component("balancer", BALANCER, tuple(arguments), {})]
+
+
+def controllers(record: Record) -> list[Component]:
+    """What needs an API that answers: without one a controller manager gives up."""
+    found = []
+    for number in range(record.members):
+        found += [_controller_manager(record, number), _scheduler(record, number)]
+    return found
+
+
+def segment(record: Record) -> str:
+    """The network namespace of a cluster with real nodes."""
+    return f"by-{record.slug}"
+
+
+def gateway(record: Record) -> str:
+    """The API's address on the segment."""
+    return record.wanted.gateway
+
+
+def api_addresses(record: Record) -> list[tuple[str, int]]:
+    if record.real:
+        return [(gateway(record), API_PORT_IN_SEGMENT + n) for n in range(record.members)]
+    if record.members == 1:
+        return [(LOOPBACK, record.ports["api"])]
+    return [(LOOPBACK, record.ports[f"api-{number}"]) for number in range(record.members)]
+
+
+def etcd_socket(number: int) -> str:
+    return f"var/etcd-{number}.sock"
+
+
+def member_name(number: int) -> str:
+    return f"m{number}"
+
+
+def peer_url(record: Record, number: int) -> str:
+    if record.members == 1:
+        return "http://localhost:2380"  # nobody listens there, and nobody asks
+    return f"https://{LOOPBACK}:{record.ports[f'peer-{number}']}"
+
+
+def initial_cluster(record: Record) -> str:
+    pairs = (f"{member_name(n)}={peer_url(record, n)}" for n in range(record.members))
+    return ",".join(pairs)
+
+
+def _etcd(record: Record, number: int) -> Component:
+    arguments = [
+        f"--name={member_name(number)}",
+        f"--data-dir={HERE}/var/etcd-{number}",
+        f"--listen-client-urls=unix://{HERE}/{etcd_socket(number)}",
+        "--advertise-client-urls=http://localhost:2379",
+        f"--initial-advertise-peer-urls={peer_url(record, number)}",
+        f"--initial-cluster={initial_cluster(record)}",
+        f"--initial-cluster-token={record.slug}",
+        f"--quota-backend-bytes={_QUOTA}",
+        "--watch-progress-notify-interval=5s",  # so that watches of quiet kinds have bookmarks
+        "--log-level=warn",
+    ]
+    if record.members == 1:
+        arguments.append(f"--listen-peer-urls=unix://{HERE}/var/peer-{number}.sock")
+    else:
+        arguments += [
+            f"--listen-peer-urls={peer_url(record, number)}",
+            "--peer-client-cert-auth=true",
+            f"--peer-trusted-ca-file={HERE}/pki/etcd-ca.crt",
+            f"--peer-cert-file={HERE}/pki/etcd-peer.crt",
+            f"--peer-key-file={HERE}/pki/etcd-peer.key",
+        ]
+    return Component(f"etcd-{number}", "etcd", tuple(arguments), {})
+
+
+def _api_server(record: Record, number: int) -> Component:
+    wanted = record.wanted
+    address, port = api_addresses(record)[number]
+    sockets = ",".join(f"unix://{HERE}/{etcd_socket(n)}" for n in range(record.members))
+    arguments = [
+        f"--etcd-servers={sockets}",
+        f"--bind-address={address}",
+        f"--advertise-address={address}",
+        f"--secure-port={port}",
+        # A loopback address is refused as an endpoint; in a segment the address is a real one.
+        f"--endpoint-reconciler-type={'lease' if record.real else 'none'}",
+        f"--service-cluster-ip-range={wanted.service_cidr}",
+        "--authorization-mode=Node,RBAC",
+        "--anonymous-auth=false",
+        "--allow-privileged=true",
+        "--enable-admission-plugins=NodeRestriction",
+        "--profiling=false",
+        f"--client-ca-file={HERE}/pki/ca.crt",
+        f"--tls-cert-file={HERE}/pki/apiserver.crt",
+        f"--tls-private-key-file={HERE}/pki/apiserver.key",
+        f"--kubelet-certificate-authority={HERE}/pki/ca.crt",
+        f"--kubelet-client-certificate={HERE}/pki/apiserver-kubelet.crt",
+        f"--kubelet-client-key={HERE}/pki/apiserver-kubelet.key",
+        # A simulated node has no kubelet to call and no such address: logs are refused at once, nobody is called.
+        f"--kubelet-preferred-address-types={'InternalIP' if record.real else 'ExternalIP'}",
+        "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+        f"--service-account-key-file={HERE}/pki/sa.pub",
+        f"--service-account-signing-key-file={HERE}/pki/sa.key",
+        f"--requestheader-client-ca-file={HERE}/pki/front-proxy-ca.crt",
+        "--requestheader-allowed-names=front-proxy-client",
+        "--requestheader-username-headers=X-Remote-User",
+        "--requestheader-group-headers=X-Remote-Group",
+        "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+        f"--proxy-client-cert-file={HERE}/pki/front-proxy-client.crt",
+        f"--proxy-client-key-file={HERE}/pki/front-proxy-client.key",
+        f"--encryption-provider-config={HERE}/encryption.json",
+        f"--audit-policy-file={HERE}/audit-policy.json",
+        f"--audit-log-path={HERE}/var/audit-{number}.log",
+        *_FORGET,
+        # Without it watches hold it up when it is told to end, for as long as somebody watches.
+        "--shutdown-watch-termination-grace-period=1s",
+        "--v=0",
+    ]
+    return Component(f"kube-apiserver-{number}", "kube-apiserver", tuple(arguments), {})
+
+
+def _controller_manager(record: Record, number: int) -> Component:
+    arguments = [
+        f"--kubeconfig={HERE}/controller-manager.kubeconfig",
+        f"--root-ca-file={HERE}/pki/ca.crt",
+        f"--service-account-private-key-file={HERE}/pki/sa.key",
+        f"--cluster-signing-cert-file={HERE}/pki/ca.crt",
+        f"--cluster-signing-key-file={HERE}/pki/ca.key",
+        "--use-service-account-credentials=true",
+        "--allocate-node-cidrs=false",
+        # With the default of 20 a new cluster has its service accounts four seconds later.
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        *_electing(record),
+    ]
+    return Component(
+        f"kube-controller-manager-{number}", "kube-controller-manager", tuple(arguments), {}
+    )
+
+
+def _scheduler(record: Record, number: int) -> Component:
+    arguments = [
+        f"--kubeconfig={HERE}/scheduler.kubeconfig",
+        "--kube-api-qps=200",
+        "--kube-api-burst=400",
+        *_electing(record),
+    ]
+    return Component(f"kube-scheduler-{number}", "kube-scheduler", tuple(arguments), {})
+
+
+def _electing(record: Record) -> list[str]:
+    leader = "true" if record.members > 1 else "false"
+    return [f"--leader-elect={leader}", "--secure-port=0", "--profiling=false"]
+
+
+def encryption_config(record: Record) -> bytes:
+    """Secrets are written with the newest key and read with any; what is not encrypted can be read too."""
+    keys = [
+        {"name": f"key-{len(record.encryption_keys) - place}", "secret": secret}
+        for place, secret in enumerate(record.encryption_keys)
+    ]
+    return json.dumps(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "EncryptionConfiguration",
+            "resources": [
+                {
+                    "resources": ["secrets"],
+                    "providers": [{"secretbox": {"keys": keys}}, {"identity": {}}],
+                }
+            ],
+        }
+    ).encode()
+
+
+def audit_policy() -> bytes:
+    """Who did what to what, never the content; not the chatter of the cluster's own parts."""
+    chatter = ["system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"]
+    return json.dumps(
+        {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": [
+                {"level": "None", "nonResourceURLs": ["/readyz*", "/livez*", "/healthz*"]},
+                {"level": "None", "users": chatter, "verbs": ["get", "list", "watch"]},
+                {
+                    "level": "None",
+                    "userGroups": ["system:nodes", "system:serviceaccounts:kube-system"],
+                    "verbs": ["get", "list", "watch"],
+                },
+                {
+                    "level": "None",
+                    "resources": [
+                        {"group": "coordination.k8s.io", "resources": ["leases"]},
+                        {"group": "", "resources": ["events"]},
+                        {"group": "events.k8s.io", "resources": ["events"]},
+                    ],
+                },
+                {"level": "Metadata"},
+            ],
+        }
+    ).encode()

@@ -1,0 +1,392 @@
+"""One cluster on this machine, driven towards what is wanted of it. Owned by the keeper, one task each.
+
+Every pass looks at what is there and does what is missing, so a pass that dies half way is only repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.model.errors import BoatyardError, Unavailable
+from boatyard.platforms.drivers.local import components, moving, places
+from boatyard.platforms.drivers.local.certificates import (
+    ensure_certificates,
+    make_directory,
+)
+from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
+from boatyard.platforms.drivers.local.first_words import bind_administrators, is_ready
+from boatyard.platforms.drivers.local.ground import Ground
+from boatyard.platforms.drivers.local.limits import Limits
+from boatyard.platforms.drivers.local.records import (
+    Record,
+    Records,
+    remove_tree,
+    write_durably,
+)
+from boatyard.platforms.port import Rest
+
+logger = logging.getLogger(__name__)
+
+PROBE_SECONDS = 0.03  # between looks at an API server that is coming up
+HEALTH_SECONDS = 5.0
+HUNG_AFTER = 12  # looks in a row without an answer
+RESTING_SECONDS = 60.0
+_NEVER = -1.0
+
+
+class ControlPlane:
+    """What `message` and `available` say is what was seen last."""
+
+    def __init__(
+        self,
+        slug: str,
+        records: Records,
+        *,
+        mark: str,
+        program: FindProgram,
+        backup_place: Callable[[str], Path],
+    ) -> None:
+        self.slug = slug
+        self._records = records
+        self._backup_place = backup_place
+        self.program = program
+        self.available = False
+        self.message = "The control plane is being created."
+        self.failure: BoatyardError | None = None  # of the last pass
+        self._begun = self._ended = 0  # passes
+        self.gone = False
+        self.gone_to_rest = False
+        self.ground = Ground()
+        self.client: KubeClient | None = None
+        self._members: list[KubeClient] = []  # each of several API servers by itself
+        self._wake = asyncio.Event()
+        self._changed = asyncio.Event()
+        self._told: tuple[object, ...] = ()
+        self._silent = 0
+        self._bound = ""  # the version whose administrators have their rights
+        self.crew = Crew(
+            f"{mark}/{slug}",
+            self.run_directory,
+            user=self.record.user,
+            bounds=Limits(3 * self.record.members * 1024**3, 2000 * self.record.members),
+            program=program,
+            on_exit=self._wake.set,
+        )
+
+    @property
+    def record(self) -> Record:
+        return self._records.get(self.slug)
+
+    @property
+    def directory(self) -> Path:
+        return self._records.place(self.slug)
+
+    @property
+    def run_directory(self) -> Path:
+        return self.directory / "run"
+
+    def wake(self) -> Callable[[], BoatyardError | None]:
+        """Makes it look at once; gives who says what could not be done by one who began to look after that."""
+        self._wake.set()
+        first = self._begun + 1
+        return lambda: self.failure if self._ended >= first else None
+
+    async def changed(self) -> None:
+        """Until something about it is different from before."""
+        await self._changed.wait()
+
+    def change(self, **fields: object) -> Record:
+        return self._records.save(msgspec.structs.replace(self.record, **fields))
+
+    @property
+    def settled(self) -> bool:
+        """All that is wanted is so."""
+        record = self.record
+        wanted = record.wanted
+        if record.leaving or _is_due(record):
+            return False
+        if wanted.rest == Rest.AWAKE:
+            return self.available and record.version == wanted.version
+        return self.gone_to_rest
+
+    async def drive(self) -> None:
+        """Until the cluster is gone."""
+        await self.crew.adopt()
+        while not self.gone:
+            self._wake.clear()
+            self._begun += 1
+            try:
+                failure, wait = await self._pass()
+            except BoatyardError as error:
+                failure, wait = error, 1.0
+            except OSError as error:  # no room, no right: it may be there the next time
+                failure, wait = Unavailable(f"this machine says: {error}"), 1.0
+            if failure is not None and str(failure) != str(self.failure):
+                logger.warning("pass failed", extra={"cluster": self.slug, "why": str(failure)})
+            self.failure = failure
+            self._ended = self._begun
+            self._tell_if_new()
+            if wait == _NEVER:
+                return
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _pass(self) -> tuple[BoatyardError | None, float]:
+        """What could not be done, and the seconds until the next look."""
+        record, failure = self.record, None
+        if record.leaving:
+            await self._leave()
+            return None, _NEVER
+        if record.putting_back:
+            await self.stop_all(record)
+            await moving.finish_putting_back(self, record)
+            record = self.record
+        restore = record.wanted.restore
+        if restore is not None and _is_due(record):
+            try:
+                place = self._backup_place(restore.backup_key)
+                await moving.restore(self, record, restore.request, place)
+            except BoatyardError as error:
+                if not record.version:
+                    raise
+                failure = error  # what ran before goes on running
+            record = self.record
+        if record.wanted.rest != Rest.AWAKE and record.version:
+            return failure, await self._rest(record)
+        return failure, await self._run(record)
+
+    # --- awake -------------------------------------------------------------------------------
+
+    async def _run(self, record: Record) -> float:
+        if self.gone_to_rest:
+            self.gone_to_rest = False
+            self.say(available=False, message="The control plane is waking up.")
+        if record.frozen:
+            self.crew.thaw()
+            await self.ground.freeze(frozen=False)
+            record = self.change(frozen=False)
+        self.prepare(record)
+        await self.ground.prepare()
+        if record.rolling_back:
+            await moving.roll_back(self, record)
+            return 0.0
+        if record.version and not self.has_data(record):
+            words = "The cluster's objects are gone from this machine; restore a backup."
+            self.say(available=False, message=words)
+            raise Unavailable(words, reason="NoData")
+        # Half way to a version there is no turning round: what it wrote the old one may not read.
+        target = record.upgrading or record.wanted.version
+        now_runs = record.version or target
+        if target != now_runs and target != record.failed_version:
+            return await moving.upgrade(self, record, target)
+        return await self.keep_up(record, [now_runs] * record.members)
+
+    def has_data(self, record: Record) -> bool:
+        """An etcd that finds nothing begins with nothing, and a tenant's empty cluster would look healthy."""
+        return all((path / "member").exists() for path in self.data_directories(record))
+
+    def data_directories(self, record: Record) -> list[Path]:
+        return [self.run_directory / "var" / f"etcd-{n}" for n in range(record.members)]
+
+    async def is_up(self, record: Record, versions: Sequence[str]) -> bool:
+        """Everything of these versions runs, and every API server answers."""
+        return await self.keep_up(record, versions) == HEALTH_SECONDS and await self._all_answer()
+
+    async def keep_up(self, record: Record, versions: Sequence[str]) -> float:
+        """Everything of these versions runs, or is being started; the seconds until the next look."""
+        record = await self._with_free_ports(record)
+        netns = components.segment(record) if record.real else ""
+        first = [
+            Wanted(component, version, netns)
+            for make in (components.etcds, components.api_servers)
+            for component, version in zip(make(record), versions, strict=True)
+        ]
+        # The balancer is ours, and of no version: a new one would break every connection.
+        first += [Wanted(component, "") for component in components.balancers(record)]
+        wait = await self.crew.ensure(first, time.monotonic())
+        if wait or not await self.answers(record):
+            return wait or PROBE_SECONDS
+        if self._bound != versions[-1] and self.client is not None:
+            await bind_administrators(self.client)
+            self._bound = versions[-1]
+        rest = [
+            Wanted(component, versions[-1], netns) for component in components.controllers(record)
+        ]
+        if not record.version:
+            self.change(version=versions[-1])
+        self.say(available=True, message="")
+        return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
+
+    def prepare(self, record: Record) -> None:
+        """Directories, keys, certificates and configuration: cheap when all is there."""
+        run, user = self.run_directory, record.user
+        make_directory(self.directory, user)
+        ensure_certificates(
+            record,
+            self.directory,
+            server=components.server_url(record),
+            inside=components.inner_url(record),
+            now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
+        )
+        make_directory(run / "var", user, owned=True)
+        if not record.encryption_keys:
+            key = base64.b64encode(os.urandom(32)).decode()
+            record = self.change(encryption_keys=(key,))
+        for name, content in (
+            ("encryption.json", components.encryption_config(record)),
+            ("audit-policy.json", components.audit_policy()),
+        ):
+            path = run / name
+            if not path.exists() or path.read_bytes() != content:
+                write_durably(path, content, group=user)
+        if self.client is None:
+            text = (self.directory / "private" / "super-admin.kubeconfig").read_text()
+            config = read_kubeconfig(text)
+            self.client = KubeClient(config)
+            if record.members > 1 and not record.real:
+                self._members = [
+                    KubeClient(replace(config, server=f"https://{address}:{port}"))
+                    for address, port in components.api_addresses(record)
+                ]
+
+    async def _with_free_ports(self, record: Record) -> Record:
+        """The ports it has; others for one whose port was taken before anybody was told of it."""
+        lost = [
+            name
+            for name, port in record.ports.items()
+            if not self.crew.is_running(components.listener(record, name))
+            and not places.is_free(port)
+        ]
+        if not lost:
+            return record
+        if record.version:
+            words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
+            self.say(available=False, message=words)
+            raise Unavailable(words, reason="PortTaken")
+        await self.stop_all(record)
+        await self.close()
+        for path in self.data_directories(record) if record.members > 1 else ():
+            await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
+        taken = self._records.ports_taken
+        found = places.choose_ports(lost, taken, seed=f"{self.directory}/{sorted(taken)}")
+        again = "" if record.members > 1 else record.restored
+        record = self.change(ports={**record.ports, **found}, restored=again)
+        self.prepare(record)
+        return record
+
+    async def _all_answer(self) -> bool:
+        """Each API server by itself, past the balancer that would hide one that does not."""
+        return all([await is_ready(client) for client in self._members])
+
+    async def answers(self, record: Record) -> bool:
+        """Does the API say that it is ready? One that stays silent for long is ended, and so begun anew."""
+        assert self.client is not None
+        if not await is_ready(self.client):
+            self._silent += 1
+            if self.available and self._silent > 1:
+                self.say(available=False, message="The API does not answer.")
+            if not self.available and not self.message:
+                self.say(available=False, message="The API server is starting.")
+            if self._silent >= HUNG_AFTER and self.available is False:
+                await self._end_hung(record)
+            return False
+        self._silent = 0
+        return True
+
+    async def _end_hung(self, record: Record) -> None:
+        names = [component.name for component in components.api_servers(record)]
+        now = time.monotonic()
+        hung = [name for name in names if self.crew.age(name, now) > HUNG_AFTER * HEALTH_SECONDS]
+        if hung:
+            self._silent = 0
+            await self.crew.stop(hung, kill=True)
+
+    # --- rest --------------------------------------------------------------------------------
+
+    async def _rest(self, record: Record) -> float:
+        if record.wanted.rest == Rest.FROZEN:
+            if not record.frozen:
+                record = self.change(frozen=True)  # first: who finds us must know to thaw them
+            await self.ground.freeze(frozen=True)
+            self.crew.freeze()
+            self.say(available=False, message="The cluster is frozen.")
+        else:
+            await self.stop_all(record)
+            self.say(available=False, message="The cluster is stopped.")
+        self.gone_to_rest = True
+        return RESTING_SECONDS
+
+    async def stop_all(self, record: Record) -> None:
+        """Controllers and API servers before etcd: what they still have to say must be kept."""
+        await self.ground.stop()
+        last = [component.name for component in components.etcds(record)]
+        # An API server that is only just starting hears no signal but one, and has nothing to lose yet.
+        await self.crew.stop_all(kill=not record.version, last=last)
+        await self.ground.leave()
+        if record.frozen:
+            self.change(frozen=False)
+
+    def begin_anew(self) -> None:
+        """Other objects than before: what was said to the API must be said again."""
+        self._bound = ""
+        self.crew.forgive()
+
+    # --- the end -----------------------------------------------------------------------------
+
+    async def _leave(self) -> None:
+        self.say(available=False, message="The control plane is being removed.")
+        await self.close()
+        await self.crew.stop_all(kill=True)
+        await self.ground.leave()
+        await asyncio.to_thread(self._records.forget, self.slug)
+        self.gone = True
+
+    async def stop(self) -> None:
+        """Stops its processes, whatever is wanted of it: the next keeper starts them again."""
+        await self.stop_all(self.record)
+
+    async def close(self) -> None:
+        """Lets go of the connection; the cluster runs on."""
+        clients = [*self._members, *([self.client] if self.client else [])]
+        self.client, self._members = None, []
+        for client in clients:
+            await client.close()
+
+    def say(self, *, available: bool, message: str) -> None:
+        if (self.available, self.message) != (available, message):
+            self.available, self.message = available, message
+            self._tell()
+
+    def _tell_if_new(self) -> None:
+        now: tuple[object, ...] = (True,)
+        if not self.gone:
+            failed = (str(self.failure), self._ended) if self.failure else ()
+            now = (self.settled, failed, self.record.version, self.gone_to_rest)
+        if now != self._told:
+            self._told = now
+            self._tell()
+
+    def _tell(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+def _is_due(record: Record) -> bool:
+    """A restore is wanted that was not carried out yet."""
+    restore = record.wanted.restore
+    return restore is not None and restore.request != record.restored

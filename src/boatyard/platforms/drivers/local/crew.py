@@ -1,0 +1,280 @@
+"""The processes of one cluster: kept running, restarted with patience, frozen, stopped. Called by the control plane."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import logging
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.platforms.drivers.local import balancer, limits
+from boatyard.platforms.drivers.local.components import BALANCER, Component
+from boatyard.processes.marked import Marked, ProcessSpec, find, start
+
+logger = logging.getLogger(__name__)
+
+STOP_SECONDS = 15.0
+STEADY_SECONDS = 10.0  # who has run for so long has come up
+LONGEST_PAUSE = 10.0
+LONGEST_LOG = 10 * 1024 * 1024
+
+FindProgram = Callable[[str, str], Path]  # version, program → file
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A component, and the version it should be of."""
+
+    component: Component
+    version: str
+    netns: str = ""
+
+    @property
+    def digest(self) -> str:
+        text = "\0".join((self.version, self.netns, *self.component.arguments))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+@dataclass
+class _Trouble:
+    """How often in a row it ended early, and when it may be started again."""
+
+    times: int = 0
+    not_before: float = 0.0
+
+
+class Crew:
+    """Who is not held is looked for by its mark before it is started: there is never a second one."""
+
+    def __init__(
+        self,
+        mark: str,
+        directory: Path,
+        *,
+        user: int | None,
+        bounds: limits.Limits,
+        program: FindProgram,
+        on_exit: Callable[[], None],
+    ) -> None:
+        self._mark = mark  # of the cluster
+        self._group = mark.replace("/", "-")
+        self._limits = bounds
+        self._directory = directory
+        self._user = user
+        self._program = program
+        self._on_exit = on_exit
+        self._held: dict[str, Marked] = {}  # by component name
+        self._started: dict[str, float] = {}
+        self._trouble: dict[str, _Trouble] = {}
+        self._starting: set[asyncio.Future[Marked]] = set()
+        self.restarts = 0
+
+    async def adopt(self) -> None:
+        """Takes back everybody who carries the cluster's mark."""
+        # A start whose caller was cancelled goes on, and carries no mark yet.
+        await asyncio.gather(*self._starting, return_exceptions=True)
+        for mark, processes in (await asyncio.to_thread(find, f"{self._mark}/")).items():
+            name = mark[len(self._mark) + 1 :].partition("/")[0]
+            for process in processes:
+                held = self._held.get(name)
+                if held is None or not held.alive:
+                    self._hold(name, process)
+                    # It may have been started a moment ago by a keeper that was killed.
+                    self._started[name] = time.monotonic()
+                    await asyncio.to_thread(limits.join, self._group, process.pid, self._limits)
+                elif held.pid == process.pid:
+                    process.close()
+                else:
+                    logger.warning("second process ended", extra={"mark": mark})
+                    process.signal(signal.SIGKILL)
+                    process.close()
+
+    def is_running(self, name: str) -> bool:
+        process = self._held.get(name)
+        return process is not None and process.alive
+
+    def is_right(self, wanted: Wanted) -> bool:
+        """Runs, and is what it should be."""
+        name = wanted.component.name
+        return self.is_running(name) and self._held[name].mark == self._mark_of(wanted)
+
+    def age(self, name: str, now: float) -> float:
+        return now - self._started.get(name, 0.0)
+
+    def pids(self) -> dict[str, int]:
+        return {name: held.pid for name, held in self._held.items() if held.alive}
+
+    def ends_early(self, names: Iterable[str]) -> int:
+        """How often in a row the worst of them ended soon after its start."""
+        return max((self._trouble[n].times for n in names if n in self._trouble), default=0)
+
+    async def ensure(self, wanted: Sequence[Wanted], now: float) -> float:
+        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run."""
+        wait = 0.0
+        wrong = [one for one in wanted if not self.is_right(one)]
+        if wrong:
+            await self.adopt()
+        outdated = [
+            one.component
+            for one in wrong
+            if self.is_running(one.component.name) and not self.is_right(one)
+        ]
+        # API servers before etcd: without it they do not end by themselves.
+        for kind in reversed(list(dict.fromkeys(component.kind for component in outdated))):
+            await self.stop([component.name for component in outdated if component.kind == kind])
+        for one in wrong:
+            if self.is_right(one):
+                continue
+            name = one.component.name
+            trouble = self._note_end(name, now)
+            if trouble.not_before > now:
+                wait = max(wait, trouble.not_before - now)
+                continue
+            await self._start(one, now)
+        return wait
+
+    def _note_end(self, name: str, now: float) -> _Trouble:
+        """An end soon after the start makes us wait before the next start, ever longer."""
+        trouble = self._trouble.setdefault(name, _Trouble())
+        held = self._held.pop(name, None)
+        if held is None:
+            return trouble
+        self._let_go(held)
+        self.restarts += 1
+        if self.age(name, now) > STEADY_SECONDS:
+            trouble.times = 0
+        else:
+            trouble.times += 1
+            pause = min(0.25 * 2**trouble.times, LONGEST_PAUSE)
+            trouble.not_before = now + pause
+        logger.warning("component ended", extra={"component": f"{self._mark}/{name}"})
+        return trouble
+
+    async def _start(self, wanted: Wanted, now: float) -> None:
+        component = wanted.component
+        log = self._directory.parent / "log"
+        log.mkdir(exist_ok=True, mode=0o700)
+        if component.program == BALANCER:
+            executable = Path(sys.executable)
+            argv: tuple[str, ...] = ("python", "-I", "-S", balancer.__file__, *component.arguments)
+            user = None  # our own few lines, from a place its user may not be able to read
+        else:
+            executable = self._program(wanted.version, component.program)
+            argv = (component.program, *component.arguments)
+            user = self._user
+        spec = ProcessSpec(
+            mark=self._mark_of(wanted),
+            argv=argv,
+            executable=executable,
+            directory=self._directory,
+            log=log / f"{component.name}.log",
+            user=user,
+            netns="" if component.program == BALANCER else wanted.netns,
+            environ=component.environ,
+        )
+        _shorten(spec.log)
+        starting = asyncio.ensure_future(asyncio.to_thread(start, spec))
+        self._starting.add(starting)
+        starting.add_done_callback(self._starting.discard)
+        process = await asyncio.shield(starting)
+        self._hold(component.name, process)
+        await asyncio.to_thread(limits.join, self._group, process.pid, self._limits)
+        self._started[component.name] = now
+        logger.info("component started", extra={"component": f"{self._mark}/{component.name}"})
+
+    async def stop(self, names: Iterable[str], *, kill: bool = False) -> None:
+        """All of them at once, and waits until they have ended."""
+        held = [(name, self._held[name]) for name in names if name in self._held]
+        for _, process in held:
+            process.signal(signal.SIGKILL if kill else signal.SIGTERM)
+            process.signal(signal.SIGCONT)  # one that stands still hears nothing else
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP_SECONDS):
+                await self._all_ended(process for _, process in held)
+        for _, process in held:
+            process.signal(signal.SIGKILL)
+        await self._all_ended(process for _, process in held)
+        for name, process in held:
+            self._held.pop(name, None)
+            self._trouble.pop(name, None)
+            self._let_go(process)
+
+    async def stop_all(self, *, kill: bool = False, last: Sequence[str] = ()) -> None:
+        """Everybody of the cluster, also those nobody remembers; `last` are stopped after the others."""
+        await self.adopt()
+        await self.stop([name for name in self._held if name not in last], kill=kill)
+        await self.stop(list(self._held), kill=kill)
+        await asyncio.to_thread(limits.remove, self._group)
+
+    def freeze(self) -> None:
+        for process in self._held.values():
+            process.signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for process in self._held.values():
+            process.signal(signal.SIGCONT)
+
+    def forget(self) -> None:
+        """Lets go of everybody; they run on."""
+        for process in self._held.values():
+            self._let_go(process)
+        self._held.clear()
+
+    def forgive(self) -> None:
+        self._trouble.clear()
+
+    async def _all_ended(self, processes: Iterable[Marked]) -> None:
+        waits: list[Awaitable[None]] = [_ended(process) for process in processes]
+        await asyncio.gather(*waits)
+
+    def mark_of(self, name: str) -> str:
+        """For a program that runs once, and must not run on when we are gone."""
+        return f"{self._mark}/{name}/once"
+
+    def _mark_of(self, wanted: Wanted) -> str:
+        return f"{self._mark}/{wanted.component.name}/{wanted.digest}"
+
+    def _hold(self, name: str, process: Marked) -> None:
+        before = self._held.pop(name, None)
+        if before is not None:
+            self._let_go(before)
+        self._held[name] = process
+        asyncio.get_running_loop().add_reader(process.fd, self._has_ended, process)
+
+    def _has_ended(self, process: Marked) -> None:
+        asyncio.get_running_loop().remove_reader(process.fd)
+        self._on_exit()
+
+    def _let_go(self, process: Marked) -> None:
+        if process.fd >= 0:
+            asyncio.get_running_loop().remove_reader(process.fd)
+        process.close()
+
+
+def end_strays(mark: str, known: Collection[str]) -> None:
+    """Ends processes of clusters that nothing is known of: somebody has removed their records by hand."""
+    for whole, processes in find(f"{mark}/").items():
+        cluster = whole.split("/")[1].partition("-")[0]
+        for process in processes:
+            if cluster not in known:
+                logger.warning("stray process ended", extra={"mark": whole})
+                process.signal(signal.SIGKILL)
+            process.close()
+
+
+async def _ended(process: Marked) -> None:
+    while process.alive:  # noqa: ASYNC110 - its descriptor has a reader already, so it is asked
+        await asyncio.sleep(0.01)
+
+
+def _shorten(log: Path) -> None:
+    """A log that has grown too long begins anew; the end of the old one is kept beside it."""
+    with contextlib.suppress(FileNotFoundError):
+        if log.stat().st_size > LONGEST_LOG:
+            log.replace(log.with_name(log.name + ".1"))

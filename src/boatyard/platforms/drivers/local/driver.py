@@ -1,0 +1,106 @@
+"""The local platform as the worker sees it: it asks the keeper of this machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from boatyard.model.outcome import Outcome, Owned
+from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
+from boatyard.processes.calling import SocketCaller
+
+ANSWER_SECONDS = 25.0  # a verb waits for what is about to be so, and an API server may be busy
+
+
+class KeeperClient(SocketCaller):
+    what = "the keeper of local clusters"
+
+    def __init__(self, socket_path: Path, *, timeout: float = ANSWER_SECONDS) -> None:
+        super().__init__(socket_path, timeout=timeout)
+
+
+class KeeperCalls(Protocol):
+    async def call(self, verb: str, /, **args: Any) -> Any:
+        """Carries out one verb of the keeper."""
+
+
+class LocalPlatform:
+    """`hub` is the name of the hub in the twin, whose machines simulated nodes follow.
+
+    The connection is shared and belongs to whoever gave it.
+    """
+
+    def __init__(self, keeper: KeeperCalls, hub: str) -> None:
+        self._keeper = keeper
+        self._hub = hub
+
+    async def check_ready(self) -> None:
+        await self._keeper.call("keeper.ping")
+
+    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+        return await self._act(
+            "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(wanted)
+        )
+
+    async def release_cluster(self, key: str) -> Outcome:
+        return await self._act("release_cluster", key=key)
+
+    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+        return await self._act(
+            "ensure_node", key=key, cluster_key=cluster_key, node=dataclasses.asdict(node)
+        )
+
+    async def release_node(
+        self, key: str, cluster_key: str, slot: str, *, drain: bool = True
+    ) -> Outcome:
+        return await self._act(
+            "release_node", key=key, cluster_key=cluster_key, slot=slot, drain=drain
+        )
+
+    async def choose_leaving(
+        self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
+    ) -> Sequence[str]:
+        chosen: Sequence[str] = await self._keeper.call(
+            "keeper.choose_leaving",
+            cluster_key=cluster_key,
+            node_set=node_set,
+            slots=list(slots),
+            count=count,
+        )
+        return chosen
+
+    async def observe(self, cluster_key: str) -> ClusterSeen:
+        seen = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
+        if not seen["exists"]:
+            return ClusterSeen(exists=False)
+        return ClusterSeen(
+            exists=True,
+            available=seen["available"],
+            degraded=seen["degraded"],
+            version=seen["version"],
+            message=seen["message"],
+            rest=Rest(seen["rest"]),
+            nodes=tuple(NodeSeen(*node) for node in seen["nodes"]),
+        )
+
+    async def access(self, cluster_key: str) -> Access:
+        return Access(**await self._keeper.call("keeper.access", cluster_key=cluster_key))
+
+    async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
+        return await self._act("ensure_backup", key=key, cluster_key=cluster_key, folder=folder)
+
+    async def release_backup(self, key: str) -> Outcome:
+        return await self._act("release_backup", key=key)
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        rows = await self._keeper.call("keeper.list_owned", hub=self._hub, prefix=prefix)
+        return [Owned(key=key, kind=kind, name=name) for key, kind, name in rows]
+
+    async def close(self) -> None:
+        return None
+
+    async def _act(self, verb: str, **args: Any) -> Outcome:
+        outcome: Outcome = await self._keeper.call(f"keeper.{verb}", **args)
+        return outcome

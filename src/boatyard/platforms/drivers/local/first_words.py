@@ -1,0 +1,43 @@
+"""The first that is said to an API server: are you ready, and who administers you."""
+
+from __future__ import annotations
+
+import asyncio
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import Kind
+from boatyard.model.errors import BoatyardError
+from boatyard.platforms.drivers.local.certificates import ADMINS, KUBELET_CLIENTS
+
+READY_SECONDS = 10.0  # an API that takes longer to answer does not answer
+_ROLE_BINDINGS = Kind(
+    "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
+)
+
+
+async def is_ready(client: KubeClient) -> bool:
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await client.text("/readyz")
+    except (BoatyardError, TimeoutError):
+        return False
+    return True
+
+
+async def bind_administrators(client: KubeClient) -> None:
+    """The tenant's administrators and the API server's own client have their rights by name, not by magic."""
+    for name, role in ((ADMINS, "cluster-admin"), (KUBELET_CLIENTS, "system:kubelet-api-admin")):
+        await client.apply(
+            _ROLE_BINDINGS,
+            name,
+            {
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": role,
+                },
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": name}
+                ],
+            },
+        )

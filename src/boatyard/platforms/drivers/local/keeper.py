@@ -1,0 +1,388 @@
+"""Keeps all local clusters of one data directory: answers the verbs of the platform port, and never forgets one.
+
+Runs as a process of its own (`server.py`); the driver asks it over a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import hashlib
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from boatyard.model.errors import NotFound, Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.platforms.drivers.local import components, places
+from boatyard.platforms.drivers.local.backups import Backups, read_backup
+from boatyard.platforms.drivers.local.control_plane import ControlPlane
+from boatyard.platforms.drivers.local.crew import end_strays
+from boatyard.platforms.drivers.local.household import Household, NodeFollower
+from boatyard.platforms.drivers.local.nodes.draining import Candidate, choose_leaving
+from boatyard.platforms.drivers.local.real_nodes import RealNodes
+from boatyard.platforms.drivers.local.records import (
+    NodeRecord,
+    Record,
+    Records,
+    slug_of,
+)
+from boatyard.platforms.drivers.local.versions import check_step
+from boatyard.platforms.port import ClusterWanted, NodeWanted, Rest
+
+logger = logging.getLogger(__name__)
+
+PATIENCE = 2.0  # seconds a verb may wait for what is about to be so
+LOOK_AGAIN = 0.5
+DRAIN_SECONDS = 300.0  # after so long a node leaves whatever a disruption budget says
+
+
+class Programs(Protocol):
+    """Where the programs are; answered by `boatyard.assets`."""
+
+    def versions(self) -> tuple[str, ...]: ...
+
+    def program(self, version: str, name: str) -> Path: ...
+
+
+class Keeper:
+    def __init__(self, directory: Path, *, programs: Programs, follow: NodeFollower) -> None:
+        self._directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+        self._programs = programs
+        self._follow = follow
+        self._mark = hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
+        self.records = Records(directory / "clusters")
+        self._houses: dict[str, Household] = {}
+        self._told: set[str] = set()  # slugs whose failed version has been told to somebody
+        self._backups = Backups(directory / "backups")
+
+    async def start(self) -> None:
+        """Takes up every cluster where it was left."""
+        known = {record.slug for record in self.records}
+        await asyncio.to_thread(end_strays, self._mark, known)
+        for record in self.records:
+            self._open(record)
+
+    async def close(self, *, stop: bool) -> None:
+        """Lets go of all of them. They run on, unless they are to be stopped; then they start with the next keeper."""
+        await asyncio.gather(*(house.close(stop=stop) for house in self._houses.values()))
+
+    def _open(self, record: Record) -> Household:
+        plane = ControlPlane(
+            record.slug,
+            self.records,
+            mark=self._mark,
+            program=self._programs.program,
+            backup_place=self._backups.place,
+        )
+        real = (
+            RealNodes(plane, mark=self._mark, program=self._programs.program)
+            if record.real
+            else None
+        )
+        house = Household(plane, self._follow, real=real, on_gone=lambda: self._gone(house))
+        self._houses[record.slug] = house
+        house.start()
+        return house
+
+    def _gone(self, house: Household) -> None:
+        slug = house.plane.slug
+        if self._houses.get(slug) is house:  # not one that was ordered anew meanwhile
+            del self._houses[slug]
+            self._told.discard(slug)
+
+    # --- verbs: clusters ---------------------------------------------------------------------
+
+    async def ping(self) -> dict[str, Any]:
+        return {"versions": list(self._programs.versions()), "pid": os.getpid()}
+
+    async def ensure_cluster(self, key: str, hub: str, wanted: dict[str, Any]) -> Outcome:
+        asked = _with_ranges(msgspec.convert(wanted, ClusterWanted))
+        record = self.records.find(key)
+        if record is not None and record.leaving:
+            return Waiting("The cluster is still being removed.", LOOK_AGAIN)
+        self._check(asked, record)
+        if record is None:
+            record = self._create(key, hub, asked)
+        elif record.wanted != asked:
+            record = self.records.save(msgspec.structs.replace(record, wanted=asked))
+        plane = self._houses[record.slug].plane
+        if record.failed_version == asked.version != record.version:
+            self._tell_failure(record)
+        failure = plane.wake()
+        if not await self._until(plane, lambda: plane.settled or failure() is not None):
+            return Waiting(plane.message or "The control plane is starting.", LOOK_AGAIN)
+        record = plane.record
+        if record.failed_version == asked.version != record.version:
+            self._tell_failure(record)
+        if (error := failure()) is not None:
+            raise error
+        return Done({"version": record.version})
+
+    def _check(self, asked: ClusterWanted, record: Record | None) -> None:
+        offered = self._programs.versions()
+        if asked.version not in offered:
+            there = ", ".join(offered) or "none; run `boatyard assets install`"
+            raise Refused(
+                f"this machine has no Kubernetes {asked.version}; it has {there}",
+                reason="NoSuchVersion",
+            )
+        if record is not None and record.version:
+            check_step(record.upgrading or record.version, asked.version)
+        done = record.restored if record is not None else ""
+        if asked.restore is not None and asked.restore.request != done:
+            about = read_backup(self._backups.place(asked.restore.backup_key))
+            running = record.version if record is not None and record.version else asked.version
+            check_step(about.version, running)
+        if record is None and is_real(asked):
+            self._follow.check_real()
+
+    def _tell_failure(self, record: Record) -> None:
+        """Once Refused; asked again it is tried again."""
+        if record.slug in self._told:
+            self._told.discard(record.slug)
+            self.records.save(msgspec.structs.replace(record, failed_version=""))
+            return
+        self._told.add(record.slug)
+        raise Refused(
+            f"version {record.failed_version} did not come up; the cluster runs {record.version} as before",
+            reason="UpgradeFailed",
+        )
+
+    def _create(self, key: str, hub: str, wanted: ClusterWanted) -> Record:
+        slug = slug_of(key)
+        members = 3 if wanted.settings.get("control_planes") == "3" else 1
+        record = Record(
+            key=key,
+            slug=slug,
+            hub=hub,
+            wanted=wanted,
+            user=places.choose_user(
+                self._directory, slug, {record.user for record in self.records}
+            ),
+            ports=places.choose_ports(
+                components.port_names(members),
+                self.records.ports_taken,
+                seed=f"{self._directory}/{slug}",
+            ),
+            members=members,
+            real=is_real(wanted),
+            made_at=_wall(),
+        )
+        self.records.save(record)
+        self._open(record)
+        return record
+
+    async def release_cluster(self, key: str) -> Outcome:
+        record = self.records.find(key)
+        if record is None:
+            return Done()
+        house = self._houses[record.slug]
+        if not record.leaving:
+            self.records.save(msgspec.structs.replace(record, leaving=True))
+        house.plane.wake()
+        gone = await self._until(house.plane, lambda: self.records.find(key) is None)
+        return Done() if gone else Waiting("The control plane is being removed.", LOOK_AGAIN)
+
+    async def observe(self, cluster_key: str) -> dict[str, Any]:
+        record = self.records.find(cluster_key)
+        if record is None:
+            return {"exists": False}
+        house = self._houses[record.slug]
+        plane, nodes = house.plane, house.seen()
+        lost = any(node.joined and not node.ready for node in nodes.values())
+        message = plane.message
+        if plane.available and not message and lost:
+            message = "Some nodes are not ready."
+        return {
+            "exists": True,
+            "available": plane.available and not record.leaving,
+            "degraded": plane.available and lost,
+            "version": record.version,
+            "message": message,
+            "rest": record.wanted.rest if plane.gone_to_rest else Rest.AWAKE,
+            "nodes": [
+                (node.slot, node.node_set, nodes[key].ready, nodes[key].message)
+                for key, node in record.nodes.items()
+            ],
+        }
+
+    async def access(self, cluster_key: str) -> dict[str, str]:
+        record = self.records.find(cluster_key)
+        if record is None or record.leaving or not record.version:
+            raise NotFound("there is no access to the cluster yet")
+        private = self.records.place(record.slug) / "private"
+        return {
+            "api_url": components.server_url(record),
+            "console_url": "",
+            "kubeconfig": (private / "admin.kubeconfig").read_text(),
+            "username": "",
+            "password": "",
+        }
+
+    async def list_owned(self, hub: str, prefix: str = "") -> list[tuple[str, str, str]]:
+        found = []
+        for record in self.records:
+            if record.hub != hub:
+                continue
+            found.append((record.key, "cluster", record.wanted.name))
+            found += [(node.key, "node", node.slot) for node in record.nodes.values()]
+        return sorted(row for row in found if row[0].startswith(prefix))
+
+    async def processes(self, cluster_key: str) -> dict[str, int]:
+        """The pids of a cluster's components, for people and tests."""
+        record = self.records.find(cluster_key)
+        return {} if record is None else self._houses[record.slug].plane.crew.pids()
+
+    # --- verbs: nodes ------------------------------------------------------------------------
+
+    async def ensure_node(self, key: str, cluster_key: str, node: dict[str, Any]) -> Outcome:
+        wanted = msgspec.convert(node, NodeWanted)
+        record = self.records.find(cluster_key)
+        if record is None or record.leaving:
+            raise Unavailable("the cluster to join is not there", reason="NoCluster")
+        self._check_node(record, key, wanted)
+        have = record.nodes.get(key)
+        if have is not None and have.leaving_since:
+            return Waiting("A node is still being drained.", LOOK_AGAIN)
+        if have is None or (have.host, have.address) != (wanted.host, wanted.address):
+            number = have.number if have is not None else record.next_number
+            made = NodeRecord(
+                key=key,
+                slot=wanted.slot,
+                node_set=wanted.node_set,
+                host=wanted.host,
+                address=wanted.address,
+                number=number,
+                made_at=_wall(),
+            )
+            record = self.records.save(
+                msgspec.structs.replace(
+                    record,
+                    nodes={**record.nodes, key: made},
+                    next_number=max(record.next_number, number + 1),
+                )
+            )
+        house = self._houses[record.slug]
+        house.nodes_changed()
+        if await house.wait_ready(key, PATIENCE):
+            return Done()
+        seen = house.seen()[key]
+        reason = "HostDoesNotAnswer" if seen.joined else "Waiting"
+        return Waiting(seen.message or "A node is joining.", LOOK_AGAIN, reason=reason)
+
+    def _check_node(self, record: Record, key: str, wanted: NodeWanted) -> None:
+        holder = self.records.holder_of(wanted.host)
+        if holder is not None and holder.key != key:
+            raise Refused("the host is a node under another key", reason="HeldByAnother")
+        for node in record.nodes.values():
+            if node.slot == wanted.slot and node.key != key:
+                raise Refused(f"node {wanted.slot} belongs to another key", reason="HeldByAnother")
+
+    async def release_node(
+        self, key: str, cluster_key: str, slot: str, drain: bool = True
+    ) -> Outcome:
+        record = self.records.find(cluster_key)
+        if record is None:
+            return Done()
+        for other in record.nodes.values():
+            if other.slot == slot and other.key != key:
+                raise Refused(f"node {slot} belongs to another key", reason="HeldByAnother")
+        node = record.nodes.get(key)
+        if node is None:
+            return Done()
+        house = self._houses[record.slug]
+        if not node.leaving_since:
+            node = msgspec.structs.replace(node, leaving_since=_wall())
+            self.records.save(msgspec.structs.replace(record, nodes={**record.nodes, key: node}))
+        asleep = record.wanted.rest != Rest.AWAKE
+        if drain and not record.leaving and not asleep:
+            late = _wall() - node.leaving_since > DRAIN_SECONDS
+            outcome = await house.drain(node, late=late)
+            if isinstance(outcome, Waiting):
+                return outcome
+        await house.end_node(node)
+        record = self.records.get(record.slug)
+        left = {other: node for other, node in record.nodes.items() if other != key}
+        self.records.save(msgspec.structs.replace(record, nodes=left))
+        house.nodes_changed()
+        await house.forget_strays()
+        return Done()
+
+    async def choose_leaving(
+        self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
+    ) -> list[str]:
+        record = self.records.find(cluster_key)
+        if record is None:
+            return choose_leaving(slots, count, {})
+        seen = self._houses[record.slug].seen()
+        known = {
+            node.slot: Candidate(seen[key], node.made_at) for key, node in record.nodes.items()
+        }
+        return choose_leaving(slots, count, known)
+
+    # --- verbs: backups ----------------------------------------------------------------------
+
+    async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
+        async with self._backups.one(key):
+            about = self._backups.find(key)
+            if about is None:
+                record = self.records.find(cluster_key)
+                if record is None or record.leaving or not record.version:
+                    raise Unavailable(
+                        "the cluster to be backed up is not there", reason="NoCluster"
+                    )
+                plane = self._houses[record.slug].plane
+                if record.wanted.rest != Rest.AWAKE or not plane.available:
+                    raise Unavailable(
+                        "the cluster does not answer; resume it first", reason="Resting"
+                    )
+                about = await self._backups.take(key, plane, folder, now=_wall())
+            return Done(
+                {
+                    "place": str(self._backups.place(key).resolve()),
+                    "bytes": str(about.bytes),
+                    "sha256": about.sha256,
+                    "version": about.version,
+                }
+            )
+
+    async def release_backup(self, key: str) -> Outcome:
+        async with self._backups.one(key):
+            await asyncio.to_thread(self._backups.remove, key)
+        return Done()
+
+    async def _until(self, plane: ControlPlane, so: Callable[[], bool]) -> bool:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not so():
+                    await plane.changed()
+        except TimeoutError:
+            return so()
+        return True
+
+
+def is_real(wanted: ClusterWanted) -> bool:
+    """What the tenant asked for, else what the template says."""
+    asked = wanted.parameters.get("nodes") or wanted.settings.get("nodes") or "simulated"
+    if asked not in ("real", "simulated"):
+        raise Refused(f"nodes are `simulated` or `real`, not {asked!r}", reason="NoSuchNodes")
+    return asked == "real"
+
+
+def _with_ranges(wanted: ClusterWanted) -> ClusterWanted:
+    return dataclasses.replace(
+        wanted,
+        pod_cidr=wanted.pod_cidr or places.POD_CIDR,
+        service_cidr=wanted.service_cidr or places.SERVICE_CIDR,
+    )
+
+
+def _wall() -> float:
+    return time.time()  # noqa: TID251 - moments that outlive this process

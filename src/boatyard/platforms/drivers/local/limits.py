@@ -1,0 +1,67 @@
+"""How much memory and how many threads the processes of one cluster may take together. By control groups, as root.
+
+Without root, or where control groups cannot be written, only what every process inherits bounds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+_GONE_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    memory: int = 3 * 1024**3  # bytes; an empty cluster takes a tenth
+    threads: int = 2000
+
+
+def join(name: str, pid: int, limits: Limits) -> bool:
+    """Puts a process into the cluster's groups, which are made when they are not there. False when that cannot be."""
+    if os.geteuid() != 0:
+        return False
+    try:
+        for hierarchy, settings in _settings(limits):
+            group = hierarchy / _group(name)
+            group.mkdir(exist_ok=True)
+            for file, value in settings.items():
+                (group / file).write_text(value)
+            (group / "cgroup.procs").write_text(str(pid))
+    except OSError:
+        return False
+    return True
+
+
+def remove(name: str) -> None:
+    """Takes the groups away once nobody is in them. Nothing there: nothing to do."""
+    for hierarchy, _ in _settings(Limits()):
+        _remove(hierarchy / _group(name))
+
+
+def _remove(group: Path) -> None:
+    end = time.monotonic() + _GONE_SECONDS
+    while group.is_dir() and time.monotonic() < end:
+        with contextlib.suppress(OSError):  # a process on its way out still counts
+            group.rmdir()
+            return
+        time.sleep(0.02)
+
+
+def _settings(limits: Limits) -> list[tuple[Path, dict[str, str]]]:
+    if (ROOT / "cgroup.controllers").exists():
+        with contextlib.suppress(OSError):
+            (ROOT / "cgroup.subtree_control").write_text("+memory +pids")
+        return [(ROOT, {"memory.max": str(limits.memory), "pids.max": str(limits.threads)})]
+    return [
+        (ROOT / "memory", {"memory.limit_in_bytes": str(limits.memory)}),
+        (ROOT / "pids", {"pids.max": str(limits.threads)}),
+    ]
+
+
+def _group(name: str) -> str:
+    return f"boatyard-{name}"

@@ -1,0 +1,128 @@
+"""Another version, or the objects of a backup: what a control plane needs several passes for. Called by it.
+
+Where we are is in the record before anything is done, so that whoever comes after us goes on from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.platforms.drivers.local import components, snapshots
+from boatyard.platforms.drivers.local.backups import SNAPSHOT, read_backup
+from boatyard.platforms.drivers.local.records import Record
+
+if TYPE_CHECKING:
+    from boatyard.platforms.drivers.local.control_plane import ControlPlane
+
+COME_UP_SECONDS = 120.0  # a new version that has not come up by then is rolled back
+ENDS_TOO_OFTEN = 4
+
+
+async def upgrade(plane: ControlPlane, record: Record, target: str) -> float:
+    """Member by member to the new version, with a snapshot before; back to the old when it does not come up.
+
+    The seconds until the next look.
+    """
+    if record.upgrading != target:
+        if not await plane.answers(record):
+            return await plane.keep_up(record, [record.version] * record.members)
+        plane.say(available=True, message="A snapshot is being taken.")
+        await snapshots.take(
+            plane.run_directory, components.etcd_socket(0), snapshot_before(plane, target)
+        )
+        record = plane.change(upgrading=target)
+    plane.say(available=plane.available, message="The cluster is moving to its new version.")
+    for count in range(1, record.members + 1):
+        versions = [target] * count + [record.version] * (record.members - count)
+        came_up = await _come_up(plane, record, versions)
+        if plane.record.leaving:
+            return 0.0
+        if not came_up:
+            await roll_back(plane, plane.change(rolling_back=target))
+            return 0.0
+    plane.change(version=target, upgrading="", failed_version="")
+    return 0.0
+
+
+async def roll_back(plane: ControlPlane, record: Record) -> None:
+    """The old version again: with the objects as they are, so that nothing written meanwhile is lost;
+    where it cannot read them any more, as they were before.
+    """
+    target, before = record.rolling_back, [record.version] * record.members
+    plane.say(available=False, message="The new version did not come up; going back.")
+    if not record.unreadable:
+        came_up = plane.has_data(record) and await _come_up(plane, record, before)
+        if plane.record.leaving:
+            return
+        if not came_up:
+            record = plane.change(unreadable=True)
+    if record.unreadable:
+        await plane.stop_all(record)
+        await _put_back(plane, record, snapshot_before(plane, target))
+    plane.change(rolling_back="", unreadable=False, upgrading="", failed_version=target)
+    plane.crew.forgive()
+
+
+async def _come_up(plane: ControlPlane, record: Record, versions: Sequence[str]) -> bool:
+    """True once the API answers with everything of these versions running."""
+    first = [c.name for c in (*components.etcds(record), *components.api_servers(record))]
+    plane.crew.forgive()
+    try:
+        async with asyncio.timeout(COME_UP_SECONDS):
+            while not plane.record.leaving and plane.crew.ends_early(first) < ENDS_TOO_OFTEN:
+                try:
+                    if await plane.is_up(record, versions):
+                        return True
+                except Unavailable:
+                    await asyncio.sleep(0.2)  # it may be only just coming up
+                await asyncio.sleep(0.05)
+    except (TimeoutError, Refused):
+        return False
+    return False
+
+
+def snapshot_before(plane: ControlPlane, target: str) -> Path:
+    return plane.directory / "private" / f"before-{target}.db"
+
+
+async def restore(plane: ControlPlane, record: Record, request: str, place: Path) -> None:
+    """The objects of a backup instead of those that are there. Refused before anything is touched when it is broken."""
+    about = read_backup(place)
+    await asyncio.to_thread(snapshots.verify, place / SNAPSHOT, about.sha256)
+    plane.say(available=False, message="The cluster's objects are being restored.")
+    plane.prepare(record)
+    await plane.stop_all(record)
+    # Secrets in it were written with the keys of the cluster it was taken of.
+    keys = dict.fromkeys((*plane.record.encryption_keys, *about.encryption_keys))
+    await _put_back(plane, record, place / SNAPSHOT, encryption_keys=tuple(keys))
+    plane.change(restored=request)
+
+
+async def _put_back(plane: ControlPlane, record: Record, snapshot: Path, **changes: object) -> None:
+    """Unpacks it for every member, and only when all of that went well takes the old objects away."""
+    etcdutl = plane.program(record.version or record.wanted.version, "etcdutl")
+    for number, target in enumerate(plane.data_directories(record)):
+        await snapshots.unpack(
+            etcdutl,
+            snapshot,
+            target,
+            name=components.member_name(number),
+            peer_url=components.peer_url(record, number),
+            initial_cluster=components.initial_cluster(record),
+            token=record.slug,
+            user=record.user,
+            mark=plane.crew.mark_of("etcdutl"),
+        )
+    await finish_putting_back(plane, plane.change(putting_back=True, **changes))
+
+
+async def finish_putting_back(plane: ControlPlane, record: Record) -> None:
+    """Nothing may run meanwhile: members of which some have the old objects and some the new would be no cluster."""
+    for target in plane.data_directories(record):
+        await asyncio.to_thread(snapshots.swap, target)
+    plane.change(putting_back=False)
+    plane.begin_anew()

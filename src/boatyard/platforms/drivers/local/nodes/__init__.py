@@ -1,0 +1,1 @@
+"""Simulated nodes: they register, heartbeat and run pods as the machines they stand for let them."""

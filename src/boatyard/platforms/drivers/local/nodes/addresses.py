@@ -1,0 +1,56 @@
+"""Pod addresses, each given once within the cluster. Used by the agent."""
+
+from __future__ import annotations
+
+import ipaddress
+import zlib
+
+# Where a node has no range of its own: carrier-grade addresses, which nobody routes.
+_SHARED = ipaddress.ip_network("100.64.0.0/10")
+_FIRST = 2  # .0 is the range itself, .1 its gateway
+
+
+class Addresses:
+    def __init__(self) -> None:
+        self._holders: dict[str, str] = {}  # by address
+        self._of: dict[str, str] = {}  # by holder
+        self._next: dict[str, int] = {}  # by range
+
+    def note(self, address: str, holder: str) -> None:
+        """Somebody is seen with an address."""
+        if self._of.get(holder) != address:
+            self.give_back(holder)
+            self._of[holder] = address
+            self._holders.setdefault(address, holder)
+
+    def give(self, cidr: str, node: str, holder: str) -> str:
+        """An address of the node's range for the holder: the one it has, or one that nobody has.
+
+        Empty when the range is used up.
+        """
+        if holder in self._of:
+            return self._of[holder]
+        network = ipaddress.ip_network(cidr) if cidr else _share_of(node)
+        count = min(network.num_addresses - 1, 1 << 16)
+        start = self._next.get(node, _FIRST)
+        for step in range(count):
+            number = _FIRST + (start - _FIRST + step) % max(count - _FIRST, 1)
+            address = str(network.network_address + number)
+            if address not in self._holders:
+                self._next[node] = number + 1
+                self._holders[address] = holder
+                self._of[holder] = address
+                return address
+        return ""
+
+    def give_back(self, holder: str) -> None:
+        address = self._of.pop(holder, None)
+        if address is not None and self._holders.get(address) == holder:
+            del self._holders[address]
+
+
+def _share_of(node: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """A range for a node that was given none. Two nodes may get the same; their pods never do."""
+    shares = 1 << (24 - _SHARED.prefixlen)
+    number = zlib.crc32(node.encode()) % shares
+    return ipaddress.ip_network((int(_SHARED.network_address) + number * 256, 24))

@@ -1,0 +1,300 @@
+"""The node agent of one cluster: makes its simulated nodes live as their machines do. Run by the keeper."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.informer import Informer
+from boatyard.kube.kinds import NODES
+from boatyard.model.errors import BoatyardError, Conflict, Refused, Unavailable
+from boatyard.platforms.drivers.local.nodes.agenda import Agenda
+from boatyard.platforms.drivers.local.nodes.kept import Kept
+from boatyard.platforms.drivers.local.nodes.machines import Machine, Machines
+from boatyard.platforms.drivers.local.nodes.objects import NodeSeen, see_node
+from boatyard.platforms.drivers.local.nodes.podwork import PodWork
+from boatyard.platforms.drivers.local.nodes.spec import NodeSpec, NodeState, Now, wall_clock
+from boatyard.platforms.drivers.local.nodes.tending import HEARTBEAT, Rewound, Tender, explain
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY = 1.0
+WORKERS = 32
+_NODE, _POD = "node/", "pod/"
+_SOON, _LATER, _REFUSED_SECONDS = 0.2, 1.0, 30.0
+_FIRST_REST, _LONGEST_REST = 0.2, 2.0
+_NO_MACHINE = Machine(power=False)
+
+
+class NodeAgent:
+    """Follows the machines of its nodes and plays their kubelets. One per cluster, a handful of tasks for all nodes."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        machines: Machines,
+        *,
+        now: Now = wall_clock,
+        heartbeat: float = HEARTBEAT,
+    ) -> None:
+        self._client = client
+        self._machines = machines
+        self._now = now
+        self._heartbeat = heartbeat
+        self._nodes: dict[str, Kept] = {}
+        self._changed = asyncio.Event()
+        self._look_now = asyncio.Event()
+        self._life: _Life | None = None
+
+    def set_nodes(self, nodes: Mapping[str, NodeSpec]) -> None:
+        """What should be there, by name. A node left out is no longer kept alive; its Node object stays.
+
+        May be called any number of times, before `run` and while it runs.
+        """
+        for name in self._nodes.keys() - nodes.keys():
+            del self._nodes[name]
+            self._changed.set()
+        for name, spec in nodes.items():
+            kept = self._nodes.get(name)
+            if kept is None:
+                self._nodes[name] = Kept(spec)
+                self._changed.set()
+            elif kept.spec != spec:
+                kept.respec(spec)
+            else:
+                continue
+            if self._life is not None:
+                self._life.spec_changed(name)
+            self._look_now.set()
+
+    def seen(self) -> Mapping[str, NodeState]:
+        """How each node stands, by name: at once, not after the cluster has noticed too."""
+        return {name: kept.state for name, kept in self._nodes.items()}
+
+    async def wait_changed(self) -> None:
+        """Returns when `seen` has changed since somebody last waited. Look, then wait, with no pause between."""
+        await self._changed.wait()
+        self._changed.clear()
+
+    async def run(self) -> None:
+        """Keeps the nodes until cancelled. An API server or data centre that is away is waited for."""
+        while True:
+            tender = Tender(self._client, self._now, heartbeat=self._heartbeat)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    pods = PodWork(self._client)
+                    self._life = _Life(
+                        self._client, tender, pods, self._nodes, self._now, self._changed
+                    )
+                    self._life.start(group)
+                    group.create_task(self._look(self._life))
+            except* Rewound:
+                logger.warning("the cluster was restored; its nodes are looked at anew")
+            finally:
+                self._life = None
+                tender.close()
+
+    async def _look(self, life: _Life) -> None:
+        problem = ""
+        while True:
+            self._look_now.clear()
+            hosts = [kept.spec.host for kept in self._nodes.values()]
+            try:
+                found = await self._machines.look(hosts) if hosts else {}
+            except BoatyardError as error:
+                # Says nothing about the machines: the nodes stay as they are.
+                if str(error) != problem:
+                    problem = str(error)
+                    logger.warning("the machines cannot be seen", extra={"problem": problem})
+            else:
+                problem = ""
+                asked = set(hosts)
+                for name, kept in self._nodes.items():
+                    machine = found.get(kept.spec.host, _NO_MACHINE)
+                    if machine is not kept.machine and kept.spec.host in asked:
+                        kept.machine = machine
+                        life.stand(name)
+            try:
+                async with asyncio.timeout(LOOK_EVERY):
+                    await self._look_now.wait()
+            except TimeoutError:
+                continue
+
+
+class _Life:
+    """What the agent knows of the cluster, from one beginning of its history to the next."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        tender: Tender,
+        pods: PodWork,
+        nodes: dict[str, Kept],
+        now: Now,
+        changed: asyncio.Event,
+    ) -> None:
+        self._now = now
+        self._nodes = nodes
+        self._changed = changed
+        self._agenda = Agenda()
+        self._loop = asyncio.get_running_loop()
+        self._tender = tender
+        self._pods = pods
+        self._objects = Informer(
+            client, NODES, shape=self._shape, streaming=True, longest_pause=_LONGEST_REST
+        )
+        self._failures = 0
+        self._resting_until = 0.0
+        for kept in nodes.values():
+            kept.forget()
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        group.create_task(self._objects.run())
+        group.create_task(self._pods.informer.run())
+        group.create_task(self._begin(group))
+
+    def stand(self, name: str) -> None:
+        """The machine of the node has changed, or its moment has come."""
+        kept = self._nodes[name]
+        if kept.stand(self._now().timestamp()):
+            self._agenda.put(_NODE + name)
+            for key in self._pods.on(name):
+                self._agenda.put(_POD + key)
+        self._tell(kept)
+
+    def spec_changed(self, name: str) -> None:
+        if self._objects.get(name) is not None:
+            self._object_changed(name)
+        self.stand(name)
+        self._agenda.put(_NODE + name)
+
+    async def _begin(self, group: asyncio.TaskGroup) -> None:
+        """First what there is, then work: else every node would be registered a second time."""
+        await self._objects.synced.wait()
+        await self._pods.informer.synced.wait()
+        for key, _ in self._pods.informer.items():
+            self._pods.saw(key)
+        for name in self._nodes:
+            self._object_changed(name)
+        if any(kept.seen is not None for kept in self._nodes.values()):
+            try:
+                await self._tender.adopt_leases(self._nodes.get)
+            except BoatyardError as error:
+                logger.debug("leases are taken over one by one", extra={"problem": str(error)})
+        for name in self._nodes:
+            self.stand(name)
+            self._agenda.put(_NODE + name)
+        group.create_task(self._watch_nodes())
+        group.create_task(self._watch_pods())
+        for _ in range(WORKERS):
+            group.create_task(self._work())
+
+    async def _watch_nodes(self) -> None:
+        while True:
+            self._object_changed(await self._objects.next())
+
+    async def _watch_pods(self) -> None:
+        while True:
+            key = await self._pods.informer.next()
+            self._pods.saw(key)
+            self._agenda.put(_POD + key)
+
+    def _object_changed(self, name: str) -> None:
+        """The Node object is another, or gone."""
+        kept = self._nodes.get(name)
+        if kept is None:
+            return
+        item = self._objects.get(name)
+        seen: NodeSeen | None = None if item is None else item["seen"]
+        if seen is None:
+            kept.lose()
+        elif kept.seen is None or seen.resource_version > kept.seen.resource_version:
+            kept.seen, kept.joined = seen, True
+        else:
+            return  # not newer than the answer to our own last write
+        self._agenda.put(_NODE + name)
+        self._tell(kept)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._agenda.take()
+            try:
+                await self._do(key)
+                self._failures = 0
+            except Unavailable as error:
+                self._rest(error)
+                self._agenda.put(key, self._loop.time() + _SOON)
+            except Refused as error:
+                self._refused(key, error)
+                self._agenda.put(key, self._loop.time() + _REFUSED_SECONDS)
+            except Conflict:
+                self._agenda.put(key, self._loop.time() + _SOON)  # somebody else was quicker
+            except BoatyardError:
+                # What it needs is not there yet, or no more: a new cluster has no place for leases at first.
+                self._agenda.put(key, self._loop.time() + _LATER)
+            finally:
+                self._agenda.done(key)
+
+    async def _do(self, key: str) -> None:
+        if key.startswith(_NODE):
+            await self._do_node(key, key.removeprefix(_NODE))
+        else:
+            await self._do_pod(key, key.removeprefix(_POD))
+
+    async def _do_node(self, key: str, name: str) -> None:
+        kept = self._nodes.get(name)
+        if kept is None:
+            return
+        self.stand(name)
+        was_there = kept.seen is not None
+        at = await self._tender.tend(kept)
+        if self._nodes.get(name) is not kept:
+            return  # taken out meanwhile
+        if at is not None:
+            self._agenda.put(key, at)
+        if not was_there and kept.seen is not None:
+            for pod in self._pods.on(name):
+                self._agenda.put(_POD + pod)
+        self._tell(kept)
+
+    async def _do_pod(self, key: str, pod: str) -> None:
+        kept = self._nodes.get(self._pods.node_of(pod))
+        if kept is None:
+            return
+        seconds = await self._pods.handle(pod, kept, self._now())
+        if seconds is not None:
+            self._agenda.put(key, self._loop.time() + seconds)
+
+    def _tell(self, kept: Kept) -> None:
+        state = kept.describe()
+        if state != kept.state:
+            kept.state = state
+            self._changed.set()
+
+    def _refused(self, key: str, error: Refused) -> None:
+        logger.warning("the API server refuses", extra={"what": key, "problem": str(error)})
+        kept = self._nodes.get(key.removeprefix(_NODE)) if key.startswith(_NODE) else None
+        if kept is not None:
+            kept.refused = explain(error)
+            self._tell(kept)
+
+    def _rest(self, error: Unavailable) -> None:
+        """The API server is away: all work rests a moment, ever longer. Only the first to notice counts."""
+        now = self._loop.time()
+        if now < self._resting_until:
+            return
+        self._failures += 1
+        if self._failures == 1:
+            logger.warning("the API server is away", extra={"problem": str(error)})
+        pause = min(_FIRST_REST * 2 ** min(self._failures - 1, 10), _LONGEST_REST)
+        self._resting_until = now + pause
+        self._agenda.rest(self._resting_until)
+
+    def _shape(self, item: dict[str, Any]) -> dict[str, Any]:
+        about = item["metadata"]
+        kept = self._nodes.get(about["name"])
+        meta = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
+        return {"metadata": meta, "seen": see_node(item, None if kept is None else kept.spec)}

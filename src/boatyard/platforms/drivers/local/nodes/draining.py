@@ -1,0 +1,155 @@
+"""Takes a node out of a cluster for good: cordon, evict, delete. Called by the keeper; for real nodes as well."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import LEASES, NODES, PODS
+from boatyard.model.errors import Conflict, NotFound
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.platforms.drivers.local.nodes.objects import LEASE_NAMESPACE, LEAVING, parse_time
+from boatyard.platforms.drivers.local.nodes.spec import NodeState, wall_clock
+
+MIRROR = "kubernetes.io/config.mirror"
+_SECONDS = 3.0  # a call begins nothing new after that
+_LONGEST_GRACE = 30  # seconds a pod may take to stop once the bound has passed
+
+
+async def drain(
+    client: KubeClient,
+    node_name: str,
+    *,
+    now: datetime | None = None,
+    deadline_passed: bool = False,
+) -> Outcome:
+    """Does the next part of taking the node out; Done when neither it nor anything of it is there.
+
+    May be called any number of times; a node that is gone is Done. Each call takes a few seconds at most. A disruption
+    budget is waited for (reason `DisruptionBudget`) until the caller says that the deadline has passed:
+    then pods are deleted, and what still does not go is left to the cluster. Pods of DaemonSets and mirror pods go
+    with the node. A node that does not answer cannot stop its pods: they are removed when their time is up.
+    """
+    now = now or wall_clock()
+    end = asyncio.get_running_loop().time() + _SECONDS
+    try:
+        node = await client.get(NODES, node_name)
+    except NotFound:
+        return await _clear(client, node_name)
+    if not (_is_cordoned(node) and LEAVING in (node["metadata"].get("annotations") or {})):
+        mark = {"metadata": {"annotations": {LEAVING: "true"}}, "spec": {"unschedulable": True}}
+        node = await client.merge_patch(NODES, node_name, mark)
+    force = deadline_passed or not _is_ready(node)
+    blocked = left = 0
+    for pod in await _pods_on(client, node_name):
+        if _stays(pod) or (force and _is_held_by_others(pod)):
+            continue
+        left += 1
+        if asyncio.get_running_loop().time() < end:
+            kept = await _send_away(
+                client, pod, now=now, force=force, deadline_passed=deadline_passed
+            )
+            blocked += kept
+    if blocked:
+        return Waiting(
+            "A disruption budget keeps pods on a node.", look_again=2.0, reason="DisruptionBudget"
+        )
+    if left:
+        return Waiting("Pods are leaving a node.", look_again=0.5, reason="Draining")
+    try:
+        await client.delete(NODES, node_name, uid=node["metadata"]["uid"])
+    except Conflict:
+        return Waiting("A node is being removed.", look_again=0.5, reason="Draining")
+    return await _clear(client, node_name)
+
+
+async def _send_away(
+    client: KubeClient, pod: Mapping[str, Any], *, now: datetime, force: bool, deadline_passed: bool
+) -> bool:
+    """Asks the pod to leave, with what force is due; whether a budget keeps it."""
+    about = pod["metadata"]
+    name, namespace, uid = about["name"], about["namespace"], about["uid"]
+    try:
+        if not about.get("deletionTimestamp"):
+            if not deadline_passed:
+                return not await client.evict(name, namespace)
+            given = pod["spec"].get("terminationGracePeriodSeconds")
+            grace = _LONGEST_GRACE if given is None else min(given, _LONGEST_GRACE)
+            await client.delete(PODS, name, namespace, grace=grace, uid=uid)
+            return False
+        over = parse_time(about["deletionTimestamp"]) - now.timestamp()
+        if force and over <= 0:
+            await client.delete(PODS, name, namespace, grace=0, uid=uid)
+        elif deadline_passed and over > _LONGEST_GRACE:
+            await client.delete(PODS, name, namespace, grace=_LONGEST_GRACE, uid=uid)
+    except (NotFound, Conflict):
+        return False  # it has left, and perhaps another has its name
+    return False
+
+
+async def _clear(client: KubeClient, node_name: str) -> Outcome:
+    """Removes what a node leaves behind. Without a node nobody stops its pods any more: they just go."""
+    for pod in await _pods_on(client, node_name):
+        if _is_held_by_others(pod):
+            continue
+        about = pod["metadata"]
+        try:
+            await client.delete(PODS, about["name"], about["namespace"], grace=0, uid=about["uid"])
+        except Conflict:
+            continue
+    await client.delete(LEASES, node_name, LEASE_NAMESPACE)
+    return Done()
+
+
+async def _pods_on(client: KubeClient, node_name: str) -> Sequence[dict[str, Any]]:
+    return (await client.list(PODS, fields=f"spec.nodeName={node_name}")).items
+
+
+def _is_cordoned(node: Mapping[str, Any]) -> bool:
+    return bool(node["spec"].get("unschedulable"))
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or ()
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+
+
+def _stays(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod belongs to the node itself and would be made again at once."""
+    about = pod["metadata"]
+    owners = about.get("ownerReferences") or ()
+    if any(one.get("controller") and one["kind"] == "DaemonSet" for one in owners):
+        return True
+    return MIRROR in (about.get("annotations") or {})
+
+
+def _is_held_by_others(pod: Mapping[str, Any]) -> bool:
+    """Whether the pod has stopped for good, and only finalizers keep its object."""
+    about = pod["metadata"]
+    return bool(about.get("deletionTimestamp")) and about.get("deletionGracePeriodSeconds") == 0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A node that might leave when its node set shrinks."""
+
+    state: NodeState
+    made_at: float
+
+
+def choose_leaving(slots: Sequence[str], count: int, known: Mapping[str, Candidate]) -> list[str]:
+    """The slots that leave first: never joined or not known at all, then not ready, then the youngest."""
+
+    def leaves_first(slot: str) -> tuple[int, float, int, str]:
+        number = slot.rpartition("-")[2]
+        youngest = -int(number) if number.isdigit() else 0
+        one = known.get(slot)
+        if one is None or not one.state.joined:
+            return 0, 0.0, youngest, slot
+        return (2 if one.state.ready else 1), -one.made_at, youngest, slot
+
+    return sorted(slots, key=leaves_first)[: max(count, 0)]

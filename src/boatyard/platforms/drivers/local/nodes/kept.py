@@ -1,0 +1,112 @@
+"""One node as the agent keeps it: what it should be, what its machine does, what the cluster shows of it."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+from boatyard.platforms.drivers.local.nodes.machines import Machine
+from boatyard.platforms.drivers.local.nodes.objects import Lease, NodeSeen
+from boatyard.platforms.drivers.local.nodes.spec import NodeSpec, NodeState
+from boatyard.platforms.drivers.local.nodes.standing import (
+    JOINING,
+    Standing,
+    began_at,
+    boot_id,
+    describe,
+    stand,
+)
+
+REPORT_EVERY = 300.0
+_SLOT = 0.05  # heartbeats of one slot leave together: fewer wake-ups
+
+
+class Kept:
+    __slots__ = (
+        "_place",
+        "began_at",
+        "boot_id",
+        "joined",
+        "lease",
+        "lease_at",
+        "leaving",
+        "machine",
+        "refused",
+        "relabel",
+        "report_at",
+        "seen",
+        "spec",
+        "standing",
+        "state",
+    )
+
+    def __init__(self, spec: NodeSpec) -> None:
+        self.spec = spec
+        self.machine: Machine | None = None
+        self.standing = Standing.UNKNOWN
+        self.state = NodeState(joined=False, ready=False, message=JOINING)
+        self.seen: NodeSeen | None = None  # the Node object
+        self.joined = False
+        self.leaving = False  # drained for good: it is not registered again
+        self.relabel = False  # its spec asks for other labels than before
+        self.refused = ""  # why the API server does not take the node
+        self.lease: Lease | None = None
+        self.lease_at = 0.0
+        self.report_at = 0.0
+        self.began_at = 0.0
+        self.boot_id = ""
+        self._place = zlib.crc32(spec.name.encode()) / 2**32  # of its own within every period
+
+    def stand(self, now: float) -> bool:
+        """Looks how the node stands now; whether that, or the boot it is in, is another than before."""
+        before = self.standing, self.boot_id
+        if self.machine is not None:
+            self._see_boot(self.machine)
+        shown = self.seen is not None and self.seen.boot_id == self.boot_id
+        self.standing = stand(self.spec, self.machine, booted_before=shown, now=now)
+        return before != (self.standing, self.boot_id)
+
+    def _see_boot(self, machine: Machine) -> None:
+        began = began_at(self.spec, machine)
+        if began != self.began_at or not self.boot_id:
+            self.began_at, self.boot_id = began, boot_id(self.spec, machine)
+
+    def describe(self) -> NodeState:
+        if self.refused and not self.joined:
+            return NodeState(joined=False, ready=False, message=self.refused)
+        if self.leaving and self.seen is None:
+            return NodeState(joined=True, ready=False, message="The node has left the cluster.")
+        ready = self.seen is not None and self.seen.ready == "True"
+        return describe(self.standing, joined=self.joined, reported_ready=ready)
+
+    def respec(self, spec: NodeSpec) -> None:
+        if self.spec.host != spec.host:
+            self.machine, self.boot_id = None, ""
+        self.relabel = self.relabel or (self.spec.labels, self.spec.node_set) != (
+            spec.labels,
+            spec.node_set,
+        )
+        self.spec = spec
+
+    def lose(self) -> None:
+        """The Node object is gone. One that was drained for good stays so."""
+        if self.seen is not None:
+            self.leaving = self.leaving or self.seen.leaving
+        self.seen = None
+
+    def forget(self) -> None:
+        """Nothing of what was seen in the cluster counts any more."""
+        self.seen, self.lease = None, None
+        self.lease_at = self.report_at = 0.0
+
+    def renewed(self, now: float, every: float) -> None:
+        """The next heartbeat is at the node's own place in the next period: so they spread evenly."""
+        self.lease_at = math.ceil(_next(now, every, self._place) / _SLOT) * _SLOT
+
+    def reported(self, now: float) -> None:
+        self.report_at = _next(now, REPORT_EVERY, self._place)
+
+
+def _next(now: float, period: float, place: float) -> float:
+    start = now - now % period + place * period
+    return start if start > now else start + period

@@ -1,0 +1,199 @@
+"""Node and Lease objects: what is written about a node, and what is read of it. Pure; called by the agent."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from boatyard.platforms.drivers.local.nodes.machines import Machine
+from boatyard.platforms.drivers.local.nodes.spec import NodeSpec
+from boatyard.platforms.drivers.local.nodes.standing import boot_id, stable_uuid
+
+LEASE_NAMESPACE = "kube-node-lease"
+LEAVING = "boatyard.io/leaving"  # on a Node that is being drained for good: gone, it stays gone
+NODE_SET = "boatyard.io/node-set"
+
+_CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
+_PRESSURES = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+_READY = ("KubeletReady", "kubelet is posting ready status")
+_UNREADY = ("KubeletNotReady", "the machine reports that it is not ready")
+_OURS = frozenset({"Ready", *(name for name, _, _ in _PRESSURES)})
+
+
+class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str = ""
+    last_heartbeat_time: str = ""
+
+
+class NodeSeen(msgspec.Struct, gc=False, frozen=True):
+    """The little that is kept of a Node object: a thousand of them must cost little."""
+
+    uid: str
+    resource_version: int
+    boot_id: str
+    version: str
+    addresses: tuple[str, ...]
+    leaving: bool
+    labelled: bool  # carries the labels its spec asks for
+    conditions: tuple[Condition, ...]
+
+    @property
+    def ready(self) -> str:
+        return next((one.status for one in self.conditions if one.type == "Ready"), "")
+
+
+def see_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSeen:
+    about, status = node["metadata"], node.get("status") or {}
+    info = status.get("nodeInfo") or {}
+    labels = about.get("labels") or {}
+    wanted = {} if spec is None else node_labels(spec)
+    return NodeSeen(
+        uid=about["uid"],
+        resource_version=int(about["resourceVersion"]),
+        boot_id=info.get("bootID", ""),
+        version=info.get("kubeletVersion", ""),
+        addresses=tuple(one.get("address", "") for one in status.get("addresses") or ()),
+        leaving=LEAVING in (about.get("annotations") or {}),
+        labelled=wanted.items() <= labels.items(),
+        conditions=msgspec.convert(status.get("conditions") or (), tuple[Condition, ...]),
+    )
+
+
+def is_current(seen: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
+    """Whether the Node object says of the node what is true of it."""
+    return (
+        seen.ready == ("False" if machine.unready else "True")
+        and seen.boot_id == boot
+        and seen.version == kubelet_version(spec)
+        and seen.addresses == (spec.ip,)
+    )
+
+
+def node_body(spec: NodeSpec, machine: Machine, now: datetime) -> dict[str, Any]:
+    """A Node object as a kubelet registers itself."""
+    ranges = {"podCIDR": spec.pod_cidr, "podCIDRs": [spec.pod_cidr]} if spec.pod_cidr else {}
+    return {
+        "metadata": {
+            "name": spec.name,
+            "labels": node_labels(spec),
+            "annotations": {"volumes.kubernetes.io/controller-managed-attach-detach": "true"},
+        },
+        "spec": ranges,
+        "status": node_status(spec, machine, (), now),
+    }
+
+
+def node_labels(spec: NodeSpec) -> dict[str, str]:
+    return {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/hostname": spec.name,
+        "node-role.kubernetes.io/worker": "",
+        NODE_SET: spec.node_set,
+        **spec.labels,
+    }
+
+
+def node_status(
+    spec: NodeSpec, machine: Machine, before: Sequence[Condition], now: datetime
+) -> dict[str, Any]:
+    """The whole status. What others have put among the conditions stays."""
+    capacity = {**_CAPACITY, **spec.capacity}
+    # No host name of the data centre is shown: the tenant sees what it is, not where it stands.
+    machine_id = hashlib.sha256(f"machine {spec.host}".encode()).hexdigest()[:32]
+    return {
+        "capacity": capacity,
+        "allocatable": capacity,
+        "conditions": _conditions(machine, before, now),
+        "addresses": [{"type": "InternalIP", "address": spec.ip}],
+        "nodeInfo": {
+            "machineID": machine_id,
+            "systemUUID": stable_uuid(f"system {spec.host}"),
+            "bootID": boot_id(spec, machine),
+            "kernelVersion": "6.1.0-simulated",
+            "osImage": "Boatyard simulated machine",
+            "containerRuntimeVersion": "simulated://1.0.0",
+            "kubeletVersion": kubelet_version(spec),
+            "kubeProxyVersion": "",
+            "operatingSystem": "linux",
+            "architecture": "amd64",
+        },
+    }
+
+
+def kubelet_version(spec: NodeSpec) -> str:
+    return f"v{spec.version.removeprefix('v')}" if spec.version else ""
+
+
+def _conditions(
+    machine: Machine, before: Sequence[Condition], now: datetime
+) -> list[dict[str, str]]:
+    known = {one.type: one for one in before}
+    wanted = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
+    wanted.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
+    moment = rfc3339(now)
+    found = [msgspec.to_builtins(one) for one in before if one.type not in _OURS]
+    for name, status, reason, message in wanted:
+        last = known.get(name)
+        same = last is not None and last.status == status
+        found.append(
+            {
+                "type": name,
+                "status": status,
+                "reason": reason,
+                "message": message,
+                "lastHeartbeatTime": moment,
+                "lastTransitionTime": last.last_transition_time if last and same else moment,
+            }
+        )
+    return found
+
+
+class Lease:
+    """A node's heartbeat: its body is written a hundred times a second, so all but two fields are bytes already."""
+
+    __slots__ = ("_head", "_tail", "resource_version", "uid")
+
+    def __init__(self, name: str, node_uid: str, seconds: int, resource_version: str = "") -> None:
+        owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
+        about = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+        held = f'"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":{seconds}'
+        kind = '"apiVersion":"coordination.k8s.io/v1","kind":"Lease"'
+        metadata = msgspec.json.encode(about)[:-1].decode()
+        self.uid = node_uid
+        self.resource_version = resource_version
+        self._head = f'{{{kind},"metadata":{metadata}'.encode()
+        self._tail = f'}},{held},"renewTime":"'.encode()
+
+    def body(self, now: datetime) -> bytes:
+        """With the version last seen, so that two agents of one node would notice each other."""
+        version = self.resource_version
+        guard = f',"resourceVersion":"{version}"'.encode() if version else b""
+        return b'%b%b%b%b"}}' % (self._head, guard, self._tail, micro_time(now))
+
+
+def rfc3339(moment: datetime) -> str:
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def micro_time(moment: datetime) -> bytes:
+    return f"{moment.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z".encode()
+
+
+def parse_time(text: str) -> float:
+    """Wall-clock seconds of a moment in an object; 0 when there is none."""
+    return datetime.fromisoformat(text).timestamp() if text else 0.0

@@ -1,0 +1,350 @@
+"""What a simulated kubelet does next with a pod: a pure function of the pod, its node and the moment.
+
+Called by the agent for each pod of its nodes whenever something about it has changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from boatyard.platforms.drivers.local.nodes.objects import parse_time, rfc3339
+
+FAILS = "boatyard.io/pod-fails"  # annotation: its containers end with an error, again and again
+RUNS_FOR = (
+    "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself has ended
+)
+RUN_SECONDS = 1.0
+LEAVE_SECONDS = 1.0  # at most so long a pod takes to stop, whatever grace it is given
+_FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
+
+_RENAMED: Any = {"gc": False, "rename": "camel", "frozen": True}
+
+
+class Metadata(msgspec.Struct, **_RENAMED):
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    generation: int = 0
+    annotations: dict[str, str] = {}
+    deletion_timestamp: str = ""
+    deletion_grace_period_seconds: int = 0
+    finalizers: tuple[str, ...] = ()
+
+
+class Container(msgspec.Struct, **_RENAMED):
+    name: str
+    image: str = ""
+    restart_policy: str = ""
+
+
+class Gate(msgspec.Struct, **_RENAMED):
+    condition_type: str
+
+
+class Spec(msgspec.Struct, **_RENAMED):
+    node_name: str = ""
+    host_network: bool = False
+    restart_policy: str = "Always"
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    readiness_gates: tuple[Gate, ...] = ()
+
+
+class ContainerSeen(msgspec.Struct, **_RENAMED):
+    name: str
+    image: str = ""
+    restart_count: int = 0
+    state: dict[str, dict[str, Any]] = {}
+
+    @property
+    def started_at(self) -> str:
+        return str((self.state.get("running") or {}).get("startedAt") or "")
+
+
+class Status(msgspec.Struct, **_RENAMED):
+    phase: str = ""
+    start_time: str = ""
+    pod_ip: str = msgspec.field(name="podIP", default="")
+    conditions: tuple[dict[str, Any], ...] = ()
+    container_statuses: tuple[ContainerSeen, ...] = ()
+
+
+class Pod(msgspec.Struct, **_RENAMED):
+    """The part of a pod that decides what is done with it."""
+
+    metadata: Metadata
+    spec: Spec = Spec()
+    status: Status = Status()
+
+    @property
+    def finished(self) -> bool:
+        return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def ends_by_itself(self) -> bool:
+        return self.spec.restart_policy != "Always"
+
+    @property
+    def fails(self) -> bool:
+        return self.metadata.annotations.get(FAILS) == "true"
+
+
+def see_pod(item: Mapping[str, Any]) -> Pod:
+    pod = msgspec.convert(item, Pod, strict=False)
+    kept = {
+        name: text for name, text in pod.metadata.annotations.items() if name in (FAILS, RUNS_FOR)
+    }
+    return msgspec.structs.replace(
+        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=kept)
+    )
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a pod stands on."""
+
+    address: str  # of the node
+    began_at: float  # when the machine last started: what ran before runs no more
+    starts: bool = True  # whether pods are started here; a node that is not ready only ends them
+
+
+@dataclass(frozen=True)
+class Write:
+    status: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Remove:
+    """The pod has stopped: its object may go."""
+
+
+@dataclass(frozen=True)
+class Later:
+    at: float  # wall-clock seconds
+
+
+Move = Write | Remove | Later | None
+
+
+def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
+    """The next thing to do with the pod; None when all is as it should be until something changes.
+
+    `address` is what the pod is reached under once it runs.
+    """
+    if pod.metadata.deletion_timestamp:
+        return _leave(pod, now)
+    if pod.finished or not ground.starts:
+        return None
+    if pod.fails:
+        return _fail(pod, ground, address, now)
+    if not _runs(pod, ground):
+        return Write(_running(pod, ground, address, now))
+    wanted = _conditions(pod, now, ready=True)
+    if not _says(pod, wanted):
+        return Write({"conditions": wanted})
+    if pod.ends_by_itself:
+        return _end(pod, now, exit_code=0)
+    return None
+
+
+def _leave(pod: Pod, now: datetime) -> Move:
+    grace = pod.metadata.deletion_grace_period_seconds
+    if grace == 0:
+        return None  # nothing holds it but finalizers, and those are not ours
+    asked_at = parse_time(pod.metadata.deletion_timestamp) - grace
+    stops_at = asked_at + min(grace, LEAVE_SECONDS)
+    if now.timestamp() < stops_at:
+        return Later(stops_at)
+    watched = pod.ends_by_itself or pod.metadata.finalizers
+    if watched and not pod.finished and pod.status.container_statuses:
+        # Whoever counts finished pods must see how this one ended before it is gone.
+        return Write(_ended(pod, now, exit_code=143))
+    return Remove()
+
+
+def _end(pod: Pod, now: datetime, *, exit_code: int) -> Move:
+    started = max(parse_time(one.started_at) for one in pod.status.container_statuses)
+    ends_at = started + run_seconds(pod)
+    if now.timestamp() < ends_at:
+        return Later(ends_at)
+    return Write(_ended(pod, now, exit_code=exit_code))
+
+
+def run_seconds(pod: Pod) -> float:
+    try:
+        return max(float(pod.metadata.annotations[RUNS_FOR]), 0.0)
+    except (KeyError, ValueError):
+        return RUN_SECONDS
+
+
+def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
+    if pod.spec.restart_policy == "Never":
+        if not _runs(pod, ground):
+            return Write(_running(pod, ground, address, now))
+        return _end(pod, now, exit_code=1)
+    begun = parse_time(pod.status.start_time)
+    restarts, again_at = crash_loop(now.timestamp() - begun if begun else 0.0)
+    seen = pod.status.container_statuses
+    if seen and all("waiting" in one.state and one.restart_count >= restarts for one in seen):
+        return Later(begun + again_at)
+    return Write(_crashing(pod, ground, address, now, restarts))
+
+
+def crash_loop(elapsed: float) -> tuple[int, float]:
+    """How often a container that always fails was restarted after so many seconds, and when it is next."""
+    restarts, at, pause = 1, _FIRST_BACKOFF, _FIRST_BACKOFF
+    while at <= elapsed:
+        pause = min(2 * pause, _LONGEST_BACKOFF)
+        restarts, at = restarts + 1, at + pause
+    return restarts, at
+
+
+def _runs(pod: Pod, ground: Ground) -> bool:
+    seen = {one.name: one for one in pod.status.container_statuses}
+    if pod.status.phase != "Running" or len(seen) != len(pod.spec.containers):
+        return False
+    for container in pod.spec.containers:
+        status = seen.get(container.name)
+        if status is None or status.image != container.image or not status.started_at:
+            return False
+        # Moments in objects are whole seconds.
+        if parse_time(status.started_at) + 1 <= ground.began_at:
+            return False
+    return True
+
+
+def _running(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
+    moment = rfc3339(now)
+    counts = {one.name: one.restart_count + 1 for one in pod.status.container_statuses}
+    status = _placed(pod, ground, address, now)
+    status["containerStatuses"] = [
+        _container(pod, one, counts.get(one.name, 0), {"running": {"startedAt": moment}})
+        for one in pod.spec.containers
+    ]
+    status["conditions"] = _conditions(pod, now, ready=True)
+    return status
+
+
+def _crashing(
+    pod: Pod, ground: Ground, address: str, now: datetime, restarts: int
+) -> dict[str, Any]:
+    moment = rfc3339(now)
+    status = _placed(pod, ground, address, now)
+    text = "back-off restarting failed container"
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
+    status["containerStatuses"] = [
+        {
+            **_container(pod, one, restarts, waiting),
+            "ready": False,
+            "started": False,
+            "lastState": {"terminated": _terminated(moment, moment, exit_code=1)},
+        }
+        for one in pod.spec.containers
+    ]
+    status["conditions"] = _conditions(pod, now, ready=False)
+    return status
+
+
+def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
+    """What is true of every pod that has begun: where it is, and that its init containers are through."""
+    moment = rfc3339(now)
+    done = {"terminated": _terminated(moment, moment, exit_code=0)}
+    status: dict[str, Any] = {
+        "phase": "Running",
+        "hostIP": ground.address,
+        "hostIPs": [{"ip": ground.address}],
+        "podIP": address,
+        "podIPs": [{"ip": address}],
+        "startTime": pod.status.start_time or moment,
+    }
+    if pod.metadata.generation:
+        status["observedGeneration"] = pod.metadata.generation
+    if pod.spec.init_containers:
+        running = {"running": {"startedAt": moment}}
+        status["initContainerStatuses"] = [
+            _container(pod, one, 0, running if one.restart_policy == "Always" else done)
+            for one in pod.spec.init_containers
+        ]
+    return status
+
+
+def _ended(pod: Pod, now: datetime, *, exit_code: int) -> dict[str, Any]:
+    moment = rfc3339(now)
+    seen = {one.name: one for one in pod.status.container_statuses}
+    statuses = []
+    for container in pod.spec.containers:
+        status = seen.get(container.name)
+        started = (status.started_at if status else "") or moment
+        count = status.restart_count if status else 0
+        state = {"terminated": _terminated(started, moment, exit_code=exit_code)}
+        body = _container(pod, container, count, state)
+        statuses.append({**body, "ready": False, "started": False})
+    reason = "PodCompleted" if exit_code == 0 else "PodFailed"
+    return {
+        "phase": "Succeeded" if exit_code == 0 else "Failed",
+        "containerStatuses": statuses,
+        "conditions": _conditions(pod, now, ready=False, reason=reason),
+    }
+
+
+def _container(
+    pod: Pod, container: Container, restarts: int, state: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "name": container.name,
+        "image": container.image,
+        "imageID": f"simulated://{container.image}",
+        "containerID": f"simulated://{pod.metadata.uid}/{container.name}/{restarts}",
+        "ready": True,
+        "started": "running" in state,
+        "restartCount": restarts,
+        "state": state,
+        "lastState": {},
+    }
+
+
+def _terminated(started: str, finished: str, *, exit_code: int) -> dict[str, Any]:
+    reason = "Completed" if exit_code == 0 else "Error"
+    return {
+        "exitCode": exit_code,
+        "reason": reason,
+        "startedAt": started,
+        "finishedAt": finished,
+    }
+
+
+def _conditions(
+    pod: Pod, now: datetime, *, ready: bool, reason: str = "ContainersNotReady"
+) -> list[dict[str, Any]]:
+    """All conditions of the pod: ours as they should be, those of others as they are."""
+    known = {one["type"]: one for one in pod.status.conditions}
+    gates = [gate.condition_type for gate in pod.spec.readiness_gates]
+    open_gates = all(known.get(gate, {}).get("status") == "True" for gate in gates)
+    wanted = {
+        "PodReadyToStartContainers": (True, ""),
+        "Initialized": (True, ""),
+        "ContainersReady": (ready, reason),
+        "Ready": (ready and open_gates, reason if not ready else "ReadinessGatesNotReady"),
+    }
+    found = [one for name, one in known.items() if name not in wanted]
+    for name, (true, why) in wanted.items():
+        status = "True" if true else "False"
+        last = known.get(name)
+        if last is not None and last.get("status") == status:
+            found.append(last)
+            continue
+        moment = rfc3339(now)
+        one = {"type": name, "status": status, "lastTransitionTime": moment}
+        found.append(one if true else {**one, "reason": why})
+    return found
+
+
+def _says(pod: Pod, wanted: list[dict[str, Any]]) -> bool:
+    have = {one["type"]: one.get("status") for one in pod.status.conditions}
+    return all(have.get(one["type"]) == one["status"] for one in wanted)

@@ -1,0 +1,177 @@
+"""Keeps the Node objects and heartbeats of one cluster as its machines have it. Called by the agent."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import LEASES, NODES
+from boatyard.model.errors import BoatyardError, Conflict, Exists, NotFound
+from boatyard.platforms.drivers.local.nodes.kept import Kept
+from boatyard.platforms.drivers.local.nodes.objects import (
+    LEASE_NAMESPACE,
+    Lease,
+    is_current,
+    node_body,
+    node_labels,
+    node_status,
+    parse_time,
+    see_node,
+)
+from boatyard.platforms.drivers.local.nodes.spec import Now
+from boatyard.platforms.drivers.local.nodes.standing import Standing, booted_at
+from boatyard.platforms.drivers.local.nodes.wire import Wire
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT = 10.0  # seconds; a lease is good for four of them
+_LEASES = LEASES.path(LEASE_NAMESPACE)
+
+
+class Rewound(Exception):
+    """The cluster's history is shorter than what was seen of it: it was restored from a backup."""
+
+
+class Tender:
+    """Carries out, for one node at a time, what it needs now; `look_again` says when it needs something next."""
+
+    def __init__(self, client: KubeClient, now: Now, *, heartbeat: float = HEARTBEAT) -> None:
+        self._client = client
+        self._wire = Wire(client.config, agent=client.manager)
+        self._every = heartbeat
+        self._lease_seconds = max(round(4 * heartbeat), 1)
+        self._now = now
+        self._newest = 0  # the newest version the cluster has given out
+
+    async def tend(self, kept: Kept) -> float | None:
+        """Registers, reports, heartbeats. Answers the moment, by the loop's time, of the next need; None when only
+        a change can bring one."""
+        now = self._now().timestamp()
+        loop_now = asyncio.get_running_loop().time()
+        if kept.standing is Standing.BOOTING and kept.machine is not None:
+            return loop_now + max(booted_at(kept.spec, kept.machine) - now, 0.0)
+        if kept.standing.lives:
+            await self._present(kept)
+        elif kept.standing is not Standing.UNKNOWN:
+            return None  # a machine that is down says nothing; the cluster finds out by itself
+        if kept.seen is None:
+            return None
+        await self._heartbeat(kept)
+        return min(kept.lease_at, kept.report_at) if kept.standing.lives else kept.lease_at
+
+    def close(self) -> None:
+        self._wire.close()
+
+    async def adopt_leases(self, kept: Callable[[str], Kept | None]) -> None:
+        """Takes over the heartbeats of nodes that are there already: one list instead of a conflict each."""
+        loop_now = asyncio.get_running_loop().time()
+        now = self._now().timestamp()
+        for item in (await self._client.list(LEASES, LEASE_NAMESPACE)).items:
+            node = kept(item["metadata"]["name"])
+            if node is None or node.seen is None:
+                continue
+            version = item["metadata"]["resourceVersion"]
+            node.lease = Lease(node.spec.name, node.seen.uid, self._lease_seconds, version)
+            if now - parse_time(item.get("spec", {}).get("renewTime", "")) < self._every:
+                node.renewed(loop_now, self._every)
+
+    async def _present(self, kept: Kept) -> None:
+        """Makes the Node object be there and say what is so."""
+        assert kept.machine is not None
+        loop_now = asyncio.get_running_loop().time()
+        spec, machine = kept.spec, kept.machine
+        if kept.seen is None:
+            if kept.leaving:
+                return
+            await self._register(kept)
+            kept.reported(loop_now)
+            # A node is as good as its last report for a while: the lease can wait for its place in the period.
+            kept.renewed(loop_now, self._every)
+        seen = kept.seen
+        assert seen is not None
+        if not is_current(seen, spec, machine, kept.boot_id) or loop_now >= kept.report_at:
+            status = node_status(spec, machine, seen.conditions, self._now())
+            await self._patch(kept, {"status": status}, subresource="status")
+            kept.reported(loop_now)
+        if kept.relabel or not seen.labelled:
+            await self._patch(kept, {"metadata": {"labels": node_labels(spec)}})
+            kept.relabel = False
+
+    async def _register(self, kept: Kept) -> None:
+        assert kept.machine is not None
+        body = node_body(kept.spec, kept.machine, self._now())
+        try:
+            node = await self._client.create(NODES, body)
+            logger.info("node registered", extra={"node": kept.spec.name})
+        except Exists:
+            node = await self._client.get(NODES, kept.spec.name)
+        self._saw(kept, node)
+
+    async def _patch(self, kept: Kept, patch: dict[str, Any], *, subresource: str = "") -> None:
+        # Only the very object that was seen: another of its name has yet to be looked at.
+        assert kept.seen is not None
+        guarded = {**patch, "metadata": {**patch.get("metadata", {}), "uid": kept.seen.uid}}
+        try:
+            node = await self._client.merge_patch(
+                NODES, kept.spec.name, guarded, subresource=subresource
+            )
+        except (NotFound, Conflict):
+            kept.lose()
+            raise
+        self._saw(kept, node)
+
+    def _saw(self, kept: Kept, node: dict[str, Any]) -> None:
+        kept.seen, kept.joined, kept.refused = see_node(node, kept.spec), True, ""
+
+    async def _heartbeat(self, kept: Kept) -> None:
+        loop_now = asyncio.get_running_loop().time()
+        assert kept.seen is not None
+        if loop_now < kept.lease_at:
+            return
+        lease = kept.lease
+        if lease is None or lease.uid != kept.seen.uid:
+            version = "" if lease is None else lease.resource_version
+            lease = kept.lease = Lease(kept.spec.name, kept.seen.uid, self._lease_seconds, version)
+        newest = self._newest
+        lease.resource_version = await self._renew(kept.spec.name, lease)
+        version_now = int(lease.resource_version)
+        # Versions only grow: what was written after the newest was seen is newer.
+        if version_now <= newest:
+            raise Rewound
+        self._newest = max(self._newest, version_now)
+        kept.renewed(loop_now, self._every)
+
+    async def _renew(self, name: str, lease: Lease) -> str:
+        if lease.resource_version:
+            version = await self._wire.put(f"{_LEASES}/{name}", lease.body(self._now()))
+            if version is not None:
+                return version
+        for _ in range(2):
+            try:
+                return await self._write(name, lease)
+            except NotFound:
+                if not lease.resource_version:
+                    raise  # the namespace is not there yet
+                lease.resource_version = ""
+            except (Exists, Conflict):
+                found = await self._client.get(LEASES, name, LEASE_NAMESPACE)
+                lease.resource_version = found["metadata"]["resourceVersion"]
+        return await self._write(name, lease)
+
+    async def _write(self, name: str, lease: Lease) -> str:
+        body = msgspec.Raw(lease.body(self._now()))
+        if lease.resource_version:
+            written = await self._client.call("PUT", f"{_LEASES}/{name}", body=body)
+        else:
+            written = await self._client.call("POST", _LEASES, body=body)
+        return str(written["metadata"]["resourceVersion"])
+
+
+def explain(error: BoatyardError) -> str:
+    """Why a node could not be made, in a sentence that stays the same while the cause does."""
+    return f"The cluster does not accept the node: {error}"

@@ -1,0 +1,86 @@
+"""Numbers a cluster needs on this machine: free ports, a user id, addresses within its ranges."""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import socket
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+
+# Below the range from which the kernel takes ports for outgoing connections: a stopped cluster
+# must find its port free again.
+PORTS = range(20_000, 30_000)
+LOOPBACK = "127.0.0.1"
+POD_CIDR = "10.128.0.0/14"
+SERVICE_CIDR = "10.96.0.0/16"
+_POD_PREFIX = 24
+_FIRST_NODE = 10  # before it are the gateway and whatever else the network needs
+_FIRST_USER = 1 << 30
+
+
+def choose_ports(names: Sequence[str], taken: Collection[int], *, seed: str) -> dict[str, int]:
+    """A free port per name, none of those taken. Starts at a place of the seed's own: keepers rarely meet."""
+    start = _number(seed) % len(PORTS)
+    found: dict[str, int] = {}
+    for step in range(len(PORTS)):
+        if len(found) == len(names):
+            return found
+        port = PORTS[(start + step) % len(PORTS)]
+        if port not in taken and is_free(port):
+            found[names[len(found)]] = port
+    raise Unavailable(f"no free port between {PORTS.start} and {PORTS.stop - 1}", reason="NoPort")
+
+
+def is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        # As a server would: a connection that lingers from before does not hold it.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError:
+            return False
+        return True
+
+
+def choose_user(directory: Path, slug: str, taken: Collection[int | None]) -> int | None:
+    """A numeric user for one cluster when we are root, so that no two clusters can touch each other's files."""
+    if os.geteuid() != 0:
+        return None
+    for attempt in range(1000):
+        number = _FIRST_USER + _number(f"{directory}/{slug}/{attempt}") % (1 << 29)
+        if number not in taken:
+            return number
+    raise Unavailable("no free user id", reason="NoUser")
+
+
+def first_service(service_cidr: str) -> str:
+    """The address of the API as pods see it."""
+    return str(next(ipaddress.ip_network(service_cidr).hosts()))
+
+
+def pod_range(pod_cidr: str, number: int) -> str:
+    """The pod addresses of the so-manieth node."""
+    network = ipaddress.ip_network(pod_cidr)
+    prefix = max(network.prefixlen, _POD_PREFIX) if network.version == 4 else 64
+    count = 1 << (prefix - network.prefixlen)
+    size = 1 << (network.max_prefixlen - prefix)
+    # More nodes than ranges: simulated pods of two nodes may then share an address.
+    start = network.network_address + (number % count) * size
+    return f"{start}/{prefix}"
+
+
+def node_address(machine_cidr: str, number: int, otherwise: str) -> str:
+    """The so-manieth node's address on the cluster's subnet; what its agent had when the subnet is too small."""
+    network = ipaddress.ip_network(machine_cidr)
+    place = _FIRST_NODE + number
+    if place >= network.num_addresses - 1:
+        return otherwise
+    return str(network[place])
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")

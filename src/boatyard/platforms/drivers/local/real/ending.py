@@ -1,0 +1,40 @@
+"""Ends every process of a node or segment, whoever started it and whoever is its parent by now."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+from boatyard.netns.namespaces import members
+from boatyard.platforms.drivers.local.real import cgroups
+
+SECONDS = 20.0
+_STEP = 0.02
+
+
+def end_processes(name: str) -> None:
+    """Kills all that are in the network namespace or the control groups of that name, until none is left.
+
+    Unavailable when some do not end. Blocks. The caller has made sure that nobody starts new ones.
+    """
+    cgroups.freeze(name, frozen=False)  # who stands still does not die
+    end = time.monotonic() + SECONDS
+    while pids := {pid for pid in _find(name) if not _has_ended(pid)}:
+        if time.monotonic() > end:
+            raise Unavailable(f"processes of {name} do not end: {sorted(pids)}")
+        cgroups.kill(pids)
+        time.sleep(_STEP)
+
+
+def _find(name: str) -> set[int]:
+    return ({*members(name)} | cgroups.processes(name)) - {os.getpid()}
+
+
+def _has_ended(pid: int) -> bool:
+    """Ended, though its parent may not have taken notice."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    return True

@@ -1,0 +1,54 @@
+"""What is mounted on this machine, as everybody sees it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+
+_MNT_DETACH = 2
+_ESCAPED = re.compile(r"\\([0-7]{3})")
+
+
+def unmount_below(directory: Path) -> None:
+    """Detaches everything mounted in the directory or on it; who still uses it keeps it until the end.
+
+    Nodes mount only in namespaces of their own, so there should be nothing. Unavailable when something
+    stays: what is removed there would be removed elsewhere.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for place in _mounted_below(directory):
+        libc.umount2(os.fsencode(place), _MNT_DETACH)
+    for place in _mounted_below(directory):
+        raise Unavailable(f"{place} cannot be unmounted")
+
+
+def _mounted_below(directory: Path) -> list[Path]:
+    """The innermost first."""
+    directory = directory.resolve()
+    below = [place for place, _ in _mounted() if place.is_relative_to(directory)]
+    return sorted(below, key=lambda path: len(path.parts), reverse=True)
+
+
+def file_system_of(path: Path) -> str:
+    """The kind of file system the path lies on."""
+    path = path.resolve()
+    found = [(place, kind) for place, kind in _mounted() if path.is_relative_to(place)]
+    return max(found, key=lambda entry: len(entry[0].parts), default=(path, ""))[1]
+
+
+def read_mounts(text: str) -> Iterator[tuple[Path, str]]:
+    """Where something is mounted and its kind, from what the kernel says in `mountinfo`."""
+    for line in text.splitlines():
+        before, _, after = line.partition(" - ")
+        # A blank is written as \040.
+        place = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), before.split(" ")[4])
+        yield Path(place), after.split()[0]
+
+
+def _mounted() -> Iterator[tuple[Path, str]]:
+    return read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))

@@ -1,0 +1,68 @@
+"""What a real node is made of: given by the caller, and where everything of it lies."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from boatyard.platforms.drivers.local.real.names import node_name, segment_name
+
+BRIDGE = "br0"
+LINK = "eth0"
+
+
+@dataclass(frozen=True)
+class RealNode:
+    """One node. `directory` is the node's alone; `number` is never given twice within a cluster."""
+
+    slug: str
+    name: str
+    number: int
+    address: str  # CIDR, within the segment
+    pod_cidr: str
+    directory: Path
+    kubelet: Path  # the program
+    kubeconfig: str  # O=system:nodes, CN=system:node:NAME; the server as nodes see it
+    ca: bytes
+    serving_cert: bytes  # with the node's address in it
+    serving_key: bytes
+    labels: Mapping[str, str] = field(default_factory=dict)
+    kube_proxy: Path | None = None  # with it and its kubeconfig, services have addresses that work
+    proxy_kubeconfig: str = ""  # CN=system:kube-proxy
+    cluster_dns: str = ""  # the address pods ask for names; none: they ask nobody
+    cluster_domain: str = "cluster.local"
+
+    @property
+    def netns(self) -> str:
+        return node_name(self.slug, self.name)
+
+    @property
+    def segment(self) -> str:
+        return segment_name(self.slug)
+
+    @property
+    def ip(self) -> str:
+        return str(ipaddress.ip_interface(self.address).ip)
+
+    @property
+    def port(self) -> str:
+        """The node's link as the segment calls it."""
+        return f"node{self.number}"
+
+    @property
+    def has_proxy(self) -> bool:
+        return self.kube_proxy is not None and bool(self.proxy_kubeconfig)
+
+
+@dataclass(frozen=True)
+class Component:
+    """One program of a node, to be started as root and kept running."""
+
+    name: str  # "containerd", "kubelet", "kube-proxy"
+    executable: Path
+    argv: tuple[str, ...]
+    netns: str
+    environ: Mapping[str, str]
+    ready: Callable[[], Awaitable[bool]]  # cheap; whether it answers now

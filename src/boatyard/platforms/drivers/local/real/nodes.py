@@ -1,0 +1,208 @@
+"""Real nodes: a kubelet, a containerd and, if wanted, a kube-proxy each, in namespaces of their own.
+
+In the order of their use: `prepare_node`, start the components in order, `after_containerd` once that is
+ready; in the end stop nothing and call `clean_node`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+from boatyard.netns.commands import run
+from boatyard.netns.links import (
+    addresses,
+    allow_forwarding,
+    delete_link,
+    delete_routes,
+    ensure_address,
+    ensure_cable,
+    ensure_route,
+)
+from boatyard.netns.namespaces import delete_namespace, ensure_namespace, inside, is_namespace
+from boatyard.platforms.drivers.local.real import cgroups, settings
+from boatyard.platforms.drivers.local.real.ending import end_processes
+from boatyard.platforms.drivers.local.real.images import write_images
+from boatyard.platforms.drivers.local.real.layout import IMAGES, make_plan, snapshotter
+from boatyard.platforms.drivers.local.real.mounts import unmount_below
+from boatyard.platforms.drivers.local.real.names import node_name, segment_name
+from boatyard.platforms.drivers.local.real.node import BRIDGE, LINK, Component, RealNode
+from boatyard.platforms.drivers.local.real.requirements import (
+    check_all,
+    find_busybox,
+    find_program,
+    find_programs,
+)
+from boatyard.platforms.drivers.local.real.segment import gateway_of
+
+_ENTER = Path(__file__).with_name("enter.py")
+_PLAN = "enter.json"
+_SECONDS = 60.0
+_PROBE_SECONDS = 1.0
+
+
+async def prepare_node(node: RealNode) -> None:
+    """Everything a node needs but its processes. May be called at any time, also while it runs.
+
+    Refused with what is missing when the machine cannot have real nodes; Unavailable without a segment.
+    """
+    await asyncio.to_thread(check_all)
+    gateway = await gateway_of(node.slug)
+    await ensure_namespace(node.netns)
+    await ensure_cable(node.segment, node.port, BRIDGE, node.netns, LINK)
+    await ensure_address(node.netns, LINK, node.address, gateway)
+    await allow_forwarding(node.netns)
+    # Nodes know only the gateway; it knows which node has which pods.
+    await ensure_route(node.segment, node.pod_cidr, node.ip)
+    await asyncio.to_thread(cgroups.make, node.netns)
+    await asyncio.to_thread(_write_files, node)
+
+
+def components(node: RealNode) -> Sequence[Component]:
+    """The node's programs in the order in which they are started, each when the one before is ready."""
+    containerd = ["containerd", "--config=/etc/containerd/config.toml"]
+    kubelet = ["kubelet", *settings.kubelet_arguments(node)]
+    found = [
+        _component(node, find_program("containerd"), containerd, _containerd_is_ready),
+        _component(node, node.kubelet, kubelet, _kubelet_is_ready),
+    ]
+    if node.kube_proxy is not None and node.proxy_kubeconfig:
+        proxy = ["kube-proxy", "--config=/etc/kubernetes/kube-proxy.json", "--v=0"]
+        found.append(_component(node, node.kube_proxy, proxy, _proxy_is_ready))
+    return found
+
+
+async def after_containerd(node: RealNode) -> None:
+    """Gives a containerd that is ready its images. May be called again. Some tenths of a second."""
+    ctr = ["ctr", f"--address={settings.CONTAINERD_SOCKET}", "--namespace=k8s.io"]
+    words = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
+    await run(*_argv(node, find_program("ctr"), words), seconds=_SECONDS)
+
+
+async def clean_node(slug: str, name: str, directory: Path) -> None:
+    """Takes away all of a node: processes, links, namespaces, groups, files. Content when there is nothing.
+
+    From whatever half state; the caller has made sure that nobody starts its components any more.
+    """
+    netns, segment = node_name(slug, name), segment_name(slug)
+    await asyncio.to_thread(end_processes, netns)
+    if is_namespace(netns):
+        if is_namespace(segment):
+            for address in await addresses(netns, LINK):
+                await delete_routes(segment, address.partition("/")[0])
+        await delete_link(netns, LINK)
+    await delete_namespace(netns)
+    await asyncio.to_thread(cgroups.remove, netns)
+    await asyncio.to_thread(_remove_files, directory)
+
+
+async def freeze_node(slug: str, name: str, *, frozen: bool) -> None:
+    """Lets all processes of a node, pods too, stand still or go on. Content when there is none."""
+    await asyncio.to_thread(cgroups.freeze, node_name(slug, name), frozen=frozen)
+
+
+def _component(
+    node: RealNode,
+    program: Path,
+    words: Sequence[str],
+    ready: Callable[[RealNode], Awaitable[bool]],
+) -> Component:
+    return Component(
+        name=words[0],
+        executable=Path(sys.executable),
+        argv=tuple(_argv(node, program, words)),
+        netns=node.netns,
+        environ={},
+        ready=lambda: ready(node),
+    )
+
+
+def _argv(node: RealNode, program: Path, words: Sequence[str]) -> list[str]:
+    plan = node.directory / _PLAN
+    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *words]
+
+
+def _write_files(node: RealNode) -> None:
+    directory, programs = node.directory, find_programs()
+    for name in ("root", "etc", "sockets", "kubelet", "containerd", "log"):
+        (directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
+    for place in ("etc", "log", "kubelet", "containerd"):
+        (directory / place).chmod(0o755)  # as on any machine: pods may run as anybody
+    wanted = settings.files(node, programs, snapshotter=snapshotter(directory))
+    for name, content in wanted.items():
+        mode = 0o755 if name == settings.SHIM else 0o600 if "kubernetes/" in name else 0o644
+        _write(directory / "etc" / name, content, mode)
+    write_images(find_busybox(), directory / IMAGES)
+    _write(directory / _PLAN, json.dumps(make_plan(node, programs)).encode(), 0o600)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    """Whole or not at all, and only when it is another."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists() and path.read_bytes() == content:
+        return
+    draft = path.with_name(path.name + ".new")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        file.write(content)
+        os.fchmod(file.fileno(), mode)
+    draft.replace(path)
+
+
+def _remove_files(directory: Path) -> None:
+    unmount_below(directory)
+    try:
+        shutil.rmtree(directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise Unavailable(f"{directory} cannot be removed: {error}") from error
+
+
+async def _containerd_is_ready(node: RealNode) -> bool:
+    return await asyncio.to_thread(_answers_on_socket, node.directory / "sockets")
+
+
+def _answers_on_socket(directory: Path) -> bool:
+    """By way of a descriptor: the path itself may be longer than a socket's address."""
+    try:
+        place = os.open(directory, os.O_PATH)
+    except OSError:
+        return False
+    try:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(_PROBE_SECONDS)
+            name = Path(settings.CONTAINERD_SOCKET).name
+            return sock.connect_ex(f"/proc/self/fd/{place}/{name}") == 0
+    finally:
+        os.close(place)
+
+
+async def _kubelet_is_ready(node: RealNode) -> bool:
+    return await _is_healthy(node.netns, settings.KUBELET_HEALTH)
+
+
+async def _proxy_is_ready(node: RealNode) -> bool:
+    return await _is_healthy(node.netns, settings.PROXY_HEALTH)
+
+
+async def _is_healthy(netns: str, port: int) -> bool:
+    def ask() -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=_PROBE_SECONDS) as sock:
+                sock.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+                return b" 200 " in sock.recv(64)
+        except OSError:
+            return False
+
+    try:
+        return await inside(netns, ask)
+    except Unavailable:
+        return False

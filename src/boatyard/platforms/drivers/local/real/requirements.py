@@ -1,0 +1,140 @@
+"""What this machine must have for real nodes, where it is found, and what to do when it is missing."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.model.errors import Refused
+from boatyard.platforms.drivers.local.real import cgroups
+from boatyard.platforms.drivers.local.real.images import is_static
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# Each with the package that brings it in Debian and Ubuntu.
+_PROGRAMS = {
+    "ip": "iproute2",
+    "mount": "mount",
+    "containerd": "containerd",
+    "containerd-shim-runc-v2": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "nft": "nftables",
+}
+_PLUGINS = ("ptp", "host-local", "loopback", "portmap")
+_PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
+_CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "freezer")
+# In namespaces of its own that end with it, so that a try leaves nothing.
+_TRY = """
+mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type veth peer name right
+"""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """Where the parts are that a node's programs run themselves."""
+
+    shim: Path
+    runc: Path
+    plugins: Path  # a directory
+
+
+def missing() -> tuple[str, ...]:
+    """What this machine lacks for real nodes, each with its remedy; empty: nothing. Takes some milliseconds."""
+    return tuple(_missing()) or tuple(_failed_try())
+
+
+def check_all() -> None:
+    """Refused with everything that is missing."""
+    lacking = missing()
+    if lacking:
+        raise Refused("real nodes cannot be had here: " + "; ".join(lacking), reason="NoRealNodes")
+
+
+def find_programs() -> Programs:
+    """Refused when one is missing."""
+    return Programs(
+        shim=find_program("containerd-shim-runc-v2"),
+        runc=find_program("runc"),
+        plugins=_found(_find_plugins(), "CNI plugins"),
+    )
+
+
+def find_program(name: str) -> Path:
+    """Refused when it is missing. Cheap."""
+    return _found(_find(name), name)
+
+
+def find_busybox() -> Path:
+    """A static one; Refused when there is none."""
+    return _found(_find_busybox(), "a static busybox")
+
+
+def _found(place: Path | None, what: str) -> Path:
+    if place is None:
+        raise Refused(f"real nodes cannot be had here: {what} not found", reason="NoRealNodes")
+    return place
+
+
+def _missing() -> Iterator[str]:
+    if platform.machine() not in ("x86_64", "aarch64"):
+        yield f"processors of the kind {platform.machine()} are not supported"
+    if os.geteuid() != 0:
+        yield "not run as root; run boatyard as root"
+    packages: dict[str, list[str]] = {}
+    for program, package in _PROGRAMS.items():
+        if _find(program) is None:
+            packages.setdefault(package, []).append(program)
+    if _find_plugins() is None:
+        packages["containernetworking-plugins"] = [f"CNI plugins ({', '.join(_PLUGINS)})"]
+    if _find_busybox() is None:
+        packages["busybox-static"] = ["a static busybox"]
+    for package, things in packages.items():
+        yield f"{', '.join(things)} not found (Debian, Ubuntu: apt install {package})"
+    yield from _missing_controllers()
+
+
+def _missing_controllers() -> Iterator[str]:
+    if cgroups.is_unified():
+        found = set((cgroups.ROOT / "cgroup.controllers").read_text().split()) | {"freezer"}
+    else:
+        found = {place.name for place in cgroups.hierarchies()}
+    lacking = sorted(set(_CONTROLLERS) - found)
+    if lacking:
+        yield f"control groups without {', '.join(lacking)}; mount them below {cgroups.ROOT}"
+    elif os.geteuid() == 0 and not os.access(cgroups.tracker(), os.W_OK):
+        yield f"{cgroups.tracker()} cannot be written; mount it for writing"
+
+
+def _failed_try() -> Iterator[str]:
+    command = ["unshare", "--net", "--mount", "sh", "-ec", _TRY.strip()]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        yield f"namespaces could not be tried: {error}"
+        return
+    if done.returncode != 0:
+        words = " ".join(done.stderr.split())
+        yield f"network and mount namespaces, bridges or veth pairs do not work here: {words}"
+
+
+def _find(name: str) -> Path | None:
+    # A user's PATH often lacks the directories of the administrator's programs.
+    found = shutil.which(name) or shutil.which(name, path=PATH)
+    return Path(found) if found else None
+
+
+def _find_plugins() -> Path | None:
+    for directory in _PLUGIN_DIRECTORIES:
+        if all(os.access(directory / plugin, os.X_OK) for plugin in _PLUGINS):
+            return directory
+    return None
+
+
+def _find_busybox() -> Path | None:
+    found = _find("busybox")
+    return found if found is not None and is_static(found) else None

@@ -1,0 +1,64 @@
+"""A cluster's segment: a network namespace with a bridge, in which its control plane lives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from boatyard.model.errors import Unavailable
+from boatyard.netns.links import addresses, allow_forwarding, delete_link, ensure_bridge
+from boatyard.netns.namespaces import (
+    delete_namespace,
+    ensure_namespace,
+    is_namespace,
+    list_namespaces,
+)
+from boatyard.platforms.drivers.local.real import cgroups
+from boatyard.platforms.drivers.local.real.ending import end_processes
+from boatyard.platforms.drivers.local.real.names import PREFIX, node_in, segment_name, slug_in
+from boatyard.platforms.drivers.local.real.node import BRIDGE
+
+
+async def prepare_segment(slug: str, gateway_cidr: str) -> None:
+    """The segment with its bridge, which has the gateway's address. May be called at any time."""
+    name = segment_name(slug)
+    await ensure_namespace(name)
+    await ensure_bridge(name, BRIDGE, gateway_cidr)
+    await allow_forwarding(name)
+
+
+async def clean_segment(slug: str) -> None:
+    """Takes away the segment and every process in it. Content when there is none.
+
+    Nodes come first, with `clean_node`, which `list_nodes` names.
+    """
+    name = segment_name(slug)
+    await asyncio.to_thread(end_processes, name)
+    if is_namespace(name):
+        await delete_link(name, BRIDGE)
+    await delete_namespace(name)
+
+
+async def list_segments() -> Sequence[str]:
+    """The slugs of all clusters of which a segment, a node or a control group is there."""
+    return sorted({slug for name in await _names(PREFIX) if (slug := slug_in(name))})
+
+
+async def list_nodes(slug: str) -> Sequence[str]:
+    """The names of a cluster's nodes of which anything is there, but for their directories."""
+    names = await _names(segment_name(slug))
+    return sorted({node_in(name) for name in names if slug_in(name) == slug and node_in(name)})
+
+
+async def gateway_of(slug: str) -> str:
+    """The address of the bridge. Unavailable while there is no segment."""
+    name = segment_name(slug)
+    if is_namespace(name):
+        for address in await addresses(name, BRIDGE):
+            return address.partition("/")[0]
+    raise Unavailable(f"the segment {name} is not there yet")
+
+
+async def _names(prefix: str) -> set[str]:
+    groups = await asyncio.to_thread(cgroups.list_groups, prefix)
+    return {*list_namespaces(prefix), *groups}

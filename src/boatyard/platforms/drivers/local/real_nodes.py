@@ -1,0 +1,227 @@
+"""The real nodes of one cluster: prepared, started in order, kept running, taken away. Owned by the household."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from boatyard.kube.kinds import NODES
+from boatyard.model.errors import BoatyardError
+from boatyard.pki.authority import Pem
+from boatyard.platforms.drivers.local import components, places, real
+from boatyard.platforms.drivers.local.certificates import load, make_kubeconfig
+from boatyard.platforms.drivers.local.control_plane import ControlPlane
+from boatyard.platforms.drivers.local.crew import FindProgram
+from boatyard.platforms.drivers.local.ground import Ground
+from boatyard.platforms.drivers.local.nodes.spec import NodeState
+from boatyard.platforms.drivers.local.records import NodeRecord, Record
+from boatyard.processes.marked import Marked, ProcessSpec, find, start
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 1.0
+STARTING_SECONDS = 0.1
+READY_SECONDS = 20.0
+_JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
+_LOST = "The node does not answer."
+
+
+class RealNodes(Ground):
+    """Every look does what is missing; what runs is found by its mark, as the control plane's parts are."""
+
+    def __init__(self, plane: ControlPlane, *, mark: str, program: FindProgram) -> None:
+        self._plane = plane
+        self._mark = f"{mark}/{plane.slug}-nodes"
+        self._program = program
+        self._states: dict[str, NodeState] = {}
+        self._changed = asyncio.Event()
+        self._wake = asyncio.Event()
+        self._prepared: dict[str, real.RealNode] = {}  # by slot
+
+    def wake(self) -> None:
+        self._wake.set()
+
+    def seen(self) -> Mapping[str, NodeState]:
+        """By slot."""
+        return self._states
+
+    async def wait_changed(self) -> None:
+        await self._changed.wait()
+
+    async def run(self) -> None:
+        """Keeps the nodes until cancelled; they run on then."""
+        while True:
+            self._wake.clear()
+            wait = LOOK_SECONDS
+            try:
+                wait = await self._pass()
+            except BoatyardError as error:
+                logger.warning(
+                    "nodes not tended", extra={"cluster": self._plane.slug, "why": str(error)}
+                )
+            try:
+                async with asyncio.timeout(wait):
+                    await self._wake.wait()
+            except TimeoutError:
+                continue
+
+    async def _pass(self) -> float:
+        record = self._plane.record
+        wait = LOOK_SECONDS
+        running = await asyncio.to_thread(find, f"{self._mark}/")
+        try:
+            for node in record.nodes.values():
+                if not node.leaving_since and not await self._keep(record, node, running):
+                    wait = STARTING_SECONDS
+        finally:
+            for processes in running.values():
+                for process in processes:
+                    process.close()
+        await self._look(record)
+        if any(not self._states.get(node.slot, _JOINING).ready for node in record.nodes.values()):
+            return min(wait, 0.2)
+        return wait
+
+    async def _keep(
+        self, record: Record, node: NodeRecord, running: Mapping[str, list[Marked]]
+    ) -> bool:
+        """True when all its programs run and answer; starts the first that does not run."""
+        place = self._prepared.get(node.slot)
+        if place is None:
+            place = await asyncio.to_thread(self._describe, record, node)
+            await real.prepare_node(place)
+            self._prepared[node.slot] = place
+        for component in real.components(place):
+            mark = f"{self._mark}/{node.slot}/{component.name}"
+            if not any(process.alive for process in running.get(mark, ())):
+                await self._start(place, component, mark)
+                if component.name == "containerd":
+                    await self._until_ready(component)
+                    await real.after_containerd(place)
+                    continue
+                return False
+            if not await component.ready():
+                return False
+        return True
+
+    async def _start(self, place: real.RealNode, component: real.Component, mark: str) -> None:
+        log = self._plane.directory / "log"
+        log.mkdir(exist_ok=True, mode=0o700)
+        spec = ProcessSpec(
+            mark=mark,
+            argv=component.argv,
+            executable=component.executable,
+            directory=place.directory,
+            log=log / f"{place.name}-{component.name}.log",
+            netns=component.netns,
+            environ=component.environ,
+        )
+        process = await asyncio.to_thread(start, spec)
+        process.close()
+        logger.info("node component started", extra={"component": mark})
+
+    async def _until_ready(self, component: real.Component) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not await component.ready():
+            if time.monotonic() > deadline:
+                return
+            await asyncio.sleep(0.05)
+
+    def _describe(self, record: Record, node: NodeRecord) -> real.RealNode:
+        pki = self._plane.run_directory / "pki"
+        ca = load(pki, "ca")
+        now = datetime.now(UTC)  # noqa: TID251 - certificates are good by the wall clock
+        prefix = ipaddress.ip_network(record.wanted.machine_cidr).prefixlen
+        address = places.node_address(
+            record.wanted.machine_cidr, node.number, otherwise=node.address
+        )
+        client = ca.issue(
+            f"system:node:{node.slot}", organizations=["system:nodes"], client=True, now=now
+        )
+        serving = ca.issue(
+            f"system:node:{node.slot}",
+            organizations=["system:nodes"],
+            names=[node.slot],
+            addresses=[address],
+            server=True,
+            now=now,
+        )
+        proxy = ca.issue("system:kube-proxy", client=True, now=now)
+        return real.RealNode(
+            slug=record.slug,
+            name=node.slot,
+            number=node.number,
+            address=f"{address}/{prefix}",
+            pod_cidr=places.pod_range(record.wanted.pod_cidr, node.number),
+            directory=self.directory_of(node),
+            kubelet=self._program(record.version, "kubelet"),
+            kubeconfig=self._kubeconfig(record, "kubelet", client, ca.pem.certificate),
+            ca=ca.pem.certificate,
+            serving_cert=serving.certificate,
+            serving_key=serving.key,
+            labels={"boatyard.io/node-set": node.node_set},
+            kube_proxy=self._program(record.version, "kube-proxy"),
+            proxy_kubeconfig=self._kubeconfig(record, "kube-proxy", proxy, ca.pem.certificate),
+        )
+
+    def _kubeconfig(self, record: Record, user: str, pem: Pem, ca: bytes) -> str:
+        return make_kubeconfig(
+            server=components.inner_url(record), name=record.wanted.name, user=user, ca=ca, pem=pem
+        )
+
+    def directory_of(self, node: NodeRecord) -> Path:
+        return self._plane.directory / "nodes" / node.slot
+
+    async def _look(self, record: Record) -> None:
+        client = self._plane.client
+        if client is None:
+            return
+        found = {node["metadata"]["name"]: node for node in (await client.list(NODES)).items}
+        states = {}
+        for node in record.nodes.values():
+            before = self._states.get(node.slot, _JOINING)
+            seen = found.get(node.slot)
+            if seen is None:
+                states[node.slot] = NodeState(before.joined, ready=False, message=_JOINING.message)
+            else:
+                conditions = (seen.get("status") or {}).get("conditions") or ()
+                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+                message = "" if ready else _LOST if before.joined else _JOINING.message
+                states[node.slot] = NodeState(before.joined or ready, ready, message)
+        if states != self._states:
+            self._states = states
+            changed, self._changed = self._changed, asyncio.Event()
+            changed.set()
+
+    # --- the ground the control plane stands on ------------------------------------------------
+
+    async def prepare(self) -> None:
+        wanted = self._plane.record.wanted
+        prefix = ipaddress.ip_network(wanted.machine_cidr).prefixlen
+        await real.prepare_segment(self._plane.slug, f"{wanted.gateway}/{prefix}")
+
+    async def freeze(self, *, frozen: bool) -> None:
+        for node in self._plane.record.nodes.values():
+            await real.freeze_node(self._plane.slug, node.slot, frozen=frozen)
+
+    async def stop(self) -> None:
+        """Nodes that are started anew begin with empty hands; the cluster gives them their pods again."""
+        slug = self._plane.slug
+        place = self._plane.directory / "nodes"
+        names = {*await real.list_nodes(slug), *(n.slot for n in self._plane.record.nodes.values())}
+        self._prepared.clear()
+        for name in sorted(names):
+            await real.clean_node(slug, name, place / name)
+
+    async def leave(self) -> None:
+        await self.stop()
+        await real.clean_segment(self._plane.slug)
+
+    async def end_node(self, node: NodeRecord) -> None:
+        self._prepared.pop(node.slot, None)
+        await real.clean_node(self._plane.slug, node.slot, self.directory_of(node))

@@ -1,0 +1,164 @@
+"""What the keeper remembers of each cluster, on disk before anything of it is made.
+
+A directory per cluster, named by a short mark of its key:
+
+    cluster.json, private/    ours alone: the record, the administrators' keys
+    run/                      where its processes are; they may read here
+    run/var/                  and write only here
+
+A directory without a record was being made when we died, and holds nothing that anybody was told of.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from boatyard.model.errors import Refused
+from boatyard.platforms.port import ClusterWanted
+
+RECORD = "cluster.json"
+_GONE = ".gone-"
+
+
+class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One node that should be there, or is leaving."""
+
+    key: str
+    slot: str
+    node_set: str
+    host: str
+    address: str
+    number: int  # never given twice within a cluster; its pod range and address follow from it
+    made_at: float
+    leaving_since: float = 0.0
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    slug: str
+    hub: str
+    wanted: ClusterWanted
+    user: int | None  # the number its processes run under; none: ours
+    ports: Mapping[str, int]
+    members: int  # etcd members and API servers
+    real: bool  # nodes are kubelets in network namespaces
+    made_at: float
+    version: str = ""  # the version whose API was last seen to answer
+    failed_version: str = ""  # did not come up, and was rolled back
+    upgrading: str = ""  # to this version; the snapshot before it is there
+    rolling_back: str = ""  # from this version, which did not come up
+    unreadable: bool = False  # the version gone back to cannot read what is there
+    putting_back: bool = False  # a snapshot is unpacked, and takes the place of the objects there
+    restored: str = ""  # the last restore carried out, by its request
+    encryption_keys: tuple[str, ...] = ()  # newest first; secrets of an older backup need its key
+    next_number: int = 0
+    nodes: Mapping[str, NodeRecord] = {}  # by key
+    frozen: bool = False  # its processes may be standing still
+    leaving: bool = False
+
+
+def slug_of(key: str) -> str:
+    """A short name of a cluster that the kernel can take in paths and network names."""
+    return hashlib.sha256(key.encode()).hexdigest()[:10]
+
+
+class Records:
+    """All clusters of one data directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True, mode=0o711)
+        self._by_slug: dict[str, Record] = {}
+        for place in sorted(directory.iterdir()):
+            if not place.is_dir():
+                continue
+            if place.name.startswith(_GONE):
+                remove_tree(place)
+            elif (record := _read(place / RECORD)) is not None:
+                self._by_slug[record.slug] = record
+            else:
+                self.forget(place.name)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._by_slug.values())
+
+    def find(self, key: str) -> Record | None:
+        record = self._by_slug.get(slug_of(key))
+        return record if record is not None and record.key == key else None
+
+    def get(self, slug: str) -> Record:
+        return self._by_slug[slug]
+
+    def place(self, slug: str) -> Path:
+        return self.directory / slug
+
+    def save(self, record: Record) -> Record:
+        """On disk when this returns."""
+        place = self.place(record.slug)
+        place.mkdir(exist_ok=True, mode=0o700)
+        write_durably(place / RECORD, msgspec.json.encode(record))
+        self._by_slug[record.slug] = record
+        return record
+
+    def forget(self, slug: str) -> None:
+        """Removes the directory; from the first moment on it is no cluster any more."""
+        self._by_slug.pop(slug, None)
+        place = self.place(slug)
+        gone = place.with_name(_GONE + slug)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(place, gone)
+        remove_tree(gone)
+
+    @property
+    def ports_taken(self) -> set[int]:
+        return {port for record in self for port in record.ports.values()}
+
+    def holder_of(self, host: str) -> NodeRecord | None:
+        """The node a host is, on any cluster."""
+        for record in self:
+            for node in record.nodes.values():
+                if node.host == host:
+                    return node
+        return None
+
+
+def write_durably(path: Path, content: bytes, *, group: int | None = None) -> None:
+    """The old content or the new, whatever happens. Readable by us, and by the group if one is given."""
+    draft = path.with_name(path.name + ".new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        if group is not None:
+            os.fchown(file.fileno(), -1, group)
+            os.fchmod(file.fileno(), 0o640)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def remove_tree(path: Path) -> None:
+    """Removes it all; what is being removed by somebody else at the same time is no concern."""
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(path)
+
+
+def _read(path: Path) -> Record | None:
+    """None when there is none. Refused when it cannot be read: somebody was promised what it describes."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Record)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise Refused(f"{path} cannot be read, and its cluster is left alone: {error}") from error

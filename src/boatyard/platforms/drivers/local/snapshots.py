@@ -1,0 +1,188 @@
+"""All objects of a cluster in one file: taken from a running etcd, verified, and put back into an empty one."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import aiohttp
+import msgspec
+
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.platforms.drivers.local.records import remove_tree
+from boatyard.processes.marked import MARK
+
+_SECONDS = 120.0
+_TRAILER = 32  # a snapshot ends with the sha256 of what comes before it
+# Clients that survive a restore must learn that what they have seen is no longer so.
+_BUMP = 1_000_000_000
+
+
+class _Result(msgspec.Struct):
+    blob: str = ""
+
+
+class _Line(msgspec.Struct):
+    result: _Result | None = None
+    error: object = None
+
+
+_lines = msgspec.json.Decoder(_Line)
+
+
+class Taken(msgspec.Struct, frozen=True):
+    bytes: int
+    sha256: str
+
+
+async def take(run: Path, socket: str, place: Path) -> Taken:
+    """Writes a verified snapshot of the etcd behind `run/socket` to `place`: all of it or nothing."""
+    draft = place.with_name(place.name + ".part")
+    directory = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Through the descriptor: the path of a socket may have no more than 107 bytes.
+        connector = aiohttp.UnixConnector(f"/proc/self/fd/{directory}/{socket}")
+        async with aiohttp.ClientSession(connector=connector) as session:
+            await _stream(session, draft)
+    except (aiohttp.ClientError, OSError, TimeoutError, msgspec.DecodeError) as error:
+        draft.unlink(missing_ok=True)
+        raise Unavailable(f"etcd gave no snapshot: {error}") from error
+    finally:
+        os.close(directory)
+    taken = await asyncio.to_thread(verify, draft)
+    os.replace(draft, place)
+    return taken
+
+
+async def _stream(session: aiohttp.ClientSession, draft: Path) -> None:
+    timeout = aiohttp.ClientTimeout(total=_SECONDS)
+    url = "http://etcd/v3/maintenance/snapshot"
+    async with session.post(url, data=b"{}", timeout=timeout) as answer:
+        answer.raise_for_status()
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            rest = b""
+            async for chunk in answer.content.iter_chunked(1 << 16):
+                *lines, rest = (rest + chunk).split(b"\n")
+                for line in lines:
+                    file.write(_blob(line))
+            file.write(_blob(rest))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _blob(line: bytes) -> bytes:
+    if not line.strip():
+        return b""
+    part = _lines.decode(line)
+    if part.result is None:
+        raise Unavailable(f"etcd stopped in the middle of a snapshot: {part.error}")
+    return base64.b64decode(part.result.blob)
+
+
+def verify(place: Path, sha256: str = "") -> Taken:
+    """Reads it all again. Refused when it is not what etcd wrote, or not the file of this sum."""
+    whole, content = hashlib.sha256(), hashlib.sha256()
+    try:
+        with place.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if size <= _TRAILER or size % 512 != _TRAILER:
+                raise Refused(f"{place.name} is no snapshot: {size} bytes", reason="BrokenBackup")
+            left = size - _TRAILER
+            while left and (piece := file.read(min(left, 1 << 20))):
+                whole.update(piece)
+                content.update(piece)
+                left -= len(piece)
+            trailer = file.read()
+            whole.update(trailer)
+    except OSError as error:
+        raise Refused(
+            f"{place.name} cannot be read: {error.strerror}", reason="BrokenBackup"
+        ) from error
+    if content.digest() != trailer or (sha256 and whole.hexdigest() != sha256):
+        raise Refused(f"{place.name} is damaged: its checksum is wrong", reason="BrokenBackup")
+    return Taken(bytes=size, sha256=whole.hexdigest())
+
+
+async def unpack(
+    etcdutl: Path,
+    snapshot: Path,
+    target: Path,
+    *,
+    name: str,
+    peer_url: str,
+    initial_cluster: str,
+    token: str,
+    user: int | None,
+    mark: str,
+) -> None:
+    """Makes an etcd data directory beside `target` from a snapshot. Nobody uses it before `swap`."""
+    draft = _draft(target)
+    await asyncio.to_thread(remove_tree, draft)
+    await run(
+        [
+            str(etcdutl),
+            "snapshot",
+            "restore",
+            str(snapshot),
+            f"--data-dir={draft}",
+            f"--name={name}",
+            f"--initial-cluster={initial_cluster}",
+            f"--initial-cluster-token={token}",
+            f"--initial-advertise-peer-urls={peer_url}",
+            f"--bump-revision={_BUMP}",
+            "--mark-compacted",
+        ],
+        mark=mark,
+    )
+    if user is not None:
+        await asyncio.to_thread(_give_away, draft, user)
+
+
+def swap(target: Path) -> None:
+    """What was unpacked takes the place of `target`; may be repeated."""
+    draft = _draft(target)
+    if draft.exists():
+        remove_tree(target)
+        os.rename(draft, target)
+
+
+def _draft(target: Path) -> Path:
+    return target.with_name(target.name + ".new")
+
+
+async def run(command: Sequence[str], *, mark: str) -> str:
+    """What a short-lived program printed. Refused with its last words when it failed.
+
+    It carries a mark: should we be killed, whoever comes after us ends it before beginning again.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        env={MARK: mark},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            output, words = await process.communicate()
+    except TimeoutError as error:
+        raise Unavailable(f"{Path(command[0]).name} took longer than {_SECONDS:g} s") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        last = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+        raise Refused(f"{Path(command[0]).name} failed: {last[0][:300]}", reason="BrokenBackup")
+    return output.decode(errors="replace")
+
+
+def _give_away(directory: Path, user: int) -> None:
+    for parent, _, files in os.walk(directory):
+        os.chown(parent, user, user)
+        for name in files:
+            os.chown(os.path.join(parent, name), user, user, follow_symlinks=False)

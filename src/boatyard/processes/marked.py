@@ -1,0 +1,185 @@
+"""Child processes that outlive us and are found again by a mark in their environment.
+
+There are no pid files: between a start and the writing of one we could die. Whoever carries the mark
+is ours, however it came to be, and a pid that was given to somebody else does not carry it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import select
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+
+MARK = "BOATYARD_MARK"
+NETNS_DIRECTORY = Path("/run/netns")
+_CLONE_NEWNET = 0x40000000
+
+
+@dataclass(frozen=True)
+class ProcessSpec:
+    """What is to run. `argv[0]` is the name it is called by; `executable` the file.
+
+    Its working directory is `directory`, and it may use `/proc/self/cwd/…` to reach what is there
+    although a directory above is closed to its user.
+    """
+
+    mark: str
+    argv: tuple[str, ...]
+    executable: Path
+    directory: Path
+    log: Path
+    user: int | None = None  # a number; no account is needed
+    netns: str = ""  # a named network namespace to run in
+    environ: Mapping[str, str] = field(default_factory=dict)
+
+
+class Marked:
+    """One running process, held by a file descriptor, so that no stranger is ever signalled in its place."""
+
+    def __init__(self, mark: str, pid: int) -> None:
+        self.mark = mark
+        self.pid = pid
+        self.fd = os.pidfd_open(pid)
+
+    @property
+    def alive(self) -> bool:
+        poll = select.poll()  # not select: a descriptor's number may be high
+        poll.register(self.fd, select.POLLIN)
+        if not poll.poll(0):
+            return True
+        _reap()
+        return False
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends a signal; one that has ended needs none."""
+        if self.alive:
+            try:
+                signal.pidfd_send_signal(self.fd, number)
+            except ProcessLookupError:
+                return
+
+    def close(self) -> None:
+        """Lets go of it; it runs on. May be called twice."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+
+_children: list[subprocess.Popen[bytes]] = []  # ours by birth: who has ended must be reaped by us
+_counting = threading.Lock()
+
+
+def _reap(new: subprocess.Popen[bytes] | None = None) -> None:
+    with _counting:
+        _children[:] = [child for child in _children if child.poll() is None]
+        if new is not None:
+            _children.append(new)
+
+
+def start(spec: ProcessSpec) -> Marked:
+    """Starts it in a session of its own. Unavailable when it cannot be started."""
+    started: list[subprocess.Popen[bytes]] = []
+    failed: list[OSError] = []
+
+    def spawn() -> None:
+        try:
+            if spec.netns:
+                _enter_netns(spec.netns)
+            started.append(_spawn(spec))
+        except OSError as error:
+            failed.append(error)
+
+    if spec.netns:
+        # A thread has a network namespace of its own; this one ends, and with it what it entered.
+        thread = threading.Thread(target=spawn)
+        thread.start()
+        thread.join()
+    else:
+        spawn()
+    if failed:
+        raise Unavailable(f"{spec.argv[0]} cannot be started: {failed[0]}") from failed[0]
+    _reap(started[0])
+    return Marked(spec.mark, started[0].pid)
+
+
+def _spawn(spec: ProcessSpec) -> subprocess.Popen[bytes]:
+    file = os.open(spec.executable, os.O_RDONLY)
+    try:
+        with spec.log.open("ab") as log:
+            return subprocess.Popen(
+                spec.argv,
+                # By its descriptor: the way to the file may lead through directories closed to the user.
+                executable=f"/proc/self/fd/{file}",
+                pass_fds=(file,),
+                cwd=spec.directory,
+                env={**spec.environ, MARK: spec.mark},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                user=spec.user,
+                group=spec.user,
+                extra_groups=None if spec.user is None else (),
+                umask=0o077,
+            )
+    finally:
+        os.close(file)
+
+
+def _enter_netns(name: str) -> None:
+    file = os.open(NETNS_DIRECTORY / name, os.O_RDONLY)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file, _CLONE_NEWNET) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, f"cannot enter network namespace {name}: {os.strerror(number)}")
+    finally:
+        os.close(file)
+
+
+def find(prefix: str) -> dict[str, list[Marked]]:
+    """Every process of ours whose mark starts with `prefix`, by mark. The caller closes them."""
+    _reap()
+    found: dict[str, list[Marked]] = {}
+    for pid in _pids():
+        if not _mark_of(pid).startswith(prefix):
+            continue
+        try:
+            process = Marked(_mark_of(pid), pid)
+        except ProcessLookupError:
+            continue
+        # Looked at again now that it is held: the number cannot pass to a stranger any more.
+        if process.mark and _mark_of(pid) == process.mark and process.alive:
+            found.setdefault(process.mark, []).append(process)
+        else:
+            process.close()
+    return found
+
+
+def _pids() -> Iterator[int]:
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            yield int(name)
+
+
+def _mark_of(pid: int) -> str:
+    """Its mark; empty when it has none, has ended, or belongs to somebody else."""
+    try:
+        environ = Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return ""
+    for entry in environ.split(b"\0"):
+        if entry.startswith(_ENTRY):
+            return os.fsdecode(entry[len(_ENTRY) :])
+    return ""
+
+
+_ENTRY = f"{MARK}=".encode()

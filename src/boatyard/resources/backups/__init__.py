@@ -1,0 +1,1 @@
+"""Backups: copies of all objects of a cluster, which outlive it."""

@@ -1,0 +1,78 @@
+"""From which version which other can be reached. Pure; called by the rules of clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from boatyard.model.errors import Violation
+from boatyard.model.generated.osac import ClusterVersion
+from boatyard.resources.cluster_versions.rules import SEMVER, usable
+
+PATH = "spec.version"
+
+
+class Number(NamedTuple):
+    """Major, minor and patch; what follows them (a release candidate) decides nothing here."""
+
+    major: int
+    minor: int
+    patch: int
+
+
+def number_of(version: str) -> Number | None:
+    """The version as numbers, or None when it is not three of them."""
+    found = SEMVER.fullmatch(version)
+    return Number(int(found[1]), int(found[2]), int(found[3])) if found else None
+
+
+def change_violation(
+    running: str, wanted: str, catalogue: Iterable[ClusterVersion]
+) -> Violation | None:
+    """Why a cluster cannot go from one version to the other, with the path where there is one.
+
+    Patches may go both ways; minors go up, one at a time. Nothing is said of other majors or of what
+    is not three numbers: the platform knows.
+    """
+    old, new = number_of(running), number_of(wanted)
+    if old is None or new is None or old.major != new.major or old.minor == new.minor:
+        return None
+    if new.minor < old.minor:
+        return Violation(
+            PATH,
+            f"{running} runs, and {wanted} is an older minor",
+            "a cluster never goes back a minor; restore a backup of then into a new cluster",
+        )
+    if new.minor == old.minor + 1:
+        return None
+    return Violation(
+        PATH, f"{running} to {wanted} is more than one minor at once", _path(old, wanted, catalogue)
+    )
+
+
+def is_newer_minor(one: str, other: str) -> bool:
+    """Whether the first is of a later minor than the second; of another major counts as later."""
+    first, second = number_of(one), number_of(other)
+    if first is None or second is None:
+        return False
+    return first.major != second.major or first.minor > second.minor
+
+
+def _path(old: Number, wanted: str, catalogue: Iterable[ClusterVersion]) -> str:
+    """A usable version of each minor in between, the newest patch; or which minor has none."""
+    best: dict[int, tuple[Number, str]] = {}
+    for version in catalogue:
+        number = number_of(version.spec.version)
+        if number is None or number.major != old.major or not usable(version):
+            continue
+        best[number.minor] = max(
+            best.get(number.minor, (number, "")), (number, version.spec.version)
+        )
+    last = number_of(wanted)
+    assert last is not None, "the caller has looked"
+    between = range(old.minor + 1, last.minor)
+    missing = [f"{old.major}.{minor}" for minor in between if minor not in best]
+    if missing:
+        return f"it leads over {', '.join(missing)}, and the catalogue has no such version yet"
+    steps = [best[minor][1] for minor in between]
+    return f"go to {steps[0]} first" + "".join(f", then {step}" for step in (*steps[1:], wanted))

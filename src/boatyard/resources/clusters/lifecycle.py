@@ -1,0 +1,181 @@
+"""Rest, version and restore of a cluster: what may be asked for, and when. Pure; called by the cluster's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Precondition, Violation
+from boatyard.model.generated.boatyard import Backup, BackupState
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterRest,
+    ClusterRestore,
+    ClusterSpec,
+    ClusterState,
+    ClusterVersion,
+    ClusterVersionReference,
+)
+from boatyard.resources.cluster_versions.rules import usable
+from boatyard.resources.cluster_versions.upgrades import change_violation, is_newer_minor
+from boatyard.resources.metadata import shown
+from boatyard.resources.world import Sought, World
+
+LONGEST_REQUEST = 63
+_BACKUP = "spec.restore.backup"
+_STEADY = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
+
+
+# --- rest -----------------------------------------------------------------------------------------
+
+
+def rest_of_new(spec: ClusterSpec) -> Iterator[Violation]:
+    if spec.rest != ClusterRest.AWAKE:
+        yield Violation("spec.rest", "a new cluster is awake", "create it, then hibernate it")
+
+
+def check_rest(old: Cluster, spec: ClusterSpec) -> None:
+    """Raises Precondition: what rests changes in nothing else, and only what is finished is put to rest."""
+    before, after = old.spec.rest, spec.rest
+    if before == after == ClusterRest.AWAKE:
+        return
+    name = old.metadata.name
+    others = [
+        field
+        for field in spec.__struct_fields__
+        if field != "rest" and getattr(spec, field) != getattr(old.spec, field)
+    ]
+    if others and before != ClusterRest.AWAKE:
+        violations = [
+            Violation(f"spec.{field}", "cannot change while the cluster rests", "resume it first")
+            for field in others
+        ]
+        raise Precondition(f"the cluster {name} rests: resume it first", *violations)
+    if others:
+        raise Precondition(
+            f"the cluster {name} is put to rest in a request of its own:"
+            f" leave {', '.join(f'spec.{field}' for field in others)} as it is"
+        )
+    if before == ClusterRest.STOPPED and after == ClusterRest.FROZEN:
+        raise Precondition(f"the cluster {name} is stopped, which is deeper; resume it first")
+    if before == ClusterRest.AWAKE and not _is_steady(old):
+        raise Precondition(
+            f"the cluster {name} is {old.status.state.name} and cannot be put to rest now;"
+            " wait until it is READY"
+        )
+
+
+def _is_steady(cluster: Cluster) -> bool:
+    """Nothing is under way: neither shown nor asked for and not yet looked at."""
+    seen = cluster.status.observed_generation == cluster.metadata.generation
+    return seen and cluster.status.state in _STEADY
+
+
+# --- version --------------------------------------------------------------------------------------
+
+
+def version_violations(old: Cluster, spec: ClusterSpec, world: World) -> Iterator[Violation]:
+    """What runs counts, not what was asked for last: a change that failed can be taken back."""
+    wanted = world.get(ClusterVersion, spec.version.id)
+    asked = world.get(ClusterVersion, old.spec.version.id)
+    running = old.status.version or (asked.spec.version if asked is not None else "")
+    if wanted is None or not running:
+        return
+    wrong = change_violation(running, wanted.spec.version, world.all(ClusterVersion))
+    if wrong is not None:
+        yield wrong
+
+
+# --- restore --------------------------------------------------------------------------------------
+
+
+def owner_of_backups(tenant: str) -> str:
+    """Whose the backups of a tenant's clusters are. What is shared to use is not shared to copy."""
+    return SYSTEM if tenant == SHARED else tenant
+
+
+def sought(old: Cluster | None, new: Cluster) -> tuple[Sought, ...]:
+    """The backup to restore, when that is news: later it may be gone."""
+    restore = new.spec.restore
+    if not restore.backup or (old is not None and restore == old.spec.restore):
+        return ()
+    return (Sought(_BACKUP, Backup, restore.backup, (owner_of_backups(new.metadata.tenant),)),)
+
+
+def admit_restore(
+    old: Cluster | None, spec: ClusterSpec, world: World, violations: list[Violation]
+) -> ClusterRestore:
+    """The restore with the backup's id and a request of its own; what is wrong with it is added."""
+    restore = spec.restore
+    before = old.spec.restore if old is not None else ClusterRestore()
+    if restore == before:
+        return restore
+    if len(restore.request) > LONGEST_REQUEST:
+        violations.append(
+            Violation("spec.restore.request", f"{shown(restore.request)} is too long")
+        )
+    if not restore.backup:
+        if restore.request:
+            violations.append(Violation(_BACKUP, "is required", "name a backup"))
+        return restore
+    backup = world.get(Backup, restore.backup)
+    if backup is None:
+        return restore  # whoever looked for it has said so
+    violations += _backup_violations(old, spec, backup, world)
+    again = not restore.request or (
+        restore.request == before.request and backup.id != before.backup
+    )
+    generation = old.metadata.generation + 1 if old is not None else 1
+    return replace(
+        restore,
+        backup=backup.id,
+        request=f"generation-{generation}" if again else restore.request,
+    )
+
+
+def _backup_violations(
+    old: Cluster | None, spec: ClusterSpec, backup: Backup, world: World
+) -> Iterator[Violation]:
+    name = shown(backup.metadata.name)
+    if backup.metadata.deletion_timestamp is not None:
+        yield Violation(_BACKUP, f"{name} is being deleted", "choose another backup")
+        return
+    if backup.status.state != BackupState.READY:
+        state = backup.status.state.name
+        yield Violation(_BACKUP, f"{name} is {state}", "wait until it is READY")
+        return
+    if old is not None and old.status.hub and old.status.hub != backup.status.hub:
+        yield Violation(
+            _BACKUP, f"{name} is kept elsewhere than the cluster", "order a new cluster from it"
+        )
+    if old is not None and spec.version != old.spec.version:
+        yield Violation("spec.version", "changes in a request of its own", "restore first")
+    version = world.get(ClusterVersion, spec.version.id)
+    if version is not None and is_newer_minor(backup.status.version, version.spec.version):
+        yield Violation(
+            _BACKUP,
+            f"{name} is of version {backup.status.version}, the cluster of {version.spec.version}",
+            "a backup goes into a cluster of the same or a later minor",
+        )
+
+
+def version_of_backup(
+    spec: ClusterSpec, world: World, violations: list[Violation]
+) -> ClusterVersionReference:
+    """The version that the backup was taken of; a cluster made from it has that unless it names one."""
+    backup = world.get(Backup, spec.restore.backup) if spec.restore.backup else None
+    if backup is None or not backup.status.version:
+        return spec.version
+    for version in world.all(ClusterVersion):
+        if version.spec.version == backup.status.version and usable(version):
+            return ClusterVersionReference(id=version.id, name=version.metadata.name)
+    violations.append(
+        Violation(
+            "spec.version",
+            f"{backup.status.version}, of which the backup is, is not in the catalogue any more",
+            "name a later one",
+        )
+    )
+    return spec.version

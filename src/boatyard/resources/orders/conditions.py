@@ -1,0 +1,115 @@
+"""What is true of an order, as conditions that say since when. Pure; called by the order's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from boatyard.model.generated.boatyard import (
+    Order,
+    OrderCondition,
+    OrderPhase,
+    OrderStatus,
+    Step,
+    StepState,
+)
+from boatyard.platforms.port import ClusterSeen
+from boatyard.resources.orders import progress
+
+_INFRASTRUCTURE = ("hosts", "network", "addresses", "names")
+_RESTS = "the cluster rests; resume it to use it"
+
+
+def with_conditions(
+    order: Order, status: OrderStatus, *, seen: ClusterSeen | None, now: datetime
+) -> OrderStatus:
+    old = {condition.type: condition for condition in order.status.conditions}
+    conditions = tuple(
+        _condition(old.get(name), name, value, reason, message, now)
+        for name, value, reason, message in _truths(status, seen, old)
+    )
+    return msgspec.structs.replace(status, conditions=conditions)
+
+
+def _condition(
+    old: OrderCondition | None, name: str, value: bool, reason: str, message: str, now: datetime
+) -> OrderCondition:
+    changed = old is None or old.status != value
+    return OrderCondition(
+        type=name,
+        status=value,
+        reason=reason,
+        message=message,
+        last_transition_time=now if changed or old is None else old.last_transition_time,
+    )
+
+
+def _truths(
+    status: OrderStatus, seen: ClusterSeen | None, old: Mapping[str, OrderCondition]
+) -> Iterable[tuple[str, bool, str, str]]:
+    phase = status.phase
+    steps = {step.name: step for step in status.steps}
+    blocking = next((step for step in status.steps if step.state in progress.STUCK), None)
+    current = blocking or next(
+        (s for s in status.steps if s.state not in (StepState.DONE, StepState.RELEASED)), None
+    )
+    doing = f"at step {current.name}" if current else ""
+
+    infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE)
+    yield (
+        "InfrastructureReady",
+        infrastructure,
+        "InfrastructureReady" if infrastructure else "InfrastructurePending",
+        "" if infrastructure else doing,
+    )
+    asleep = phase == OrderPhase.RESTING
+    kept = old.get("ClusterAvailable")
+    available = (
+        seen.available if seen else bool(kept and kept.status and phase != OrderPhase.DELETED)
+    )
+    why_not = "Hibernated" if asleep else "ClusterNotAvailable"
+    yield (
+        "ClusterAvailable",
+        available,
+        "ClusterAvailable" if available else why_not,
+        "" if available else _RESTS if asleep else seen.message if seen else "",
+    )
+    kept = old.get("NodesReady")
+    nodes = (
+        bool(seen.nodes) and all(node.ready for node in seen.nodes)
+        if seen
+        else bool(kept and kept.status and phase in (OrderPhase.READY, OrderPhase.DEGRADED))
+    )
+    why_not = "Hibernated" if asleep else "NodesNotReady"
+    yield "NodesReady", nodes, "NodesReady" if nodes else why_not, ""
+    applied = _is_done(steps.get("validate"))
+    yield "TemplateApplied", applied, "Validated" if applied else "NotValidated", ""
+    yield (
+        "Progressing",
+        phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING),
+        phase.name.capitalize(),
+        doing if phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING) else "",
+    )
+    ready = phase == OrderPhase.READY
+    why_not = "Hibernated" if asleep else "NotReady"
+    yield "Ready", ready, "Ready" if ready else why_not, "" if ready or asleep else doing
+    failed = phase == OrderPhase.FAILED
+    yield (
+        "Failed",
+        failed,
+        blocking.reason if failed and blocking else "NotFailed",
+        blocking.message if failed and blocking else "",
+    )
+    degraded = phase == OrderPhase.DEGRADED
+    yield (
+        "Degraded",
+        degraded,
+        "Degraded" if degraded else "NotDegraded",
+        (seen.message if seen else "") if degraded else "",
+    )
+
+
+def _is_done(step: Step | None) -> bool:
+    return step is not None and step.state == StepState.DONE

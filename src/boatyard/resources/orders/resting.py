@@ -1,0 +1,78 @@
+"""Clusters that rest: what is wanted of the platform, and when a frozen one is stopped. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+
+from boatyard.model.generated.boatyard import Item, Order, OrderPhase, OrderStatus, StepState
+from boatyard.model.generated.osac import ClusterRest
+from boatyard.platforms.port import ClusterSeen, Rest
+from boatyard.resources.orders import plan, progress
+
+FREEZE_FOR = timedelta(hours=1)  # leases, heartbeats and certificates grow old in a frozen cluster
+
+_RESTS: Mapping[ClusterRest, Rest] = {
+    ClusterRest.AWAKE: Rest.AWAKE,
+    ClusterRest.FROZEN: Rest.FROZEN,
+    ClusterRest.STOPPED: Rest.STOPPED,
+}
+
+
+def wanted_rest(order: Order) -> Rest:
+    return _RESTS[plan.rest_of(order)]
+
+
+def should_stop(order: Order, freeze_for: timedelta, now: datetime) -> bool:
+    """Whether a frozen cluster has rested so long that it is better stopped."""
+    since = order.status.resting_since
+    return (
+        order.status.phase == OrderPhase.RESTING
+        and plan.rest_of(order) == ClusterRest.FROZEN
+        and since is not None
+        and now >= since + freeze_for
+    )
+
+
+def stopping(order: Order, now: datetime) -> OrderStatus:
+    """The status from which a frozen cluster is stopped. To its owner it rests as before."""
+    status = msgspec.structs.replace(order.status, rest=ClusterRest.STOPPED)
+    items = plan.replan(msgspec.structs.replace(order, status=status), {}, ())
+    steps = progress.advance(
+        [step for step in status.steps if step.state == StepState.DONE],
+        items=items,
+        attempts=(),
+        deleting=False,
+        order_id=order.id,
+        now=now,
+    )
+    return msgspec.structs.replace(status, items=items, steps=steps)
+
+
+def phase_at_rest(order: Order, seen: ClusterSeen) -> OrderPhase | None:
+    """The phase of a settled order as far as rest decides it; None: the cluster is awake, as it should be."""
+    if not seen.exists:
+        return None
+    if seen.rest != wanted_rest(order):
+        return OrderPhase.PROGRESSING
+    return None if seen.rest == Rest.AWAKE else OrderPhase.RESTING
+
+
+def corrected(order: Order, items: tuple[Item, ...], seen: ClusterSeen | None) -> tuple[Item, ...]:
+    """The items with the control plane to be asked for again when somebody put it to sleep or woke it."""
+    if seen is None or not seen.exists or seen.rest == wanted_rest(order):
+        return items
+    if not plan.is_settled(items):
+        return items
+    return tuple(
+        msgspec.structs.replace(item, have="") if item.kind == "cluster" else item for item in items
+    )
+
+
+def since(order: Order, phase: OrderPhase, now: datetime) -> datetime | None:
+    """Since when the cluster rests; None while it should be awake."""
+    if plan.rest_of(order) == ClusterRest.AWAKE:
+        return None
+    return order.status.resting_since or (now if phase == OrderPhase.RESTING else None)

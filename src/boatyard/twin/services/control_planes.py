@@ -1,0 +1,59 @@
+"""What is known of one simulated control plane, and what can be said of it at a moment. Pure."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from boatyard.twin.hub import Thing
+from boatyard.twin.services.at import At
+
+STAGES = (
+    "The control plane is being created.",
+    "The API server is starting.",
+    "The cluster's operators are settling.",
+)
+_DOING = {
+    "upgrade": "The cluster is moving to its new version.",
+    "restore": "The cluster's objects are being restored.",
+    "rest": "The cluster is going to rest.",
+    "resume": "The cluster is waking up.",
+}
+_OUT_OF_REACH = ("restore", "resume")
+
+
+class ClusterFields(NamedTuple):
+    """What `extra` holds for a cluster."""
+
+    version: str  # empty until the first install is through
+    target: str
+    api_name: str
+    api_address: str
+    ingress_name: str
+    ingress_address: str
+    rest: str = ""  # empty, frozen or stopped
+    doing: str = ""  # what the last correction was
+    contents: str = ""  # stands for all objects in it
+    restored: str = ""  # the request of the last restore
+
+
+def is_available(at: At, cluster: Thing) -> bool:
+    """A cluster that has been installed once stays available while it is upgraded."""
+    fields = ClusterFields(*cluster.extra)
+    if fields.rest:
+        return False
+    return cluster.ready_at <= at.now or bool(fields.version and fields.doing not in _OUT_OF_REACH)
+
+
+def version_now(at: At, cluster: Thing) -> str:
+    fields = ClusterFields(*cluster.extra)
+    return fields.target if cluster.ready_at <= at.now else fields.version
+
+
+def stage(at: At, cluster: Thing) -> str:
+    """Where an install is, in words that stay the same for a while."""
+    fields = ClusterFields(*cluster.extra)
+    if fields.version:
+        return _DOING.get(fields.doing, _DOING["upgrade"])
+    whole = cluster.ready_at - cluster.made_at
+    passed = (at.now - cluster.made_at) / whole if whole > 0 else 1.0
+    return STAGES[min(int(passed * len(STAGES)), len(STAGES) - 1)]

@@ -1,0 +1,138 @@
+"""`boatyard assets install` as a process: killed, terminated, out of room; the next run goes on."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from boatyard.assets import DEFAULT, Assets
+from tests.support.assets import put, without_boatyard
+from tests.support.mirror import Mirror, run_mirror
+from tests.support.processes import BOATYARD, wait_until_dead
+
+SIZE = 900_000
+HALF = 400_000
+
+
+@pytest.fixture
+def mirror() -> Iterator[Mirror]:
+    with run_mirror() as mirror:
+        mirror.offer(DEFAULT, size=SIZE)
+        yield mirror
+
+
+def command(mirror: Mirror, directory: Path, *words: str) -> list[str]:
+    # The machine's own architecture is not the mirror's: the words are the mirror's.
+    program = (
+        "import platform, sys\n"
+        "platform.machine = lambda: 'x86_64'\n"
+        "from boatyard.app.main import main\n"
+        "sys.exit(main())\n"
+    )
+    return [
+        *(sys.executable, "-c", program, "assets", "install", "--dir", str(directory)),
+        *("--kubernetes-mirror", mirror.mirrors.kubernetes),
+        *("--etcd-mirror", mirror.mirrors.etcd),
+        *words,
+    ]
+
+
+def start(mirror: Mirror, directory: Path, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        command(mirror, directory, *words),
+        env=without_boatyard(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def to_the_end(process: subprocess.Popen[str]) -> tuple[int, str]:
+    said, _ = process.communicate(timeout=60)
+    return process.returncode, said
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_an_ended_download_goes_on_where_it_was(
+    tmp_path: Path, mirror: Mirror, number: signal.Signals
+) -> None:
+    path = mirror.path_of(DEFAULT, "kubelet")
+    part = tmp_path / DEFAULT / ".download" / "kubelet.part"
+    mirror.holds[path] = HALF
+    process = start(mirror, tmp_path, "--by", "download")
+    assert mirror.held.wait(timeout=60)
+    while not part.exists() or part.stat().st_size < HALF:
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    code, said = to_the_end(process)
+    assert code == (-number if number is signal.SIGKILL else 130)
+    assert number is signal.SIGKILL or "goes on where this one stopped" in said
+    assert not (tmp_path / DEFAULT / "kubelet").exists()
+
+    mirror.holds.clear()
+    mirror.served.clear()
+    code, said = to_the_end(start(mirror, tmp_path, "--by", "download"))
+    assert code == 0, said
+    (only,) = mirror.requests(path)
+    assert (only.range, only.sent) == (f"bytes={HALF}-", SIZE - HALF)
+    assert Assets(tmp_path, path="").missing(DEFAULT) == ()
+
+
+def test_two_at_once_download_once(tmp_path: Path, mirror: Mirror) -> None:
+    both = [start(mirror, tmp_path, "--by", "download") for _ in range(2)]
+    for code, said in [to_the_end(one) for one in both]:
+        assert code == 0, said
+    assert len(mirror.requests(mirror.path_of(DEFAULT, "kubelet"))) == 1
+    assert Assets(tmp_path, path="").missing(DEFAULT) == ()
+
+
+def test_no_room_is_said_in_one_line(tmp_path: Path, mirror: Mirror) -> None:
+    done = subprocess.run(
+        command(mirror, tmp_path, "--by", "download"),
+        env=without_boatyard() | {"PYTHONDONTWRITEBYTECODE": "1"},
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, HALF)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert f"boatyard: there is no room in {tmp_path}" in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_an_ended_build_takes_the_compiler_with_it(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "bin").mkdir()
+    script = (
+        "#!/bin/sh\n"
+        '[ "$1" = env ] && { echo go1.26.9; exit; }\n'
+        "[ $1 = list ] && exit\n"
+        f"echo $$ > {tmp_path}/pid\n"
+        "exec sleep 600\n"
+    )
+    put(tmp_path / "bin" / "go", script.encode())
+    environ = without_boatyard()
+    environ["PATH"] = f"{tmp_path / 'bin'}:{environ['PATH']}"
+    process = subprocess.Popen(
+        [*BOATYARD, "assets", "install", "--by", "build", "--dir", str(tmp_path / "assets")],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    pid = tmp_path / "pid"
+    while not pid.exists() or not pid.read_text().strip():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait(timeout=60) == (-number if number is signal.SIGKILL else 130)
+    wait_until_dead(int(pid.read_text()))
+    assert number is signal.SIGKILL or not list((tmp_path / "assets" / DEFAULT).glob(".build-*"))

@@ -1,0 +1,150 @@
+"""The crash proof on real clusters: it holds, it leaves nothing, and it finds bugs that only it can find."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from boatyard.app.proving.grounds import ground_of
+from boatyard.app.proving.lane import Pace
+from boatyard.app.proving.points import Point
+from boatyard.app.proving.runs import Options, prove
+from boatyard.ledger.embedded import EmbeddedPostgres
+from tests.support.assets import needs_assets
+
+pytestmark = pytest.mark.real
+
+# 1 proves every point and takes minutes; docs/contributing/prove.md says who does that.
+EVERY = int(os.environ.get("BOATYARD_PROVE_EVERY", "20"))
+
+Only = Callable[[str, Point], bool]
+
+
+@pytest.fixture(autouse=True)
+def _assets() -> None:
+    needs_assets()
+
+
+@pytest.mark.timeout(3600)
+async def test_workers_and_the_keeper_may_die_anywhere_and_nothing_differs(
+    postgres: EmbeddedPostgres,
+) -> None:
+    verdict = await prove(Options(platform="local", every=EVERY), postgres=postgres)
+
+    assert verdict.differences == []
+    points = {(name, point) for name, found in verdict.points.items() for point in found}
+    missed = points - set(verdict.killed)
+    # How often a cluster is seen on its way depends on time; every effect and claim must be met.
+    assert {point.sort for _, point in missed} <= {"write"}
+    assert len(missed) <= 1 + len(points) * 0.05
+    assert {name for name, _ in verdict.killed} == set(ground_of("local").journeys)
+
+
+def at(*labels: str) -> Only:
+    return lambda _, point: point.label in labels and point.time == 1
+
+
+# Long enough for a cluster to come up on a busy machine; one that never does is waited for as long.
+IMPATIENT = Pace(look=0.1, patience=40.0, settling=2.0)
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    "plant, journey, only, tell_tale",
+    [
+        pytest.param(
+            "node_record_forgotten",
+            "scale-down",
+            at(),
+            "it is DEGRADED",
+            id="a node's record is not released",
+        ),
+        pytest.param(
+            "cluster_release_forgotten",
+            "delete",
+            at(),
+            "cluster plain-0 is still there under plain-0/cluster",
+            id="a release is answered and not done",
+        ),
+        pytest.param(
+            "fresh_key_each_time",
+            "create",
+            at("after:effect:keeper.ensure_cluster cluster"),
+            "etcd-0 runs 2 times",
+            id="a cluster is asked for with a fresh key",
+        ),
+        pytest.param(
+            "trial_of_its_own",
+            "create",
+            at("after:effect:check.create boatyard-check-workload"),
+            "left by checks",
+            id="a check forgets what it tried",
+        ),
+    ],
+)
+async def test_a_bug_planted_in_workers_is_found(
+    plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
+) -> None:
+    options = Options(
+        platform="local",
+        journeys=(journey,),
+        only=only,
+        plant=f"tests.support.local_plants:{plant}",
+        pace=IMPATIENT,
+        undisturbed=1,
+    )
+
+    verdict = await prove(options, postgres=postgres)
+
+    assert any(tell_tale in words for words in verdict.differences), verdict.differences
+
+
+@pytest.mark.timeout(600)
+async def test_a_keeper_that_forgets_its_processes_is_found(postgres: EmbeddedPostgres) -> None:
+    options = Options(
+        platform="local",
+        journeys=("killed-keeper",),
+        every=1000,
+        keeper_plant="tests.support.local_plants:keeper_without_memory",
+        pace=IMPATIENT,
+        undisturbed=1,
+    )
+
+    verdict = await prove(options, postgres=postgres)
+
+    assert any("runs 2 times" in words for words in verdict.differences), verdict.differences
+
+
+@pytest.mark.timeout(300)
+def test_an_interrupted_proof_leaves_no_process_and_no_file(home: Path) -> None:
+    command = [sys.executable, "-m", "boatyard.app.main", "prove", "--platform", "local"]
+    environ = {**os.environ, "TMPDIR": str(home)}
+    with subprocess.Popen(command, env=environ, stdout=subprocess.DEVNULL) as proof:
+        while not _running_in(home, "kube-apiserver"):
+            with pytest.raises(subprocess.TimeoutExpired):
+                proof.wait(timeout=0.2)
+        proof.send_signal(signal.SIGTERM)
+        assert proof.wait(timeout=200) == 130
+
+    assert _running_in(home, "") == []
+    assert list(home.iterdir()) == []
+
+
+def _running_in(place: Path, program: str) -> list[str]:
+    """The processes that work in a directory or below, and are called so."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0")[0].decode()
+            inside = Path(os.readlink(entry / "cwd")).is_relative_to(place)
+        except OSError:
+            continue
+        if inside and words.endswith(program):
+            found.append(words)
+    return found

@@ -1,0 +1,91 @@
+"""When a cluster can be reached: as soon as its API answers, and rightly after it has changed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from boatyard.model.generated.osac import ClusterState
+from boatyard.platforms.drivers.sim import SimPlatform
+from boatyard.platforms.port import Access
+from tests.support.yard import Yard
+
+
+class Asked:
+    """Counts how often the platform is asked for access, and can give another kubeconfig out."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.times = 0
+        self.renewed = ""
+        original = SimPlatform.access
+
+        async def access(platform: SimPlatform, cluster_key: str) -> Access:
+            self.times += 1
+            found = await original(platform, cluster_key)
+            return replace(found, kubeconfig=self.renewed or found.kubeconfig)
+
+        monkeypatch.setattr(SimPlatform, "access", access)
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
+    return Asked(monkeypatch)
+
+
+async def test_the_kubeconfig_is_there_before_the_nodes(yard: Yard, asked: Asked) -> None:
+    await yard.break_service("platform.ensure_node", "dead")
+    web = await yard.order("web", sizes={"compute": 2})
+
+    async def reachable() -> bool:
+        return bool((await yard.order_of(web)).status.credentials.kubeconfig)
+
+    await yard.run_to(web, ClusterState.PROGRESSING)
+    await yard.run(reachable, within=timedelta(minutes=10))
+    await yard.run(within=timedelta(minutes=10))
+    cluster = await yard.cluster(web)
+    assert cluster.status.state == ClusterState.PROGRESSING
+    assert cluster.status.api_url.startswith("https://api.web-")
+    assert asked.times == 1, "what is known is not asked for on every pass"
+
+    await yard.heal()
+    await yard.run_to(web, ClusterState.READY)
+    assert asked.times == 2, "once more when all is as wanted"
+    await yard.run(within=timedelta(minutes=30))
+    assert asked.times == 2
+
+
+async def test_what_an_upgrade_renews_is_known_when_it_is_ready(yard: Yard, asked: Asked) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    asked.renewed = "kubeconfig: renewed"
+    await yard.set_version(web, "4.18.3")
+
+    async def upgraded() -> bool:
+        status = (await yard.cluster(web)).status
+        return (status.observed_generation, status.state) == (2, ClusterState.READY)
+
+    await yard.run(upgraded)
+    assert (await yard.order_of(web)).status.credentials.kubeconfig == "kubeconfig: renewed"
+
+
+async def test_it_is_not_called_ready_with_credentials_that_may_be_old(
+    yard: Yard, asked: Asked
+) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    await yard.break_service("platform.access", "dead")
+    await yard.scale(web, compute=2)
+    await yard.run_to(web, ClusterState.PROGRESSING)
+    await yard.run(within=timedelta(minutes=10))
+    assert await yard.state(web) == ClusterState.PROGRESSING
+    assert (await yard.order_of(web)).status.credentials.kubeconfig, "the old one is kept"
+    await yard.heal()
+    await yard.run_to(web, ClusterState.READY, within=timedelta(minutes=1))
+
+
+async def test_a_simulated_cluster_says_that_it_is(yard: Yard) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    assert (await yard.order_of(web)).status.credentials.simulated

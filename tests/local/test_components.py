@@ -1,0 +1,98 @@
+"""The parts of a control plane: one process each, and whoever is killed is there again within seconds."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+import pytest_asyncio
+
+from boatyard.kube.kinds import NODES
+from tests.support.local_cluster import KINDS, LocalCluster, marked, marks
+from tests.support.local_site import LocalSite, until
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster(shared: LocalSite) -> LocalCluster:
+    cluster = LocalCluster(shared, "order-1")
+    await cluster.ensure()
+    await cluster.join("compute-0")
+    await cluster.until_whole()
+    return cluster
+
+
+async def kill(cluster: LocalCluster, *kinds: str) -> None:
+    """And waits until others are there in their place."""
+    before = cluster.running()
+    killed = {before[f"{kind}-0"][0] for kind in kinds}
+    for pid in killed:
+        os.kill(pid, signal.SIGKILL)
+
+    def replaced() -> bool:
+        now = {pid for pids in cluster.running().values() for pid in pids}
+        return cluster.is_whole() and not killed & now
+
+    await until(replaced, f"{kinds} are started again", seconds=30)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_killed_component_is_started_again(cluster: LocalCluster, kind: str) -> None:
+    before = await cluster.put(f"before-{kind}")
+    await kill(cluster, kind)
+    await cluster.ensure()
+    assert await cluster.get(f"before-{kind}") == before
+
+
+async def test_all_of_them_killed_at_once_come_back_with_their_nodes(cluster: LocalCluster) -> None:
+    before = await cluster.put()
+    await kill(cluster, *KINDS)
+    await cluster.ensure()
+    assert await cluster.get() == before
+
+    async def ready() -> bool:
+        seen = await cluster.platform.observe(cluster.key)
+        return seen.available and not seen.degraded
+
+    await until(ready, "the nodes are ready again")
+    async with cluster.api() as api:
+        assert [node["metadata"]["name"] for node in (await api.list(NODES)).items] == ["compute-0"]
+
+
+async def test_a_killed_keeper_is_followed_by_one_that_takes_everything_back(
+    cluster: LocalCluster,
+) -> None:
+    before, processes = await cluster.put(), cluster.running()
+    await cluster.site.keeper.kill_and_start()
+    await cluster.ensure()
+    assert cluster.running() == processes, "nobody was started or ended"
+    assert await cluster.get() == before
+
+
+async def test_what_died_while_there_was_no_keeper_is_started_by_the_next(
+    cluster: LocalCluster,
+) -> None:
+    before, processes = await cluster.put(), cluster.running()
+    await cluster.site.keeper.end(signal.SIGKILL)
+    for kind in ("etcd", "kube-scheduler"):
+        os.kill(processes[f"{kind}-0"][0], signal.SIGKILL)
+    await cluster.site.keeper.start()
+    await cluster.until_whole()
+    await cluster.ensure()
+    assert cluster.running()["kube-apiserver-0"] == processes["kube-apiserver-0"]
+    assert await cluster.get() == before
+
+
+async def test_a_second_process_of_a_component_is_ended(cluster: LocalCluster) -> None:
+    """However it came to be: two keepers, say, of which one was stopped for a while."""
+    await cluster.site.keeper.end(signal.SIGKILL)
+    (pid,) = cluster.running()["kube-scheduler-0"]
+    with marked(dict(marks())[pid]):
+        assert len(cluster.running()["kube-scheduler-0"]) == 2
+        await cluster.site.keeper.start()
+        await until(
+            lambda: len(cluster.running()["kube-scheduler-0"]) == 1, "there is one scheduler"
+        )
+        await cluster.until_whole()

@@ -1,0 +1,55 @@
+"""The platform port's promises, kept by real clusters on this machine."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+from boatyard.assets import Assets
+from tests.contracts import test_platform
+from tests.contracts.bench import HUB, Bench
+from tests.contracts.rules import Rule, rules_of
+from tests.support.assets import needs_assets
+from tests.support.local_site import LocalSite
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
+HUBS = itertools.count(100)
+
+
+@pytest.fixture(autouse=True)
+def versions(monkeypatch: pytest.MonkeyPatch) -> None:
+    offered = Assets().versions()
+    monkeypatch.setattr(test_platform, "VERSION", offered[0] if offered else "")
+    monkeypatch.setattr(test_platform, "NEWER", offered[-1] if offered else "")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def bench(shared: LocalSite) -> AsyncIterator[Bench]:
+    """A hub of its own, and afterwards nothing on it."""
+    hub = f"boston-{next(HUBS)}"
+    await shared.twin.call("twin.add_hub", hub=hub, layout=msgspec.to_builtins(HUB))
+    bench = shared.bench(hub)
+    yield bench
+    if not shared.keeper.lives:
+        await shared.keeper.start()
+    for order in ("order-1", "order-2"):
+        key = f"{order}/cluster"
+        await bench.until_done(lambda key=key: bench.platform.release_cluster(key))  # type: ignore[misc]
+    for backup in ("backup-1", "backup-2"):
+        await bench.platform.release_backup(f"{backup}/backup")
+    assert await bench.platform.list_owned() == []
+
+
+# The keeper looks at what is there; nobody stands between it and that who could lie.
+RULES = [rule for rule in rules_of(vars(test_platform)) if rule.__name__ != "done_means_it_is_so"]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+async def test_platform_rules(rule: Rule, bench: Bench) -> None:
+    if "version" in rule.__name__:
+        needs_assets("1.35.4", "1.36.3")
+    await rule(bench)

@@ -1,0 +1,85 @@
+"""Another version: one minor at a time, never back, and not half of it. With kills: test_killed_keeper."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+
+from boatyard.model.errors import Refused
+from tests.support.assets import needs_assets
+from tests.support.local_cluster import NEW, OLD, LocalCluster, uids
+from tests.support.local_site import DYING, LocalSite, local_site, until
+from tests.support.planted_assets import PlantedAssets
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
+HANGS = "exec /bin/sleep 600"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def planted(tmp_path_factory: pytest.TempPathFactory) -> PlantedAssets:
+    return PlantedAssets(needs_assets(OLD, NEW), tmp_path_factory.mktemp("assets"))
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def site(planted: PlantedAssets) -> AsyncIterator[LocalSite]:
+    """Its keeper has less patience than an ordinary one."""
+    async with local_site(planted.directory, command=DYING) as site:
+        yield site
+
+
+async def test_a_version_that_hangs_is_given_up_and_the_old_one_goes_on(
+    site: LocalSite, planted: PlantedAssets
+) -> None:
+    cluster = LocalCluster(site, "order-1", version=OLD)
+    await cluster.ensure()
+    before = await cluster.put()
+    planted.break_program(NEW, "kube-apiserver", HANGS)
+    try:
+        with pytest.raises(Refused) as refused:
+            await cluster.ensure(version=NEW)
+    finally:
+        planted.mend(NEW, "kube-apiserver")
+    assert refused.value.reason == "UpgradeFailed"
+    await cluster.until_whole()
+    assert uids(await cluster.get()) == uids(before)
+    assert (await cluster.platform.observe(cluster.key)).version == OLD
+    await cluster.ensure(version=OLD)
+    await cluster.release()
+
+
+async def test_half_way_there_is_no_turning_round_but_an_end(
+    site: LocalSite, planted: PlantedAssets
+) -> None:
+    cluster = LocalCluster(site, "order-2", version=OLD)
+    await cluster.ensure()
+    planted.break_program(NEW, "kube-apiserver", HANGS)
+    try:
+        cluster.wanted = newer = LocalCluster(site, "order-2", version=NEW).wanted
+        await cluster.platform.ensure_cluster(cluster.key, newer)
+        await until(lambda: cluster.record()["upgrading"] == NEW, "it is under way")
+        with pytest.raises(Refused) as refused:
+            await cluster.ensure(version=OLD)
+        assert refused.value.reason == "VersionStep"
+        began = time.monotonic()
+        await cluster.release()
+        assert time.monotonic() - began < 20, "nobody waits for the new version first"
+    finally:
+        planted.mend(NEW, "kube-apiserver")
+    assert cluster.running() == {}
+
+
+async def test_what_cannot_be_reached_is_refused_and_changes_nothing(site: LocalSite) -> None:
+    cluster = LocalCluster(site, "order-3", version=NEW)
+    await cluster.ensure()
+    await cluster.until_whole()
+    processes = cluster.running()
+    for version, reason in ((OLD, "VersionStep"), ("1.99.0", "NoSuchVersion")):
+        with pytest.raises(Refused) as refused:
+            await cluster.ensure(version=version)
+        assert refused.value.reason == reason
+    assert cluster.running() == processes
+    await cluster.ensure(version=NEW)
+    await cluster.release()

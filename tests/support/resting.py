@@ -1,0 +1,118 @@
+"""What tenants ask of a finished cluster: rest, backup, restore; as the API writes it. For journeys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from boatyard.ledger.changes import Due, Insert, Replace
+from boatyard.model.generated.boatyard import (
+    Backup,
+    BackupSpec,
+    BackupState,
+    BackupStatus,
+)
+from boatyard.model.generated.osac import ClusterRest, ClusterRestore, Metadata
+from boatyard.platforms.port import Rest
+from tests.support.yard import Yard
+
+
+async def hibernate(yard: Yard, cluster_id: str, *, deep: bool = False) -> None:
+    await yard.change(cluster_id, rest=ClusterRest.STOPPED if deep else ClusterRest.FROZEN)
+
+
+async def resume(yard: Yard, cluster_id: str) -> None:
+    await yard.change(cluster_id, rest=ClusterRest.AWAKE)
+
+
+async def restore(yard: Yard, cluster_id: str, backup_id: str, request: str) -> None:
+    await yard.change(cluster_id, restore=ClusterRestore(backup=backup_id, request=request))
+
+
+async def back_up(yard: Yard, cluster_id: str, name: str, *, folder: str = "") -> str:
+    """What the API does for `backup cluster`: one write."""
+    cluster = await yard.cluster(cluster_id)
+    now, tenant = yard.clock.now(), cluster.metadata.tenant
+    backup = Backup(
+        id=f"b-{name}",
+        metadata=Metadata(
+            name=name,
+            tenant=tenant,
+            creation_timestamp=now,
+            finalizers=("boatyard.io/backup",),
+            generation=1,
+        ),
+        spec=BackupSpec(cluster=cluster_id, folder=folder),
+        status=BackupStatus(
+            state=BackupState.PENDING,
+            hub=cluster.status.hub,
+            cluster_name=cluster.metadata.name,
+        ),
+    )
+    await yard.ledger.commit(
+        [Insert(backup), Due("Backup", backup.id, now, tenant=tenant)], now=now
+    )
+    yard.acknowledged.append(("Backup", backup.id, 0))
+    return backup.id
+
+
+async def backup_of(yard: Yard, backup_id: str) -> Backup:
+    found = await yard.ledger.get(Backup, backup_id)
+    assert found is not None, f"backup {backup_id} is gone"
+    return found
+
+
+async def run_until_backed_up(yard: Yard, backup_id: str) -> Backup:
+    async def ended() -> bool:
+        return (await backup_of(yard, backup_id)).status.state != BackupState.PENDING
+
+    await yard.run(ended)
+    return await backup_of(yard, backup_id)
+
+
+async def delete_backup(yard: Yard, backup_id: str) -> None:
+    backup = await backup_of(yard, backup_id)
+    now = yard.clock.now()
+    metadata = msgspec.structs.replace(backup.metadata, deletion_timestamp=now)
+    leaving = msgspec.structs.replace(backup, metadata=metadata)
+    due = Due("Backup", backup_id, now, tenant=backup.metadata.tenant)
+    await yard.ledger.commit([Replace(leaving), due], now=now)
+
+
+async def run_until_backup_gone(yard: Yard, backup_id: str) -> None:
+    async def gone() -> bool:
+        return await yard.ledger.get(Backup, backup_id) is None
+
+    await yard.run(gone)
+
+
+async def write(yard: Yard, cluster_id: str, contents: str) -> None:
+    """A tenant works in the cluster."""
+    cluster = await yard.cluster(cluster_id)
+    await yard.call(
+        "write_objects",
+        hub=cluster.status.hub,
+        cluster_key=f"{cluster_id}/cluster",
+        contents=contents,
+    )
+
+
+async def seen(yard: Yard, cluster_id: str) -> dict[str, Any]:
+    """What the platform says of the cluster, past every fault."""
+    cluster = await yard.cluster(cluster_id)
+    args = {"hub": cluster.status.hub, "cluster_key": f"{cluster_id}/cluster"}
+    found: dict[str, Any] = yard.world.call(
+        "platform.observe", args, yard.clock.now().timestamp()
+    ).value
+    return found
+
+
+async def rest_of(yard: Yard, cluster_id: str) -> Rest:
+    return Rest((await seen(yard, cluster_id))["rest"])
+
+
+async def notes_of(yard: Yard, kind: str, id: str) -> list[str]:
+    """What has happened to one object, one word each."""
+    await yard.ledger.publish()
+    return [row.reason for row in await yard.ledger.happenings([(kind, id)], 100)]

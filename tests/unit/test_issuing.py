@@ -1,0 +1,233 @@
+"""How a certificate is asked of a cluster: what is sent, what is believed of the answer, what stays behind."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from boatyard.api import issuing
+from boatyard.api.issuing import Grant
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.kinds import Kind
+from boatyard.model.errors import NotFound, Precondition, Refused, Unavailable
+from boatyard.pki.requests import make_request
+
+NOW = datetime(2026, 11, 16, 5, 0, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+GROUPS = ("boatyard:admins", "boatyard:issued-by:ann")
+
+
+class Cluster:
+    """Certificate requests as a cluster keeps them, and a signer with a mood."""
+
+    def __init__(self, mood: str = "good") -> None:
+        self.mood = mood
+        self.requests: dict[str, dict[str, Any]] = {}
+        self.applied: dict[str, dict[str, Any]] = {}
+        self.seen: list[dict[str, Any]] = []
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self._looks = 0
+
+    async def apply(self, kind: Kind, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        self.applied[f"{kind.plural}/{name}"] = body
+        return body
+
+    async def create(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
+        self.requests[body["metadata"]["name"]] = {**body, "status": {}}
+        self.seen.append(body)
+        if self.mood == "lost":
+            raise Unavailable("the connection was cut")
+        return body
+
+    async def merge_patch(
+        self, kind: Kind, name: str, patch: dict[str, Any], *, subresource: str
+    ) -> dict[str, Any]:
+        assert subresource == "approval"
+        if self.mood == "forbidden":
+            raise Refused("approving is forbidden")
+        self.requests[name]["status"] |= patch["status"]
+        return self.requests[name]
+
+    async def get(self, kind: Kind, name: str) -> dict[str, Any]:
+        if name not in self.requests:
+            raise NotFound(name)
+        found = self.requests[name]
+        self._looks += 1
+        if self._looks > 2:
+            self._sign(found)
+        return found
+
+    async def delete(self, kind: Kind, name: str) -> bool:
+        if self.mood == "stuck":
+            raise Unavailable("the API server is gone")
+        return self.requests.pop(name, None) is not None
+
+    def _sign(self, found: dict[str, Any]) -> None:
+        status = found["status"]
+        assert status["conditions"][0]["type"] == "Approved"
+        match self.mood:
+            case "silent":
+                return
+            case "failing":
+                failed = {"type": "Failed", "message": "no such signer"}
+                status["conditions"] = [*status["conditions"], failed]
+            case "garbage":
+                status["certificate"] = base64.b64encode(b"junk").decode()
+            case "noise":
+                status["certificate"] = "not base64!"
+            case _:
+                status["certificate"] = base64.b64encode(self._signed(found["spec"])).decode()
+
+    def _signed(self, spec: dict[str, Any]) -> bytes:
+        asked = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
+        key: Any = asked.public_key()
+        subject = asked.subject
+        lifetime = timedelta(seconds=spec["expirationSeconds"])
+        if self.mood == "swapped":
+            key = self._key.public_key()
+        if self.mood == "renamed":
+            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "system:admin")])
+        if self.mood == "generous":
+            lifetime = timedelta(days=365)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")]))
+            .public_key(key)
+            .serial_number(7)
+            .not_valid_before(NOW - timedelta(minutes=5))
+            .not_valid_after(NOW + lifetime)
+            .sign(self._key, hashes.SHA256())
+        )
+        return made.public_bytes(serialization.Encoding.PEM)
+
+    async def issue(self, ttl: timedelta = HOUR) -> issuing.Issued:
+        client = cast(KubeClient, self)
+        return await issuing.issue(client, user="boatyard:bob", groups=GROUPS, ttl=ttl)
+
+
+async def test_the_request_names_user_groups_and_time_and_nothing_stays() -> None:
+    cluster = Cluster()
+    issued = await cluster.issue()
+    (sent,) = cluster.seen
+    assert sent["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client"
+    assert sent["spec"]["usages"] == ["client auth"]
+    assert sent["spec"]["expirationSeconds"] == 3600
+    subject = x509.load_pem_x509_csr(base64.b64decode(sent["spec"]["request"])).subject
+    names = [(attribute.oid, attribute.value) for attribute in subject]
+    organization = NameOID.ORGANIZATION_NAME
+    assert names == [*((organization, g) for g in GROUPS), (NameOID.COMMON_NAME, "boatyard:bob")]
+    assert cluster.requests == {}
+    assert issued.expires_at == NOW + HOUR
+    key = serialization.load_pem_private_key(issued.key, password=None)
+    certificate = x509.load_pem_x509_certificate(issued.certificate)
+    assert key.public_key() == certificate.public_key()
+    assert "PRIVATE" not in repr(issued)
+    assert issued.key not in str(cluster.seen).encode()
+
+
+@pytest.mark.parametrize("mood, error", [
+    ("forbidden", Refused),
+    ("failing", Refused),
+    ("garbage", Refused),
+    ("noise", Refused),
+    ("swapped", Refused),
+    ("renamed", Refused),
+    ("generous", Refused),
+    ("lost", Unavailable),
+])  # fmt: skip
+async def test_what_is_wrong_is_refused_and_taken_out_again(
+    mood: str, error: type[Exception]
+) -> None:
+    cluster = Cluster(mood)
+    with pytest.raises(error):
+        await cluster.issue()
+    assert cluster.requests == {}
+
+
+async def test_a_signer_that_never_signs_is_waited_for_as_long_as_the_caller_says() -> None:
+    cluster = Cluster("silent")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await cluster.issue()
+    assert cluster.requests == {}
+
+
+async def test_what_cannot_be_taken_out_does_not_spoil_it() -> None:
+    cluster = Cluster("stuck")
+    assert (await cluster.issue()).expires_at == NOW + HOUR
+    assert len(cluster.requests) == 1, "the controller-manager removes it within the hour"
+
+
+async def test_each_request_has_a_name_of_its_own() -> None:
+    cluster = Cluster("stuck")
+    await cluster.issue()
+    await cluster.issue()
+    assert len(cluster.requests) == 2
+
+
+async def test_a_group_is_bound_to_its_role() -> None:
+    cluster = Cluster()
+    grant = Grant("boatyard:viewers", "view")
+    await issuing.ensure_grant(cast(KubeClient, cluster), grant)
+    (made,) = cluster.applied.values()
+    assert made["roleRef"]["name"] == "view"
+    assert made["subjects"][0] | {"apiGroup": ""} == {
+        "kind": "Group",
+        "name": "boatyard:viewers",
+        "apiGroup": "",
+    }
+
+
+def stored(cluster: dict[str, Any] | None = None, **user: Any) -> str:
+    server = {"server": "https://10.0.0.1:6443", "certificate-authority-data": "Y2E="}
+    return yaml.safe_dump(
+        {
+            "clusters": [{"name": "c", "cluster": server | (cluster or {})}],
+            "users": [{"name": "u", "user": user or {"token": "t"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param("kube: config", id="no kubeconfig"),
+    pytest.param(stored({"server": "http://10.0.0.1"}), id="no TLS"),
+    pytest.param(stored({"certificate-authority-data": "", "insecure-skip-tls-verify": True}), id="any certificate"),
+    pytest.param(stored({"certificate-authority-data": "", "certificate-authority": "/etc/ca"}), id="our authority"),
+    pytest.param(stored(tokenFile="/var/run/token"), id="a token of our machine"),
+    pytest.param(stored(**{"client-certificate": "/a", "client-key": "/b"}), id="a key of our machine"),
+    pytest.param(stored(exec={"command": "sh", "apiVersion": "client.authentication.k8s.io/v1"}), id="a program"),
+    pytest.param(stored({"proxy-url": "http://elsewhere"}), id="by way of another"),
+])  # fmt: skip
+def test_a_stored_kubeconfig_leads_to_its_own_server_or_nowhere(text: str) -> None:
+    with pytest.raises(Precondition):
+        issuing.usable(text)
+
+
+async def test_what_is_handed_out_has_the_stored_server_and_nothing_else_of_it() -> None:
+    config = issuing.usable(stored({"tls-server-name": "api.web"}, token="admin-secret"))
+    issued = await Cluster().issue()
+    text = issuing.kubeconfig(config, cluster="web-1", user="bob", issued=issued)
+    assert "admin-secret" not in text
+    found = read_kubeconfig(text)
+    assert (found.server, found.ca, found.tls_server_name) == (config.server, b"ca", "api.web")
+    assert (found.certificate, found.key) == (issued.certificate, issued.key)
+    assert (found.token, found.plugin) == ("", None)
+
+
+def test_a_key_is_named_by_its_public_half() -> None:
+    first, second = make_request("a"), make_request("a")
+    assert first.digest != second.digest
+    assert "PRIVATE" not in repr(first)

@@ -1,0 +1,111 @@
+"""How the proof deals its points out: every one once, and a successor dies only where it can know the place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from boatyard.app.proving.chains import chained, dealt, known, steady
+from boatyard.app.proving.journeys import CREATE, DELETE, SCALE_UP, Life
+from boatyard.app.proving.points import Point
+
+
+def passed(*labels: str) -> list[Point]:
+    """The points of a run that passes these labels in this order."""
+    return [Point(label, labels[: n + 1].count(label)) for n, label in enumerate(labels)]
+
+
+WRITES = ("before:commit:Order", "after:commit:Order")
+EFFECTS = tuple(
+    f"{moment}:effect:{name}" for name in ("a", "b", "c", "d") for moment in ("before", "after")
+)
+
+
+@pytest.mark.parametrize("deaths", [1, 2])
+@pytest.mark.parametrize(
+    "points",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param(passed("x"), id="one"),
+        pytest.param(passed(*WRITES, *EFFECTS, *WRITES), id="a stage"),
+        pytest.param(passed(*WRITES * 6), id="always the same"),
+    ],
+)
+def test_every_point_is_dealt_once(points: list[Point], deaths: int) -> None:
+    chains = chained(points, deaths)
+
+    assert sorted(point for chain in chains for point in chain) == sorted(points)
+    assert all(len(chain) <= deaths for chain in chains)
+
+
+def test_one_death_in_a_stage_is_one_point_in_a_chain() -> None:
+    points = passed(*WRITES, *EFFECTS)
+
+    assert chained(points, 1) == [(point,) for point in points]
+
+
+def test_a_successor_has_not_missed_a_place_of_the_same_name() -> None:
+    points = passed(*WRITES, *EFFECTS, *WRITES, *EFFECTS[:2])
+    places = {point: number for number, point in enumerate(points)}
+    begins = {point.label: places[point] for point in points if point.time == 1}
+
+    pairs = [chain for chain in chained(points, 2) if len(chain) == 2]
+
+    assert pairs
+    for first, second in pairs:
+        assert places[first] <= begins[second.label]
+        assert places[first] < places[second]
+
+
+@pytest.mark.parametrize(
+    "runs, expected",
+    [
+        pytest.param([EFFECTS, EFFECTS], EFFECTS, id="the same in both"),
+        pytest.param([EFFECTS, EFFECTS[:3]], EFFECTS[:3], id="only in one"),
+        pytest.param(
+            [WRITES * 3, WRITES * 4], WRITES * 3, id="of writes as many as come in every run"
+        ),
+        pytest.param(
+            [EFFECTS[:2] * 3, EFFECTS[:2] * 4],
+            EFFECTS[:2] * 2,
+            id="of an effect that is waited for the first two",
+        ),
+        pytest.param(
+            [EFFECTS[:2] * 3, EFFECTS[:2] * 3],
+            EFFECTS[:2] * 3,
+            id="of an effect that always comes three times all three",
+        ),
+    ],
+)
+def test_points_that_depend_on_the_machine_are_left_out(
+    runs: Sequence[Sequence[str]], expected: Sequence[str]
+) -> None:
+    assert steady([passed(*run) for run in runs]) == passed(*expected)
+
+
+def test_where_nothing_depends_on_the_machine_every_point_counts() -> None:
+    assert known([passed("a", "b"), passed("a", "c")]) == [Point("a"), Point("b"), Point("c")]
+
+
+def test_the_plainest_life_takes_what_the_others_do_not_need() -> None:
+    long, plain = Life("long", (CREATE, SCALE_UP, DELETE)), Life("plain", (CREATE, DELETE))
+    chains = {
+        "create": [(Point("c1"),), (Point("c2"),), (Point("c3"),)],
+        "scale-up": [(Point("s1"), Point("s2"))],
+        "delete": [(Point("d1"),), (Point("d2"),)],
+    }
+
+    assert dealt([long, plain], chains) == [
+        (
+            long,
+            [
+                ("create", Point("c1")),
+                ("scale-up", Point("s1")),
+                ("scale-up", Point("s2")),
+                ("delete", Point("d1")),
+            ],
+        ),
+        (plain, [("create", Point("c2")), ("delete", Point("d2"))]),
+        (plain, [("create", Point("c3"))]),
+    ]
