@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,13 @@ async def cluster(shared: LocalSite) -> LocalCluster:
     await cluster.join("compute-0")
     await cluster.until_whole()
     return cluster
+
+
+@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+async def awake(cluster: LocalCluster) -> AsyncIterator[None]:
+    """Whatever the last test left behind."""
+    await cluster.ensure(rest=Rest.AWAKE)
+    yield
 
 
 def states(cluster: LocalCluster) -> set[str]:

@@ -94,6 +94,33 @@ def test_a_process_that_stands_still_is_alive_and_goes_on(mark: str, tmp_path: P
     wait_until_gone(started)
 
 
+def test_a_process_stands_still_only_when_each_of_its_threads_does(
+    mark: str, tmp_path: Path
+) -> None:
+    busy = (
+        "import threading\n"
+        "def turn():\n    while True: pass\n"
+        "[threading.Thread(target=turn).start() for _ in range(4)]\n"
+    )
+    process = start(spec(mark, tmp_path, "-c", busy))
+    while len(os.listdir(f"/proc/{process.pid}/task")) < 5:
+        time.sleep(0.01)
+    assert not process.still
+    process.signal(signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while not process.still:
+        assert time.monotonic() < deadline
+    for _ in range(3):
+        used = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        time.sleep(0.02)
+        assert (
+            used == Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        )
+    process.signal(signal.SIGKILL)
+    wait_until_gone(process)
+    assert process.still
+
+
 def test_its_words_are_in_the_log(mark: str, tmp_path: Path) -> None:
     started = start(spec(mark, tmp_path, "-c", "print('I could not', flush=True)"))
     wait_until_gone(started)

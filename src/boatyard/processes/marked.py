@@ -58,6 +58,17 @@ class Marked:
         _reap()
         return False
 
+    @property
+    def still(self) -> bool:
+        """Every thread of it stands still; one that has ended does too. A stop signal takes a moment."""
+        if not self.alive:
+            return True
+        try:
+            tasks = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
+        except OSError:
+            return False  # a thread has just ended: it is asked again
+        return all(task.rpartition(")")[2].split()[0] in "TtZX" for task in tasks)
+
     def signal(self, number: signal.Signals) -> None:
         """Sends a signal; one that has ended needs none."""
         if self.alive:

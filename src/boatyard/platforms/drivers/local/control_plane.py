@@ -323,7 +323,7 @@ class ControlPlane:
             if not record.frozen:
                 record = self.change(frozen=True)  # first: who finds us must know to thaw them
             await self.ground.freeze(frozen=True)
-            self.crew.freeze()
+            await self.crew.freeze()
             self.say(available=False, message="The cluster is frozen.")
         else:
             await self.stop_all(record)

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local import balancer, limits
 from boatyard.platforms.drivers.local.components import BALANCER, Component
 from boatyard.processes.marked import Marked, ProcessSpec, find, start
@@ -212,9 +213,16 @@ class Crew:
         await self.stop(list(self._held), kill=kill)
         await asyncio.to_thread(limits.remove, self._group)
 
-    def freeze(self) -> None:
+    async def freeze(self) -> None:
+        """Until everybody stands still: the signal itself only asks for it."""
         for process in self._held.values():
             process.signal(signal.SIGSTOP)
+        end = time.monotonic() + STOP_SECONDS
+        for name, process in list(self._held.items()):
+            while not process.still:
+                if time.monotonic() > end:
+                    raise Unavailable(f"{name} does not stand still")
+                await asyncio.sleep(0.005)
 
     def thaw(self) -> None:
         for process in self._held.values():
