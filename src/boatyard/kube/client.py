@@ -12,6 +12,7 @@ import msgspec
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.credentials import Now, wall_clock
 from boatyard.kube.errors import Expired, disrupts, error_for, parse_status
+from boatyard.kube.gate import Gate
 from boatyard.kube.kinds import PODS, Kind
 from boatyard.kube.patience import pause_before_retry
 from boatyard.kube.transport import Answer, Cut, Query, Question, Transport
@@ -53,13 +54,19 @@ class KubeClient:
         plugin_seconds: float = 30.0,
         pause: Pause = asyncio.sleep,
         now: Now = wall_clock,
+        gate: Gate | None = None,
     ) -> None:
         self.config = config
         self.manager = manager
         self._patience = patience
         self._pause = pause
         self._transport = Transport(
-            config, agent=manager, timeout=timeout, now=now, plugin_seconds=plugin_seconds
+            config,
+            agent=manager,
+            timeout=timeout,
+            now=now,
+            plugin_seconds=plugin_seconds,
+            gate=gate,
         )
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
