@@ -24,6 +24,13 @@ class BackupState(IntEnum):
     FAILED = 3
 
 
+class HubFindingResult(IntEnum):
+    UNSPECIFIED = 0
+    PASSED = 1
+    WARNED = 2  # orders go there, but some may not succeed
+    FAILED = 3  # no orders go there
+
+
 class ItemState(IntEnum):
     UNSPECIFIED = 0
     PLANNED = 1  # may exist outside: an effect is only tried for what is written here
@@ -311,6 +318,61 @@ class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
+
+
+class HubsCheckRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    hub: str = ""
+
+
+NO_HUBS_CHECK_REQUEST = HubsCheckRequest()
+
+
+class HubFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # "rights", "crd claims.boatyard.io"
+    check: str = ""
+    result: HubFindingResult = HubFindingResult(0)
+    message: str = ""
+    remedy: str = ""
+
+
+NO_HUB_FINDING = HubFinding()
+
+
+class HubReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    hub: str = ""
+    # of its Kubernetes
+    version: str = ""
+    # nothing keeps orders from it
+    ready: bool = False
+    findings: tuple[HubFinding, ...] = ()
+
+
+NO_HUB_REPORT = HubReport()
+
+
+class HubsCheckResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    report: HubReport = NO_HUB_REPORT
+
+
+NO_HUBS_CHECK_RESPONSE = HubsCheckResponse()
+
+
+class HubsPrepareRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    hub: str = ""
+
+
+NO_HUBS_PREPARE_REQUEST = HubsPrepareRequest()
+
+
+class HubsPrepareResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # one calm sentence each
+    done: tuple[str, ...] = ()
+    report: HubReport = NO_HUB_REPORT
+
+
+NO_HUBS_PREPARE_RESPONSE = HubsPrepareResponse()
 
 
 class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -41,6 +41,8 @@ _ACTOR = _Members(boatyard.Actor)
 
 _BACKUP_STATE = _Members(boatyard.BackupState)
 
+_HUB_FINDING_RESULT = _Members(boatyard.HubFindingResult)
+
 _ITEM_STATE = _Members(boatyard.ItemState)
 
 _ORDER_PHASE = _Members(boatyard.OrderPhase)
@@ -58,6 +60,8 @@ _CLUSTER_VERSION_STATE = _Members(osac.ClusterVersionState)
 _CONDITION_STATUS = _Members(osac.ConditionStatus)
 
 _EVENT_TYPE = _Members(osac.EventType)
+
+_HUB_CONDITION_TYPE = _Members(osac.HubConditionType)
 
 _HUB_STATE = _Members(osac.HubState)
 
@@ -857,6 +861,41 @@ def private_hub_spec_from_message(m: Any) -> osac.HubSpec:
     )
 
 
+def _private_hub_condition(x: osac.HubCondition) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.type:
+        d["type"] = int(v)
+    if v := x.status:
+        d["status"] = int(v)
+    if (v := x.last_transition_time) is not None:
+        d["last_transition_time"] = timestamp_fields(v)
+    if v := x.reason:
+        d["reason"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    return d
+
+
+def private_hub_condition_to_message(x: osac.HubCondition) -> Message:
+    return message("osac.private.v1.HubCondition")(**_private_hub_condition(x))
+
+
+def private_hub_condition_from_message(m: Any) -> osac.HubCondition:
+    return osac.HubCondition(
+        type=_HUB_CONDITION_TYPE[m.type],
+        status=_CONDITION_STATUS[m.status],
+        last_transition_time=moment(m.last_transition_time)
+        if m.HasField("last_transition_time")
+        else None,
+        reason=m.reason,
+        message=m.message,
+        remedy=m.remedy,
+    )
+
+
 def _private_hub_status(x: osac.HubStatus) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -870,6 +909,12 @@ def _private_hub_status(x: osac.HubStatus) -> dict[str, Any]:
         d["used"] = x.used
     if v := x.observed_generation:
         d["observed_generation"] = v
+    if x.conditions:
+        d["conditions"] = [_private_hub_condition(v) for v in x.conditions]
+    if v := x.version:
+        d["version"] = v
+    if x.capacity:
+        d["capacity"] = x.capacity
     return d
 
 
@@ -884,6 +929,11 @@ def private_hub_status_from_message(m: Any) -> osac.HubStatus:
         last_seen=moment(m.last_seen) if m.HasField("last_seen") else None,
         used={k: c[k] for k in c} if (c := m.used) else {},
         observed_generation=m.observed_generation,
+        conditions=tuple([private_hub_condition_from_message(v) for v in c])
+        if (c := m.conditions)
+        else (),
+        version=m.version,
+        capacity={k: c[k] for k in c} if (c := m.capacity) else {},
     )
 
 
@@ -2055,6 +2105,141 @@ def boatyard_cluster_order_status_from_message(m: Any) -> boatyard.ClusterOrderS
         desired_workers=m.desired_workers if m.HasField("desired_workers") else None,
         current_workers=m.current_workers if m.HasField("current_workers") else None,
         ready_workers=m.ready_workers if m.HasField("ready_workers") else None,
+    )
+
+
+def _boatyard_hubs_check_request(x: boatyard.HubsCheckRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    return d
+
+
+def boatyard_hubs_check_request_to_message(x: boatyard.HubsCheckRequest) -> Message:
+    return message("boatyard.v1.HubsCheckRequest")(**_boatyard_hubs_check_request(x))
+
+
+def boatyard_hubs_check_request_from_message(m: Any) -> boatyard.HubsCheckRequest:
+    return boatyard.HubsCheckRequest(
+        hub=m.hub,
+    )
+
+
+def _boatyard_hub_finding(x: boatyard.HubFinding) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.check:
+        d["check"] = v
+    if v := x.result:
+        d["result"] = int(v)
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    return d
+
+
+def boatyard_hub_finding_to_message(x: boatyard.HubFinding) -> Message:
+    return message("boatyard.v1.HubFinding")(**_boatyard_hub_finding(x))
+
+
+def boatyard_hub_finding_from_message(m: Any) -> boatyard.HubFinding:
+    return boatyard.HubFinding(
+        check=m.check,
+        result=_HUB_FINDING_RESULT[m.result],
+        message=m.message,
+        remedy=m.remedy,
+    )
+
+
+def _boatyard_hub_report(x: boatyard.HubReport) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    if v := x.version:
+        d["version"] = v
+    if v := x.ready:
+        d["ready"] = v
+    if x.findings:
+        d["findings"] = [_boatyard_hub_finding(v) for v in x.findings]
+    return d
+
+
+def boatyard_hub_report_to_message(x: boatyard.HubReport) -> Message:
+    return message("boatyard.v1.HubReport")(**_boatyard_hub_report(x))
+
+
+def boatyard_hub_report_from_message(m: Any) -> boatyard.HubReport:
+    return boatyard.HubReport(
+        hub=m.hub,
+        version=m.version,
+        ready=m.ready,
+        findings=tuple([boatyard_hub_finding_from_message(v) for v in c])
+        if (c := m.findings)
+        else (),
+    )
+
+
+def _boatyard_hubs_check_response(x: boatyard.HubsCheckResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.report) is not boatyard.NO_HUB_REPORT:
+        d["report"] = _boatyard_hub_report(v)
+    return d
+
+
+def boatyard_hubs_check_response_to_message(x: boatyard.HubsCheckResponse) -> Message:
+    return message("boatyard.v1.HubsCheckResponse")(**_boatyard_hubs_check_response(x))
+
+
+def boatyard_hubs_check_response_from_message(m: Any) -> boatyard.HubsCheckResponse:
+    return boatyard.HubsCheckResponse(
+        report=boatyard_hub_report_from_message(m.report)
+        if m.HasField("report")
+        else boatyard.NO_HUB_REPORT,
+    )
+
+
+def _boatyard_hubs_prepare_request(x: boatyard.HubsPrepareRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    return d
+
+
+def boatyard_hubs_prepare_request_to_message(x: boatyard.HubsPrepareRequest) -> Message:
+    return message("boatyard.v1.HubsPrepareRequest")(**_boatyard_hubs_prepare_request(x))
+
+
+def boatyard_hubs_prepare_request_from_message(m: Any) -> boatyard.HubsPrepareRequest:
+    return boatyard.HubsPrepareRequest(
+        hub=m.hub,
+    )
+
+
+def _boatyard_hubs_prepare_response(x: boatyard.HubsPrepareResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if x.done:
+        d["done"] = x.done
+    if (v := x.report) is not boatyard.NO_HUB_REPORT:
+        d["report"] = _boatyard_hub_report(v)
+    return d
+
+
+def boatyard_hubs_prepare_response_to_message(x: boatyard.HubsPrepareResponse) -> Message:
+    return message("boatyard.v1.HubsPrepareResponse")(**_boatyard_hubs_prepare_response(x))
+
+
+def boatyard_hubs_prepare_response_from_message(m: Any) -> boatyard.HubsPrepareResponse:
+    return boatyard.HubsPrepareResponse(
+        done=tuple(c) if (c := m.done) else (),
+        report=boatyard_hub_report_from_message(m.report)
+        if m.HasField("report")
+        else boatyard.NO_HUB_REPORT,
     )
 
 
@@ -4135,6 +4320,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": _private_cluster_template_spec_defaults,
     "osac.private.v1.ClusterTemplate": _private_cluster_template,
     "osac.private.v1.HubSpec": _private_hub_spec,
+    "osac.private.v1.HubCondition": _private_hub_condition,
     "osac.private.v1.HubStatus": _private_hub_status,
     "osac.private.v1.Hub": _private_hub,
     "osac.private.v1.ClusterTemplateReference": _private_cluster_template_reference,
@@ -4174,6 +4360,12 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.ClusterOrderAgent": _boatyard_cluster_order_agent,
     "boatyard.v1.ClusterOrderNodeSet": _boatyard_cluster_order_node_set,
     "boatyard.v1.ClusterOrderStatus": _boatyard_cluster_order_status,
+    "boatyard.v1.HubsCheckRequest": _boatyard_hubs_check_request,
+    "boatyard.v1.HubFinding": _boatyard_hub_finding,
+    "boatyard.v1.HubReport": _boatyard_hub_report,
+    "boatyard.v1.HubsCheckResponse": _boatyard_hubs_check_response,
+    "boatyard.v1.HubsPrepareRequest": _boatyard_hubs_prepare_request,
+    "boatyard.v1.HubsPrepareResponse": _boatyard_hubs_prepare_response,
     "boatyard.v1.OrderNodeSet": _boatyard_order_node_set,
     "boatyard.v1.OrderRestore": _boatyard_order_restore,
     "boatyard.v1.OrderSpec": _boatyard_order_spec,
@@ -4272,6 +4464,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": private_cluster_template_spec_defaults_to_message,
     "osac.private.v1.ClusterTemplate": private_cluster_template_to_message,
     "osac.private.v1.HubSpec": private_hub_spec_to_message,
+    "osac.private.v1.HubCondition": private_hub_condition_to_message,
     "osac.private.v1.HubStatus": private_hub_status_to_message,
     "osac.private.v1.Hub": private_hub_to_message,
     "osac.private.v1.ClusterTemplateReference": private_cluster_template_reference_to_message,
@@ -4311,6 +4504,12 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_to_message,
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_to_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_to_message,
+    "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_to_message,
+    "boatyard.v1.HubFinding": boatyard_hub_finding_to_message,
+    "boatyard.v1.HubReport": boatyard_hub_report_to_message,
+    "boatyard.v1.HubsCheckResponse": boatyard_hubs_check_response_to_message,
+    "boatyard.v1.HubsPrepareRequest": boatyard_hubs_prepare_request_to_message,
+    "boatyard.v1.HubsPrepareResponse": boatyard_hubs_prepare_response_to_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_to_message,
     "boatyard.v1.OrderRestore": boatyard_order_restore_to_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_to_message,
@@ -4409,6 +4608,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": private_cluster_template_spec_defaults_from_message,
     "osac.private.v1.ClusterTemplate": private_cluster_template_from_message,
     "osac.private.v1.HubSpec": private_hub_spec_from_message,
+    "osac.private.v1.HubCondition": private_hub_condition_from_message,
     "osac.private.v1.HubStatus": private_hub_status_from_message,
     "osac.private.v1.Hub": private_hub_from_message,
     "osac.private.v1.ClusterTemplateReference": private_cluster_template_reference_from_message,
@@ -4448,6 +4648,12 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_from_message,
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_from_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_from_message,
+    "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_from_message,
+    "boatyard.v1.HubFinding": boatyard_hub_finding_from_message,
+    "boatyard.v1.HubReport": boatyard_hub_report_from_message,
+    "boatyard.v1.HubsCheckResponse": boatyard_hubs_check_response_from_message,
+    "boatyard.v1.HubsPrepareRequest": boatyard_hubs_prepare_request_from_message,
+    "boatyard.v1.HubsPrepareResponse": boatyard_hubs_prepare_response_from_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_from_message,
     "boatyard.v1.OrderRestore": boatyard_order_restore_from_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_from_message,
