@@ -35,9 +35,11 @@ def kubeconfig(
     return text.encode()
 
 
-def a_hub(config: bytes, *, id: str = "one", generation: int = 1, **settings: str) -> Hub:
+def a_hub(
+    config: bytes, *, id: str = "one", generation: int = 1, settings: dict[str, str] | None = None
+) -> Hub:
     about = Metadata(name=id, creation_timestamp=BEGIN, generation=generation)
-    return Hub(id=id, metadata=about, spec=HubSpec(kubeconfig=config, settings=settings))
+    return Hub(id=id, metadata=about, spec=HubSpec(kubeconfig=config, settings=settings or {}))
 
 
 async def test_the_same_credentials_are_one_client() -> None:
@@ -161,7 +163,7 @@ async def test_a_client_that_cannot_be_made_says_why(
     clients = HubClients()
 
     with pytest.raises(Unavailable) as raised:
-        await clients.client(a_hub(config, **settings))
+        await clients.client(a_hub(config, settings=settings))
 
     assert raised.value.reason == reason
     assert SECRET not in repr(raised.value) + repr(raised.value.__cause__)
