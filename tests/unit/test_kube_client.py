@@ -317,6 +317,18 @@ async def test_apply_says_who_and_with_how_much_force() -> None:
         assert second.query == {"fieldManager": "me"}
 
 
+async def test_strict_writes_and_other_managers_are_asked_for() -> None:
+    async with connected(manager="me") as (told, client):
+        told.tell(*[Says(thing("a", 1))] * 2)
+
+        await client.apply(CONFIG_MAPS, "a", {}, "ns", strict=True, manager="my-nodes")
+        await client.merge_patch(CONFIG_MAPS, "a", {}, "ns", strict=True)
+
+        strict = {"fieldValidation": "Strict"}
+        assert told.asked[0].query == {"fieldManager": "my-nodes", "force": "true", **strict}
+        assert told.asked[1].query == {"fieldManager": "me", **strict}
+
+
 async def test_deletion_options_are_sent() -> None:
     async with connected() as (told, client):
         told.tell(Says({}))
