@@ -12,8 +12,7 @@ from boatyard.kube.config import KubeConfig, read_kubeconfig
 from boatyard.kube.gate import Gate
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.osac import Hub
-
-CONTEXT = "kube.context"  # the setting that names a context other than the current one
+from boatyard.resources.hubs.settings import CONTEXT
 
 # Short: nobody who waits for a hub has to wait for another one, but a worker is held meanwhile.
 REQUEST_SECONDS = 8.0

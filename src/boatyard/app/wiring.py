@@ -12,10 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from boatyard import checks, platforms
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
-from boatyard.infra import dns, inventory, l2, l3
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.clock import Clock
 from boatyard.model.errors import Refused, Unavailable
@@ -25,6 +23,7 @@ from boatyard.orderbook.port import OrderBook
 from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.resources.backups.reconciler import BackupReconciler
 from boatyard.resources.clusters.reconciler import ClusterReconciler
+from boatyard.resources.hubs.ports import PORTS
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
@@ -33,14 +32,6 @@ from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.resources.reconciling import Reconciler, Turn
 from boatyard.twin.calls import TwinCalls
 
-PORTS: Mapping[str, Mapping[str, str]] = {
-    "inventory": inventory.DRIVERS,
-    "l2": l2.DRIVERS,
-    "l3": l3.DRIVERS,
-    "dns": dns.DRIVERS,
-    "platform": platforms.DRIVERS,
-    "checks": checks.DRIVERS,
-}
 DEFAULT_DRIVER = "sim"
 
 Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
