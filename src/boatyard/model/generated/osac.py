@@ -287,6 +287,8 @@ class ClusterTemplateParameterDefinition(
     required: bool = False
     type: str = ""
     default: Mapping[str, Any] | None = None
+    # Its value is a secret and travels to a hub as one.
+    no_log: bool = False
 
 
 NO_CLUSTER_TEMPLATE_PARAMETER_DEFINITION = ClusterTemplateParameterDefinition()

@@ -49,6 +49,7 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
         "required",
         "type",
         "default",
+        "no_log",
     ),
     "HostTypeReference": ("id", "name", "project", "shared"),
     "ClusterTemplateNodeSet": ("host_type", "size"),
