@@ -12,6 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from boatyard.app.deployed import hub_access
+from boatyard.app.hub_clients import HubClients
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.ledger.ledger import Ledger
@@ -50,7 +52,8 @@ class Site:
 class HubDirectory:
     """The drivers of each hub, made from its settings when first needed and again when those change."""
 
-    def __init__(self, ledger: Ledger, site: Site) -> None:
+    def __init__(self, ledger: Ledger, site: Site, clients: HubClients | None = None) -> None:
+        self.clients = clients or HubClients()  # of hubs that are Kubernetes
         self._ledger = ledger
         self._site = site
         self._connections: dict[tuple[str, str], TwinCalls] = {}
@@ -121,6 +124,7 @@ class HubDirectory:
     async def close(self) -> None:
         for connection in self._connections.values():
             await connection.close()
+        await self.clients.close()
 
 
 def make_reconcilers(
@@ -149,10 +153,13 @@ def make_reconcilers(
         "Backup": BackupReconciler(
             ledger=ledger, drivers_for=hubs.drivers_for, delete_within=delete_within
         ),
-        "Hub": HubReconciler(ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every),
-        "Leftover": LeftoverReconciler(
-            ledger=ledger, book_for=book_of_turn, drivers_for=hubs.drivers_for
+        "Hub": HubReconciler(
+            ledger=ledger,
+            drivers_for=hubs.drivers_for,
+            access=hub_access(hubs.clients),
+            sweep_every=sweep_every,
         ),
+        "Leftover": LeftoverReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
     }
 
 
