@@ -57,7 +57,7 @@ class PlayerProcess:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,
-                env={**os.environ, "BOATYARD_LOG_LEVEL": "info"},
+                env={"BOATYARD_LOG_LEVEL": "info", **os.environ},
             )
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], START_SECONDS)
@@ -102,7 +102,9 @@ class Kubectl:
         if not self.kubeconfig.exists():
             self.kubeconfig.write_text(json.dumps(plane.kubeconfig()))
 
-    def run(self, *words: str, given: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, given: str = "", check: bool = True
+    ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
             [str(self._program), f"--kubeconfig={self.kubeconfig}", *words],
             input=given,
@@ -125,9 +127,9 @@ class Kubectl:
 
     def list(self, kind: str, namespace: str = "", *words: str) -> list[Object]:
         where = ["-n", namespace] if namespace else ["-A"]
-        items: list[Object] = json.loads(self.run("get", kind, *where, "-o", "json", *words).stdout)[
-            "items"
-        ]
+        items: list[Object] = json.loads(
+            self.run("get", kind, *where, "-o", "json", *words).stdout
+        )["items"]
         return items
 
     def patch(self, kind: str, name: str, namespace: str, change: Mapping[str, Any]) -> None:
@@ -137,7 +139,9 @@ class Kubectl:
         self.run("annotate", "--overwrite", kind, name, "-n", namespace, *words)
 
     def delete(self, kind: str, name: str, namespace: str, *, wait: bool = False) -> None:
-        self.run("delete", kind, name, "-n", namespace, f"--wait={str(wait).lower()}", "--timeout=60s")
+        self.run(
+            "delete", kind, name, "-n", namespace, f"--wait={str(wait).lower()}", "--timeout=60s"
+        )
 
 
 def eventually(
@@ -162,70 +166,3 @@ def conditions(thing: Object | None) -> dict[str, str]:
 def condition(thing: Object | None, kind: str) -> Object:
     found: Sequence[Object] = ((thing or {}).get("status") or {}).get("conditions") or []
     return next((one for one in found if one["type"] == kind), {})
-
-
-# --- manifests, written by hand ---------------------------------------------------------------
-
-RELEASE = "registry.example/release"
-
-
-def hosted_cluster(namespace: str, name: str, **spec: Any) -> Object:
-    published = [
-        {"service": service, "servicePublishingStrategy": {"type": "Route"}}
-        for service in ("OAuthServer", "Konnectivity", "Ignition")
-    ]
-    api = {"service": "APIServer", "servicePublishingStrategy": {"type": "LoadBalancer"}}
-    return {
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "HostedCluster",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "release": {"image": f"{RELEASE}:4.18.2-multi"},
-            "pullSecret": {"name": "pull"},
-            "platform": {"type": "Agent", "agent": {"agentNamespace": "hosts"}},
-            "services": [api, *published],
-            **spec,
-        },
-    }
-
-
-def node_pool(namespace: str, name: str, cluster: str, replicas: int, **spec: Any) -> Object:
-    return {
-        "apiVersion": "hypershift.openshift.io/v1beta1",
-        "kind": "NodePool",
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {
-            "clusterName": cluster,
-            "replicas": replicas,
-            "release": {"image": f"{RELEASE}:4.18.2-multi"},
-            "management": {"upgradeType": "InPlace"},
-            "platform": {
-                "type": "Agent",
-                "agent": {"agentLabelSelector": {"matchLabels": {"size": "small"}}},
-            },
-            **spec,
-        },
-    }
-
-
-def agent(name: str, *, size: str = "small", namespace: str = "hosts", **spec: Any) -> Object:
-    return {
-        "apiVersion": "agent-install.openshift.io/v1beta1",
-        "kind": "Agent",
-        "metadata": {"name": name, "namespace": namespace, "labels": {"size": size}},
-        "spec": {"approved": True, "role": "worker", "hostname": f"host-{name}", **spec},
-    }
-
-
-def namespace(name: str) -> Object:
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-
-
-def pull_secret(where: str, name: str = "pull") -> Object:
-    return {
-        "apiVersion": "v1",
-        "kind": "Secret",
-        "type": "kubernetes.io/dockerconfigjson",
-        "metadata": {"name": name, "namespace": where},
-        "stringData": {".dockerconfigjson": json.dumps({"auths": {}})},
-    }

@@ -3,7 +3,7 @@
 `player.boatyard.io/fault: "blocked=QuotaExceeded, slow=5"` on the object, or a file of rules:
 
     faults:
-      - {on: HostedCluster, name: "order-*", fault: blocked=QuotaExceeded}
+      - {kind: HostedCluster, name: "order-*", fault: blocked=QuotaExceeded}
     releases:
       registry.example/release@sha256:…: 4.18.2
 """
@@ -156,11 +156,11 @@ def read_control_file(text: str) -> ControlFile:
 
 def _rule(place: int, said: Any) -> Rule:
     where = f"faults[{place}]"
-    if not isinstance(said, dict) or not set(said) <= {"on", "name", "namespace", "fault"}:
-        raise BadFaults(f"{where}: say `on`, `fault`, and perhaps `name` and `namespace`")
-    kind = str(said.get("on"))
+    if not isinstance(said, dict) or not set(said) <= {"kind", "name", "namespace", "fault"}:
+        raise BadFaults(f"{where}: say `kind`, `fault`, and perhaps `name` and `namespace`")
+    kind = str(said.get("kind"))
     if kind not in FAULTS:
-        raise BadFaults(f"{where}.on is {kind}; say one of {', '.join(FAULTS)}")
+        raise BadFaults(f"{where}.kind is {kind}; say one of {', '.join(FAULTS)}")
     try:
         fault, value = read_fault(kind, str(said.get("fault") or ""))
     except BadFaults as error:

@@ -79,9 +79,10 @@ def play_pool(seen: Seen, pool: Object, taken: set[str], manner: Manner, now: fl
     wants_agents = False
     busy: set[str] = set()
     if verdict.ready and verdict.release is not None and seen.platform in AUTOMATED:
-        changes, look_at = scale(seen, pool, verdict.release.version, manner, now)
-        writes += [*changes, *repair(pool, machines, manner, now)]
-        moments.append(look_at)
+        scaled, scale_at = scale(seen, pool, verdict.release.version, manner, now)
+        repaired, repair_at = repair(pool, machines, manner, now)
+        writes += [*scaled, *repaired]
+        moments += [scale_at, repair_at]
         busy = {uid_of(one.seen) for one in writes if isinstance(one, Change | Remove)}
     if seen.platform == "Agent":
         given, served, wants_agents = give_agents(seen, pool, taken)

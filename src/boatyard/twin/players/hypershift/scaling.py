@@ -165,23 +165,23 @@ def _share(value: Any, whole: int, *, round_up: bool) -> int:
     return int(value or 0)
 
 
-def repair(pool: Object, machines: Sequence[Object], manner: Manner, now: float) -> list[Write]:
+def repair(
+    pool: Object, machines: Sequence[Object], manner: Manner, now: float
+) -> tuple[list[Write], float | None]:
     """Takes out machines whose nodes are unhealthy for too long, if the pool repairs itself."""
     if not inside(pool, "spec", "management", "autoRepair"):
-        return []
+        return [], None
     sick = []
     for machine in machines:
         found = find_condition(conditions_of(machine), "NodeHealthy") or {}
         joined = inside(status_of(machine), "nodeRef", "name")
         if deleted_at(machine) is None and joined and found.get("status") == "False":
-            sick.append((machine, moment(found.get("lastTransitionTime")) or now))
+            since = moment(found.get("lastTransitionTime")) or now
+            sick.append((machine, since + manner.pace.of("repair", uid_of(machine))))
     if len(sick) > MOST_REPAIRED:
-        return []
-    return [
-        Remove(MACHINES, machine)
-        for machine, since in sick
-        if now >= since + manner.pace.of("repair", uid_of(machine))
-    ]
+        return [], None
+    later = [due for _, due in sick if due > now]
+    return [Remove(MACHINES, machine) for machine, due in sick if due <= now], earliest(*later)
 
 
 def give_agents(seen: Seen, pool: Object, taken: set[str]) -> tuple[list[Write], set[str], bool]:
