@@ -32,7 +32,9 @@ from boatyard.resources.hubs.preparing import prepare
 from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.metadata import shown
 
-PREPARE_SECONDS = 25.0
+# Together less than callers wait.
+PREPARE_SECONDS = 15.0
+CHECK_AGAIN_SECONDS = 10.0
 
 _HUB = KINDS["Hub"]
 
@@ -67,7 +69,8 @@ class Hubs:
         except (Unavailable, Refused, NotFound) as error:
             raise _not_prepared(hub, error) from error
         await self._record(hub, done, call)
-        looked = await check(hub, access, self._ledger.clock.now())
+        now = self._ledger.clock.now()
+        looked = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
         return _response("Prepare")(done=done, report=_report(hub, looked))
 
     async def _record(self, hub: Hub, done: list[str], call: Call) -> None:

@@ -33,26 +33,30 @@ class Looked:
         return self.seen.version if self.seen is not None else ""
 
 
-async def look(hub: Hub, access: HubAccess, now: datetime, *, thorough: bool) -> Looked:
-    """Asks a Kubernetes hub. Never fails because the hub does: that is an answer."""
+async def look(
+    hub: Hub, access: HubAccess, now: datetime, *, thorough: bool, within: float = LOOK_SECONDS
+) -> Looked:
+    """Asks a Kubernetes hub, for so many seconds. Never fails because the hub does: that is an answer."""
     try:
         client = await access.clients.client(hub)
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(within):
             seen = await survey(
                 client, hub, access.roles, crds=access.crds if thorough else (), thorough=thorough
             )
     except (Unavailable, Refused, NotFound) as error:
         return Looked(judge_failure(hub, error), error=error)
     except TimeoutError:
-        late = Unavailable(f"it did not answer within {LOOK_SECONDS:g} s", reason="Timeout")
+        late = Unavailable(f"it did not answer within {within:g} s", reason="Timeout")
         return Looked(judge_failure(hub, late), error=late)
     return Looked(judge(hub, seen, access.roles, now), seen, client)
 
 
-async def check(hub: Hub, access: HubAccess, now: datetime) -> Looked:
+async def check(
+    hub: Hub, access: HubAccess, now: datetime, *, within: float = LOOK_SECONDS
+) -> Looked:
     """The same, thoroughly. An embedded hub is asked by its workers only: what they saw last is told."""
     if is_kubernetes(hub):
-        return await look(hub, access, now, thorough=True)
+        return await look(hub, access, now, thorough=True, within=within)
     return Looked([_embedded(hub)])
 
 
