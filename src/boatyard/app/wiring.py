@@ -79,6 +79,7 @@ class HubDirectory:
             return self._seen[hub_id]
         hub = await self._ledger.get(Hub, hub_id)
         if hub is None:
+            await self.clients.forget(hub_id)
             raise Unavailable(f"hub {hub_id} is not registered", reason="NoHub")
         self._seen[hub_id] = hub
         self._fresh_until[hub_id] = now + self.fresh_seconds

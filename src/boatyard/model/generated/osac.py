@@ -416,7 +416,7 @@ class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     conditions: tuple[HubCondition, ...] = ()
     # Of the Kubernetes it is.
     version: str = ""
-    # As the capacity of the spec, but found on the hub; an entry of the spec wins over one here.
+    # As the capacity of the spec, but found on the hub; used where the spec has none.
     capacity: Mapping[str, int] = {}
 
 
