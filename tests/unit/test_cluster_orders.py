@@ -84,6 +84,7 @@ def an_object(
         "spec": orders.to_spec(
             order_id,
             spec,
+            tenant=tenant,
             place=place,
             ordered_at=NOW,
             deleted_at=NOW + timedelta(hours=1) if deleted else None,
@@ -146,7 +147,9 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
 
 def test_both_shapes_of_node_requests_are_written() -> None:
     spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
-    (request,) = orders.to_spec("c", spec, place=PLACE, ordered_at=NOW)["nodeRequests"]
+    (request,) = orders.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+        "nodeRequests"
+    ]
     assert request == {
         "nodeSet": "compute",
         "resourceClass": "bm-small",
@@ -249,9 +252,6 @@ def test_a_deletion_of_ours_has_our_time() -> None:
     [
         pytest.param({"namespace": "boatyard-globex"}, id="in a stranger's namespace"),
         pytest.param({"name": "order-other"}, id="under another name"),
-        pytest.param(
-            {"annotations": {naming.TENANT: "globex"}}, id="in the name of another tenant"
-        ),
     ],
 )
 def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) -> None:
@@ -260,6 +260,13 @@ def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) 
     item["metadata"] |= change
     assert orders.order_id(item, PLACE) == "a-uid"
     assert orders.to_order(item, PLACE).id == "a-uid"
+
+
+def test_what_is_taken_off_by_hand_does_not_change_whose_order_it_is() -> None:
+    item = an_object("c-1", OrderSpec(cluster_name="web"))
+    item["metadata"] |= {"annotations": {}, "labels": {}, "finalizers": []}
+    order = orders.to_order(item, PLACE)
+    assert (order.id, order.metadata.tenant) == ("c-1", "acme")
 
 
 def test_in_one_namespace_for_all_the_name_decides() -> None:

@@ -112,7 +112,7 @@ def _leftover(source: Source, writer: Writer) -> Crd:
             ("Message", "string", ".status.message"),
             AGE,
         ),
-        spec=writer.message(source.messages[f"{OURS}.LeftoverSpec"]),
+        spec=writer.message(source.messages[f"{OURS}.HubLeftoverSpec"]),
         status=writer.message(source.messages[f"{OURS}.LeftoverStatus"]),
     )
 

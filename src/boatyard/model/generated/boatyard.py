@@ -462,6 +462,7 @@ class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     ssh_public_key: str = ""
     pod_cidr: str = ""
     service_cidr: str = ""
+    tenant: str = ""
 
 
 NO_CLUSTER_ORDER_WISH = ClusterOrderWish()
@@ -530,6 +531,18 @@ class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 NO_CLUSTER_ORDER_NODE_SET = ClusterOrderNodeSet()
 
 
+class ClusterOrderCredentialsReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    """The Secret with the cluster's kubeconfig; absent before there is one."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE = ClusterOrderCredentialsReference()
+
+
 class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # Progressing, Ready, Failed or Deleting.
     phase: str = ""
@@ -546,12 +559,15 @@ class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     ready_workers: int | None = None
     # How far Boatyard has come with it, in full; credentials are in a Secret.
     boatyard: OrderStatus = NO_ORDER_STATUS
+    credentials_ref: ClusterOrderCredentialsReference = NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE
 
 
 NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
 
 
 class HubClaimSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A scarce thing of the hub and who holds it; its name is the hash of pool and item."""
+
     # "hub-1/hosts"
     pool: str = ""
     item: str = ""
@@ -561,6 +577,20 @@ class HubClaimSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 NO_HUB_CLAIM_SPEC = HubClaimSpec()
+
+
+class HubLeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What a deletion could not take back in time; its status is that of a Leftover."""
+
+    # The id of the order; counts only in the namespace and under the name that belong to it.
+    order: str = ""
+    tenant: str = ""
+    cluster_name: str = ""
+    hub: str = ""
+    left_at: datetime | None = None
+
+
+NO_HUB_LEFTOVER_SPEC = HubLeftoverSpec()
 
 
 class HubsCheckRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

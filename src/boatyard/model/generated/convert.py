@@ -2401,6 +2401,8 @@ def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]
         d["pod_cidr"] = v
     if v := x.service_cidr:
         d["service_cidr"] = v
+    if v := x.tenant:
+        d["tenant"] = v
     return d
 
 
@@ -2433,6 +2435,7 @@ def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWis
         ssh_public_key=m.ssh_public_key,
         pod_cidr=m.pod_cidr,
         service_cidr=m.service_cidr,
+        tenant=m.tenant,
     )
 
 
@@ -2603,6 +2606,35 @@ def boatyard_cluster_order_node_set_from_message(m: Any) -> boatyard.ClusterOrde
     )
 
 
+def _boatyard_cluster_order_credentials_reference(
+    x: boatyard.ClusterOrderCredentialsReference,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.namespace:
+        d["namespace"] = v
+    if v := x.name:
+        d["name"] = v
+    return d
+
+
+def boatyard_cluster_order_credentials_reference_to_message(
+    x: boatyard.ClusterOrderCredentialsReference,
+) -> Message:
+    return message("boatyard.v1.ClusterOrderCredentialsReference")(
+        **_boatyard_cluster_order_credentials_reference(x)
+    )
+
+
+def boatyard_cluster_order_credentials_reference_from_message(
+    m: Any,
+) -> boatyard.ClusterOrderCredentialsReference:
+    return boatyard.ClusterOrderCredentialsReference(
+        namespace=m.namespace,
+        name=m.name,
+    )
+
+
 def _boatyard_cluster_order_status(x: boatyard.ClusterOrderStatus) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -2630,6 +2662,8 @@ def _boatyard_cluster_order_status(x: boatyard.ClusterOrderStatus) -> dict[str, 
         d["ready_workers"] = v
     if (v := x.boatyard) is not boatyard.NO_ORDER_STATUS:
         d["boatyard"] = _boatyard_order_status(v)
+    if (v := x.credentials_ref) is not boatyard.NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE:
+        d["credentials_ref"] = _boatyard_cluster_order_credentials_reference(v)
     return d
 
 
@@ -2661,6 +2695,9 @@ def boatyard_cluster_order_status_from_message(m: Any) -> boatyard.ClusterOrderS
         boatyard=boatyard_order_status_from_message(m.boatyard)
         if m.HasField("boatyard")
         else boatyard.NO_ORDER_STATUS,
+        credentials_ref=boatyard_cluster_order_credentials_reference_from_message(m.credentials_ref)
+        if m.HasField("credentials_ref")
+        else boatyard.NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE,
     )
 
 
@@ -2688,6 +2725,36 @@ def boatyard_hub_claim_spec_from_message(m: Any) -> boatyard.HubClaimSpec:
         item=m.item,
         owner=m.owner,
         claimed_at=moment(m.claimed_at) if m.HasField("claimed_at") else None,
+    )
+
+
+def _boatyard_hub_leftover_spec(x: boatyard.HubLeftoverSpec) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.order:
+        d["order"] = v
+    if v := x.tenant:
+        d["tenant"] = v
+    if v := x.cluster_name:
+        d["cluster_name"] = v
+    if v := x.hub:
+        d["hub"] = v
+    if (v := x.left_at) is not None:
+        d["left_at"] = timestamp_fields(v)
+    return d
+
+
+def boatyard_hub_leftover_spec_to_message(x: boatyard.HubLeftoverSpec) -> Message:
+    return message("boatyard.v1.HubLeftoverSpec")(**_boatyard_hub_leftover_spec(x))
+
+
+def boatyard_hub_leftover_spec_from_message(m: Any) -> boatyard.HubLeftoverSpec:
+    return boatyard.HubLeftoverSpec(
+        order=m.order,
+        tenant=m.tenant,
+        cluster_name=m.cluster_name,
+        hub=m.hub,
+        left_at=moment(m.left_at) if m.HasField("left_at") else None,
     )
 
 
@@ -4526,8 +4593,10 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.ClusterOrderReference": _boatyard_cluster_order_reference,
     "boatyard.v1.ClusterOrderAgent": _boatyard_cluster_order_agent,
     "boatyard.v1.ClusterOrderNodeSet": _boatyard_cluster_order_node_set,
+    "boatyard.v1.ClusterOrderCredentialsReference": _boatyard_cluster_order_credentials_reference,
     "boatyard.v1.ClusterOrderStatus": _boatyard_cluster_order_status,
     "boatyard.v1.HubClaimSpec": _boatyard_hub_claim_spec,
+    "boatyard.v1.HubLeftoverSpec": _boatyard_hub_leftover_spec,
     "boatyard.v1.HubsCheckRequest": _boatyard_hubs_check_request,
     "boatyard.v1.HubFinding": _boatyard_hub_finding,
     "boatyard.v1.HubReport": _boatyard_hub_report,
@@ -4673,8 +4742,10 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_to_message,
     "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_to_message,
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_to_message,
+    "boatyard.v1.ClusterOrderCredentialsReference": boatyard_cluster_order_credentials_reference_to_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_to_message,
     "boatyard.v1.HubClaimSpec": boatyard_hub_claim_spec_to_message,
+    "boatyard.v1.HubLeftoverSpec": boatyard_hub_leftover_spec_to_message,
     "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_to_message,
     "boatyard.v1.HubFinding": boatyard_hub_finding_to_message,
     "boatyard.v1.HubReport": boatyard_hub_report_to_message,
@@ -4820,8 +4891,10 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_from_message,
     "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_from_message,
     "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_from_message,
+    "boatyard.v1.ClusterOrderCredentialsReference": boatyard_cluster_order_credentials_reference_from_message,
     "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_from_message,
     "boatyard.v1.HubClaimSpec": boatyard_hub_claim_spec_from_message,
+    "boatyard.v1.HubLeftoverSpec": boatyard_hub_leftover_spec_from_message,
     "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_from_message,
     "boatyard.v1.HubFinding": boatyard_hub_finding_from_message,
     "boatyard.v1.HubReport": boatyard_hub_report_from_message,

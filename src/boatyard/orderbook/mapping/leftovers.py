@@ -5,62 +5,63 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from boatyard.kube import naming
-from boatyard.model.generated.boatyard import Leftover, LeftoverSpec, LeftoverStatus
+from boatyard.model.generated.boatyard import (
+    HubLeftoverSpec,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+)
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel
-from boatyard.orderbook.mapping.orders import Object, Place, tenant_of
-
-ID = "boatyard.io/leftover"  # annotation: the id, whole
-_MADE = "boatyard.io/left-at"  # annotation: when, by our clock
+from boatyard.orderbook.mapping.orders import Object, Place
 
 
-def leftover_name(leftover_id: str) -> str:
+def leftover_name(order_id: str) -> str:
     """As the order's, which it outlives in the same namespace."""
-    return naming.order_name(leftover_id)
+    return naming.order_name(order_id)
 
 
 def to_object(leftover: Leftover, place: Place) -> Object:
     about = leftover.metadata
-    annotations = {ID: leftover.id, naming.TENANT: about.tenant}
-    if about.creation_timestamp is not None:
-        annotations[_MADE] = camel.time_text(about.creation_timestamp)
+    spec = HubLeftoverSpec(
+        order=leftover.id,
+        tenant=about.tenant,
+        cluster_name=leftover.spec.cluster_name,
+        hub=leftover.spec.hub,
+        left_at=about.creation_timestamp,
+    )
     return {
         "metadata": {
             "name": leftover_name(leftover.id),
             "namespace": place.namespace(about.tenant),
-            "annotations": annotations,
-            "labels": {naming.ORDER_UUID: naming.label_value(leftover.spec.order)},
+            "labels": {naming.ORDER_UUID: naming.label_value(leftover.id)},
+            "annotations": {naming.TENANT: about.tenant},
         },
-        "spec": camel.dump(leftover.spec),
+        "spec": camel.dump(spec),
         "status": camel.dump(leftover.status),
     }
 
 
 def leftover_id(item: Mapping[str, Any], place: Place) -> str:
-    """The id it was made with, where its name and namespace are that id's; else the object's own."""
-    about = item["metadata"]
-    named = str((about.get("annotations") or {}).get(ID) or "")
+    """The id of its order, where name and namespace are that order's; else the object's own."""
+    about, spec = item["metadata"], item.get("spec") or {}
+    named = str(spec.get("order") or "")
     ours = about["name"] == leftover_name(named) and about["namespace"] == place.namespace(
-        tenant_of(item)
+        str(spec.get("tenant") or "")
     )
-    return named if named and ours else str(about["uid"])
+    return named if ours else str(about["uid"])
 
 
 def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
     """The leftover that an object is. Its order is its own id: nobody's things but its own are released for it."""
     id = leftover_id(item, place)
-    about = item["metadata"]
-    made = (about.get("annotations") or {}).get(_MADE) or about.get("creationTimestamp")
-    metadata = {"name": id, "tenant": tenant_of(item), "creator": "system"}
-    if made:
-        metadata["creationTimestamp"] = made
-    spec = camel.load(LeftoverSpec, item.get("spec") or {})
+    spec = camel.load(HubLeftoverSpec, item.get("spec") or {})
     return Leftover(
         id=id,
-        metadata=camel.load(Metadata, metadata),
-        spec=msgspec.structs.replace(spec, order=id),
+        metadata=Metadata(
+            name=id, tenant=spec.tenant, creator="system", creation_timestamp=spec.left_at
+        ),
+        spec=LeftoverSpec(order=id, cluster_name=spec.cluster_name, hub=spec.hub),
         status=camel.load(LeftoverStatus, item.get("status") or {}),
     )

@@ -28,11 +28,19 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel, parameters
+from boatyard.orderbook.port import RETRY
 
 Object = dict[str, Any]
 
-RETRY = "boatyard.io/retry"  # annotation: how often somebody asked for a retry
+MASK = "***"  # in place of credentials that there are but that were not read
 PULL_SECRET, PARAMETERS = "pullSecret", "parameters"  # keys of the Secret beside an order
+# The fields of a spec that an order of ours fills; others' are left as they are.
+FIELDS = frozenset(
+    (
+        *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
+        *("releaseImage", "network", "boatyard"),
+    )
+)
 DELETE_WITHIN = timedelta(minutes=15)  # for whoever deletes an order without saying by when
 
 _CREATOR = "system"
@@ -75,6 +83,7 @@ def to_spec(
     order_id: str,
     spec: OrderSpec,
     *,
+    tenant: str,
     place: Place,
     ordered_at: datetime | None,
     deleted_at: datetime | None = None,
@@ -102,6 +111,7 @@ def to_spec(
     made = {name: value for name, value in made.items() if value}
     wish = ClusterOrderWish(
         cluster_id=order_id,
+        tenant=tenant,
         cluster_name=spec.cluster_name,
         hub=spec.hub,
         version=spec.version,
@@ -163,24 +173,31 @@ def order_id(item: Mapping[str, Any], place: Place) -> str:
     An id that the object names counts only where that very order belongs; otherwise whoever may write into one
     namespace could speak for a cluster in another.
     """
-    about = item["metadata"]
-    named = str(((item.get("spec") or {}).get("boatyard") or {}).get("clusterID") or "")
+    about, wish = item["metadata"], _wish(item)
+    named = str(wish.get("clusterID") or "")
     ours = (
         named
         and about["name"] == naming.order_name(named)
-        and about["namespace"] == place.namespace(tenant_of(item))
+        and about["namespace"] == place.namespace(str(wish.get("tenant") or ""))
     )
     return named if ours else str(about["uid"])
 
 
-def tenant_of(item: Mapping[str, Any]) -> str:
+def tenant_of(item: Mapping[str, Any], place: Place) -> str:
+    """Of ours, whom the order says; of others', whom its annotation names, else the namespace itself."""
     about = item["metadata"]
+    if order_id(item, place) != about["uid"]:
+        return str(_wish(item).get("tenant") or "")
     return str((about.get("annotations") or {}).get(naming.TENANT) or about["namespace"])
+
+
+def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (item.get("spec") or {}).get("boatyard") or {}
 
 
 def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
     """The Secret beside the order; None when it needs none."""
-    said = ((item.get("spec") or {}).get("boatyard") or {}).get("secretRef")
+    said = _wish(item).get("secretRef")
     return camel.load(ClusterOrderSecretReference, said) if said else None
 
 
@@ -191,9 +208,15 @@ def to_order(
     secrets: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
 ) -> Order:
-    """The order that an object is. Refused when somebody wrote what cannot be understood."""
+    """The order that an object is, with the secrets given, and `***` for credentials that were not.
+
+    Refused when somebody wrote what cannot be understood.
+    """
     spec = item.get("spec") or {}
-    status = camel.load(OrderStatus, (item.get("status") or {}).get("boatyard") or {})
+    found = item.get("status") or {}
+    status = camel.load(OrderStatus, found.get("boatyard") or {})
+    if credentials is None and found.get("credentialsRef"):
+        credentials = Credentials(kubeconfig=MASK)
     if credentials is not None:
         status = msgspec.structs.replace(status, credentials=credentials)
     id = order_id(item, place)
@@ -205,7 +228,7 @@ def to_order(
         id=id,
         metadata=Metadata(
             name=id,
-            tenant=tenant_of(item),
+            tenant=tenant_of(item, place),
             creator=_CREATOR,
             creation_timestamp=wish.ordered_at or _moment(about.get("creationTimestamp")),
             deletion_timestamp=_deleted_at(item, wish),

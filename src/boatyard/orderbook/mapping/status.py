@@ -16,7 +16,7 @@ from boatyard.model.generated.boatyard import (
     OrderPhase,
 )
 from boatyard.orderbook.mapping import camel
-from boatyard.orderbook.mapping.orders import Object
+from boatyard.orderbook.mapping.orders import MASK, Object
 
 # OSAC knows four phases; the conditions and `status.boatyard` say the rest.
 PHASES: Mapping[OrderPhase, str] = {
@@ -41,6 +41,7 @@ def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
         "phase": PHASES[status.phase],
         "conditions": list(_conditions(order, before, now)),
         "clusterReference": _reference(order, before),
+        "credentialsRef": _credentials_ref(order, before),
         "nodeRequests": [
             _observed(name, order, count) for name, count in sorted(status.nodes.items())
         ],
@@ -72,6 +73,22 @@ def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
         "serviceAccountName": naming.SERVICE_ACCOUNT,
         "roleBindingName": naming.ROLE_BINDING,
     }
+
+
+def credentials_ref(order: Order, item: Mapping[str, Any]) -> Object:
+    """Where the cluster's kubeconfig is kept: in the cluster's own namespace, or beside the order."""
+    about = item["metadata"]
+    namespace = cluster_namespace(order) or about["namespace"]
+    return {"namespace": str(namespace), "name": f"{about['name']}-credentials"}
+
+
+def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
+    if not order.status.credentials.kubeconfig:
+        return None
+    if order.status.credentials.kubeconfig == MASK:  # they are where they were
+        known: Object | None = (before.get("status") or {}).get("credentialsRef")
+        return known
+    return credentials_ref(order, before)
 
 
 def _observed(name: str, order: Order, count: int) -> Object:
