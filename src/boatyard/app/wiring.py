@@ -6,47 +6,29 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from boatyard.app.deployed import hub_access
+from boatyard.app.drivers import DriverMaker, Site
 from boatyard.app.hub_clients import HubClients
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.clock import Clock
-from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
 from boatyard.orderbook.port import OrderBook
-from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.resources.backups.reconciler import BackupReconciler
 from boatyard.resources.clusters.reconciler import ClusterReconciler
-from boatyard.resources.hubs.ports import PORTS
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
+from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
 from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.resources.reconciling import Reconciler, Turn
-from boatyard.twin.calls import TwinCalls
-
-DEFAULT_DRIVER = "sim"
-
-Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
-
-
-@dataclass(frozen=True)
-class Site:
-    """What drivers speak to on this machine, and how one connects to it. A hub's settings may name others."""
-
-    twin_socket: str
-    connect_twin: Connect
-    keeper_socket: str = ""
-    connect_keeper: Connect = lambda path: KeeperClient(Path(path))
 
 
 class HubDirectory:
@@ -55,8 +37,7 @@ class HubDirectory:
     def __init__(self, ledger: Ledger, site: Site, clients: HubClients | None = None) -> None:
         self.clients = clients or HubClients()  # of hubs that are Kubernetes
         self._ledger = ledger
-        self._site = site
-        self._connections: dict[tuple[str, str], TwinCalls] = {}
+        self._maker = DriverMaker(site)
         self._made: dict[str, tuple[object, HubDrivers]] = {}
         self._seen: dict[str, Hub] = {}
         self._fresh_until: dict[str, float] = {}
@@ -69,7 +50,8 @@ class HubDirectory:
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
         if made is not None and made[0] == edition:
             return made[1]
-        drivers = self._make(hub)
+        client = await self.clients.client(hub) if is_kubernetes(hub) else None
+        drivers = self._maker.make(hub.id, hub.spec.drivers, hub.spec.settings, client=client)
         self._made[hub_id] = (edition, drivers)
         return drivers
 
@@ -85,46 +67,8 @@ class HubDirectory:
         self._fresh_until[hub_id] = now + self.fresh_seconds
         return hub
 
-    def _make(self, hub: Hub) -> HubDrivers:
-        made = {port: self._driver(hub, port) for port in PORTS}
-        return HubDrivers(**made)
-
-    def _driver(self, hub: Hub, port: str) -> Any:
-        name = hub.spec.drivers.get(port, DEFAULT_DRIVER)
-        place = PORTS[port].get(name)
-        if place is None:
-            raise Refused(
-                f"hub {hub.id}: there is no {port} driver {name!r}; there is {', '.join(PORTS[port])}"
-            )
-        module, _, cls = place.partition(":")
-        make: Callable[..., Any] = getattr(import_module(module), cls)
-        settings = hub.spec.settings
-        simulated = settings.get("twin.hub") or hub.id
-        match name:
-            case "sim":
-                return make(self._twin(settings), simulated)
-            case "local":
-                return make(self._keeper(settings), simulated)
-        return make()
-
-    def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
-        path = settings.get("twin.socket") or self._site.twin_socket
-        return self._connected("twin", path, self._site.connect_twin)
-
-    def _keeper(self, settings: Mapping[str, str]) -> TwinCalls:
-        path = settings.get("local.socket") or self._site.keeper_socket
-        if not path:
-            raise Unavailable("no keeper of local clusters runs here", reason="NoKeeper")
-        return self._connected("keeper", path, self._site.connect_keeper)
-
-    def _connected(self, what: str, path: str, connect: Connect) -> TwinCalls:
-        if (what, path) not in self._connections:
-            self._connections[what, path] = connect(path)
-        return self._connections[what, path]
-
     async def close(self) -> None:
-        for connection in self._connections.values():
-            await connection.close()
+        await self._maker.close()
         await self.clients.close()
 
 
