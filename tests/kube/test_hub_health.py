@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from boatyard.kube import naming
+from boatyard.kube.gate import FAILURES
 from boatyard.kube.kinds import CONFIG_MAPS, LEASES, NODES
 from boatyard.ledger.changes import Archive, Insert, Replace, Wake
 from boatyard.ledger.ledger import Ledger
@@ -243,6 +244,19 @@ async def test_an_api_server_that_goes_and_comes_back(watchman: Watchman) -> Non
     assert patient - datetime.now(UTC) > timedelta(minutes=10, seconds=LOOK_SECONDS / 2)
     assert later.status.conditions == away.status.conditions
     assert back.status.state == HubState.READY
+
+
+async def test_a_hub_that_stays_away_is_told_once(watchman: Watchman) -> None:
+    config = kubeconfig("https://127.0.0.1:1")
+    await watchman.register(watchman.lab.hub("away", kubeconfig=config))
+    first = await watchman.look("away")
+
+    for _ in range(2 * FAILURES):  # some of them are kept back by the gate
+        assert (await watchman.look("away")).status == first.status
+
+    await watchman.ledger.publish()
+    happened = await watchman.ledger.happenings([("Hub", "away")], 100)
+    assert [row.reason for row in happened if row.reason] == ["Unreachable"]
 
 
 async def test_hubs_that_never_answer_hold_up_nobody(watchman: Watchman) -> None:

@@ -121,6 +121,21 @@ class HubLab:
         body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
         await self.apply(kind, body)
 
+    async def let_operator_do_anything(self) -> None:
+        """Whatever it is that the shipped operator needs."""
+        await self.apply(
+            CLUSTER_ROLE_BINDINGS,
+            {
+                "metadata": {"name": "operator-does-anything"},
+                "roleRef": {
+                    "apiGroup": CLUSTER_ROLE_BINDINGS.group,
+                    "kind": "ClusterRole",
+                    "name": "cluster-admin",
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}],
+            },
+        )
+
     async def install_crd(self, plural: str, kind: str, group: str, version: str) -> None:
         schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         served = {

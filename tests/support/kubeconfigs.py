@@ -22,6 +22,7 @@ def kubeconfig(
     token: str = SECRET,
     user: Mapping[str, Any] | None = None,
     cluster: Mapping[str, Any] | None = None,
+    current: str = "x",
     **more: Any,
 ) -> bytes:
     """One context with a token; `user` and `cluster` add fields, or replace the whole when they say so with None."""
@@ -31,7 +32,7 @@ def kubeconfig(
         "clusters": [{"name": "c", "cluster": _fields({"server": server}, cluster)}],
         "users": [{"name": "u", "user": _fields({"token": token}, user)}],
         "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-        "current-context": "x",
+        "current-context": current,
         **more,
     }
     text: str = yaml.safe_dump(table)

@@ -47,6 +47,7 @@ SERVED = frozenset(
 ROLES = Roles(
     service=Rights(({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create"]},)),
     system=Rights(({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},)),
+    operator=Rights(({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},)),
 )
 ALL = Rights(({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},))
 
@@ -205,6 +206,18 @@ def test_what_clusters_will_lack_is_a_warning(
     found = said(hub, served=frozenset(served), around=Surroundings(**{**good, **around}))
 
     assert found == dict.fromkeys(expected, (WARNED, ""))
+
+
+def test_of_an_operator_that_is_not_ours_nothing_is_said() -> None:
+    seen = a_look(around=Surroundings(operator_lacks=()))
+    elsewhere = a_hub(settings={"kube.operator-lease": "none"})
+
+    def lines(hub: Hub, roles: Roles) -> set[str]:
+        return {one.check for one in judge(hub, seen, roles, NOW)}
+
+    assert "operator's rights" in lines(a_hub(), ROLES)
+    assert "operator's rights" not in lines(elsewhere, ROLES)
+    assert "operator's rights" not in lines(a_hub(), Roles()), "no role of it is known"
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,7 @@ def test_what_is_taken_can_be_used(config: bytes) -> None:
         pytest.param(b"- " + SECRET.encode(), "not a kubeconfig", id="a list"),
         pytest.param(b"", "not a kubeconfig", id="empty"),
         pytest.param(b"{}", "current-context", id="no context"),
-        pytest.param(
-            kubeconfig(**{"current-context": "y"}), "no context 'y'", id="another context"
-        ),
+        pytest.param(kubeconfig(current="y"), "no context 'y'", id="another context"),
         pytest.param(kubeconfig(clusters=[]), "no cluster 'c'", id="no cluster"),
         pytest.param(kubeconfig(users=None), "no user 'u'", id="no user"),
         pytest.param(kubeconfig(contexts=["x", 3]), "no context", id="contexts that are none"),

@@ -30,7 +30,8 @@ def refused(*hubs: Hub) -> dict[str, str]:
         if len(hubs) == 1:
             rules.admit_create(hubs[0], WORLD)
         else:
-            rules.admit_update(*hubs, WORLD)
+            old, new = hubs
+            rules.admit_update(old, new, WORLD)
     except Refused as error:
         return {one.path: str(one) for one in error.violations}
     return {}

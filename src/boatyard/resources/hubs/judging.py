@@ -72,6 +72,7 @@ def judge(hub: Hub, seen: Seen, roles: Roles, now: datetime) -> list[Finding]:
         *_clock(seen, now),
     ]
     if seen.around is not None:
+        found += _operator_rights(hub, seen.around, roles)
         found += _around(hub, seen.around)
     return found
 
@@ -288,8 +289,10 @@ def _clock(seen: Seen, now: datetime) -> Iterator[Finding]:
 # --- what clusters will need -------------------------------------------------------------------
 
 
-def _around(hub: Hub, around: Surroundings) -> Iterator[Finding]:
+def _operator_rights(hub: Hub, around: Surroundings, roles: Roles) -> Iterator[Finding]:
     lacks = around.operator_lacks
+    if not operator_lease(hub) or not roles.operator.rules:
+        return
     if lacks is None:
         yield Finding(
             "operator's rights",
@@ -305,8 +308,11 @@ def _around(hub: Hub, around: Surroundings) -> Iterator[Finding]:
             f"it may not {_named([str(need) for need in lacks])}",
             "apply deploy/rbac/operator.yaml to the hub",
         )
-    elif operator_lease(hub):
+    else:
         yield Finding("operator's rights", PASSED, "all that it needs is allowed")
+
+
+def _around(hub: Hub, around: Surroundings) -> Iterator[Finding]:
     if is_hosted(hub):
         yield _storage(hub, around)
         yield _balancer(hub, around)
