@@ -83,7 +83,7 @@ def condition(kind: str, status: str = "True", reason: str = "AsExpected", **mor
         "type": kind,
         "status": status,
         "reason": reason,
-        "message": "",
+        "message": "as it is",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
         **more,
     }

@@ -121,22 +121,32 @@ def test_the_version_that_can_be_relied_on(history: Any, version: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "history, desired, settled",
+    "history, desired, settled, without_nodes",
     [
-        pytest.param([("4.17.2", COMPLETED)], "", True, id="it is complete"),
-        pytest.param([("4.17.2", PARTIAL)], "", True, id="the first needs nodes to be complete"),
-        pytest.param([("4.17.2", PARTIAL), ("4.17.1", COMPLETED)], "", False, id="under way"),
-        pytest.param([("4.17.2", PARTIAL), ("4.17.1", PARTIAL)], "", False, id="changed half way"),
-        pytest.param([("4.17.1", COMPLETED)], "", False, id="not even begun"),
-        pytest.param([("4.17.1", COMPLETED)], "4.17.2", False, id="taken up, not rolled out"),
-        pytest.param([], "", False, id="nothing yet"),
+        pytest.param([("4.17.2", COMPLETED)], "", True, True, id="it is complete"),
+        pytest.param([("4.17.2", PARTIAL)], "", True, True, id="the first, while nodes join"),
+        pytest.param([("4.17.2", PARTIAL), ("4.17.1", COMPLETED)], "", False, True, id="under way"),
+        pytest.param(
+            [("4.17.2", PARTIAL), ("4.17.1", PARTIAL)], "", False, True, id="changed half way"
+        ),
+        pytest.param([("4.17.1", COMPLETED)], "", False, False, id="not even begun"),
+        pytest.param([("4.17.1", COMPLETED)], "4.17.2", False, False, id="taken up, not begun"),
+        pytest.param([], "", False, False, id="nothing yet"),
     ],
 )
 def test_whether_the_control_plane_is_at_a_release(
-    history: Any, desired: str, settled: bool
+    history: Any, desired: str, settled: bool, without_nodes: bool
 ) -> None:
     state = status(*(condition(kind) for kind in ALL_WELL), history=history, desired=desired)
-    assert reading.is_settled_at(told(state), image_of("4.17.2")) is settled
+    image = image_of("4.17.2")
+    assert reading.is_settled_at(told(state), image, nodes=True) is settled
+    assert reading.is_settled_at(told(state), image, nodes=False) is without_nodes
+
+
+def test_the_version_that_an_image_turned_out_to_be() -> None:
+    seen = told(well(history=[("4.17.2", PARTIAL), ("4.17.1", COMPLETED)]))
+    assert reading.version_of_image(seen, image_of("4.17.2")) == "4.17.2"
+    assert reading.version_of_image(seen, image_of("4.18.0")) == ""
 
 
 @pytest.mark.parametrize(
@@ -204,6 +214,11 @@ def test_degraded(more: Any, nodes: Any, joined: Any, degraded: bool) -> None:
     assert (seen.available, seen.degraded) == (True, degraded)
     assert bool(seen.message) is degraded
     assert seen.nodes == nodes
+
+
+def test_a_new_cluster_whose_operators_wait_for_nodes_is_not_degraded() -> None:
+    failing = condition("ClusterVersionFailing", "True", "ClusterOperatorsNotAvailable")
+    assert not reading.see(told(well(failing, history=[("4.17.1", PARTIAL)])), (), ()).degraded
 
 
 def test_a_cluster_that_is_not_available_is_not_degraded_but_says_why() -> None:

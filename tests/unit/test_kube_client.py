@@ -217,6 +217,9 @@ async def test_connections_are_kept_and_bounded(monkeypatch: pytest.MonkeyPatch)
         pytest.param(failure(400, "Expired"), Expired, id="expired by its reason"),
         pytest.param(failure(422, "Invalid"), Refused, id="422"),
         pytest.param(failure(500, "InternalError"), Unavailable, id="500"),
+        pytest.param(
+            failure(500, "", ".spec.x: field not declared in schema"), Refused, id="unknown field"
+        ),
         pytest.param(Says(b"<html>", 502), Unavailable, id="a proxy between"),
         pytest.param(Says(b"", 302, {"Location": "/"}), Unavailable, id="sent elsewhere"),
         pytest.param(Says(b"{", 200), Unavailable, id="broken JSON"),

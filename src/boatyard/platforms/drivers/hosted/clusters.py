@@ -35,6 +35,7 @@ from boatyard.platforms.drivers.hosted.settings import (
     choose,
     template_part,
 )
+from boatyard.platforms.drivers.hosted.slots import read_slots
 from boatyard.platforms.port import Access, ClusterWanted, Rest
 
 LOOK_AGAIN = 3.0
@@ -204,9 +205,10 @@ async def _judge(
     if not reading.is_available(cluster):
         stage = reading.stage_of(cluster)
         return Waiting(stage.words, LOOK_AGAIN, stage.reason)
-    if not reading.is_settled_at(cluster, wish.image):
+    nodes = any(at(pool, "spec", "replicas") or read_slots(pool) for pool in pools)
+    if not reading.is_settled_at(cluster, wish.image, nodes=nodes):
         return Waiting("The control plane is being updated.", LOOK_AGAIN, "Updating")
-    version = reading.running_version(cluster)
+    version = reading.version_of_image(cluster, wish.image)
     if version != wanted.version:
         remedy = "give the version the image of its own release"
         message = f"the image is version {version or 'unknown'}, not {wanted.version}"

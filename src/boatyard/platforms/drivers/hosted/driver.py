@@ -138,10 +138,10 @@ class HostedPlatform:
         mine = {naming.HUB: naming.label_value(self._hub.id)}
         found: dict[str, Owned] = {}
         for kind, what in ((NAMESPACES, "cluster"), (HOSTED_CLUSTERS, "cluster"), (AGENTS, "node")):
-            for thing in await self._list_known(kind, mine):
+            for thing in await self._carrying(kind, mine):
                 key = annotations_of(thing).get(naming.KEY, "")
                 found.setdefault(key, Owned(key, what, name_of(thing)))
-        for pool in await self._list_known(NODE_POOLS, mine):
+        for pool in await self._carrying(NODE_POOLS, mine):
             key = annotations_of(pool).get(naming.KEY, "")
             found.setdefault(key, Owned(key, "cluster", name_of(pool)))
             for slot in slots.read_slots(pool).values():
@@ -153,16 +153,10 @@ class HostedPlatform:
 
     # --- below: helpers ------------------------------------------------------------------------
 
-    async def _list_known(self, kind: Kind, labels: Mapping[str, str]) -> Sequence[Manifest]:
-        """Those of a kind that this hub may do without."""
-        if kind is not AGENTS:
-            return await self._hub.all(kind, labels=labels)
-        try:
-            return await self._hub.all(kind, labels=labels)
-        except Unavailable as error:
-            if error.reason != "NoHyperShift":
-                raise
-            return ()
+    async def _carrying(self, kind: Kind, labels: Mapping[str, str]) -> Sequence[Manifest]:
+        if kind is AGENTS:
+            return await self._hub.agents_with(labels)
+        return await self._hub.all(kind, labels=labels)
 
     async def _find(self, cluster_key: str) -> tuple[Place | None, Manifest | None]:
         """The cluster, if it is there and carries this key."""

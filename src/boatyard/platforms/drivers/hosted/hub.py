@@ -162,16 +162,20 @@ class Hub:
 
         With what was `written` down of it (<namespace>/<name>) it is found also when its labels were taken away.
         """
-        labels = f"{naming.KEY}={naming.label_value(key)}"
-        try:
-            found = (await self.client.list(AGENTS, labels=labels)).items
-        except NotFound:
-            return []
+        found = await self.agents_with({naming.KEY: naming.label_value(key)})
         namespace, _, name = written.partition("/")
         if not name or any((namespace_of(o), name_of(o)) == (namespace, name) for o in found):
             return found
         one = await self.get(AGENTS, name, namespace)
         return found if one is None else [*found, one]
+
+    async def agents_with(self, labels: Mapping[str, str]) -> list[Manifest]:
+        """Agents in whichever namespace; none on a hub that does not know them."""
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        try:
+            return (await self.client.list(AGENTS, labels=selector)).items
+        except NotFound:
+            return []
 
     async def machines_kind(self) -> Kind:
         """The version of Machines that this hub prefers."""

@@ -187,15 +187,24 @@ def is_rolled_out(cluster: Seen, image: str) -> bool:
     return has_image(cluster, image) and complete
 
 
-def is_settled_at(cluster: Seen, image: str) -> bool:
+def is_settled_at(cluster: Seen, image: str, *, nodes: bool) -> bool:
     """Whether the control plane is at this release as far as it can be now.
 
-    The first release is only complete once there are nodes; until then it is enough that it is the only one.
+    A release is only complete on nodes: without any, and while the first ones join, it is enough that it has begun.
     """
     history = _history(cluster)
-    if completed(cluster) is None and len(history) == 1:
-        return has_image(cluster, image) and history[0].get("image") == image
+    first = completed(cluster) is None and len(history) == 1
+    if first or not nodes:
+        return has_image(cluster, image) and bool(history) and history[0].get("image") == image
     return is_rolled_out(cluster, image)
+
+
+def version_of_image(cluster: Seen, image: str) -> str:
+    """The version that HyperShift has found in an image; empty while it has not looked."""
+    for entry in _history(cluster):
+        if entry.get("image") == image:
+            return str(entry.get("version") or "")
+    return ""
 
 
 def is_rolling_out(cluster: Seen) -> bool:
@@ -232,7 +241,8 @@ def _trouble(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) ->
     if any(not node.ready and node.slot in joined for node in nodes):
         return "Not all nodes are ready."
     found = conditions_of(cluster)
-    if found.get("ClusterVersionFailing", _UNKNOWN).true:
+    # Without nodes a new cluster cannot but fail in this sense.
+    if found.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
         return "The cluster's own operators report a failure."
     # HyperShift says Degraded for every replica that restarts: while it rolls something out, that is no news.
     if found.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):

@@ -20,6 +20,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
     at,
     name_of,
     namespace_of,
+    uid_of,
     version_of,
 )
 from boatyard.platforms.drivers.hosted.machines import Machine, of_pool
@@ -76,6 +77,7 @@ def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
     about = {
         "namespace": namespace_of(pool),
         "resourceVersion": version_of(pool),
+        "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
         "annotations": {
             PREFIX + naming.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
             for slot in slots

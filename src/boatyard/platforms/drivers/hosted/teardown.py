@@ -6,11 +6,18 @@ is ours goes last, so that at every moment the cluster can still be found by its
 
 from __future__ import annotations
 
+from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.platforms.drivers.hosted import rendering
+from boatyard.platforms.drivers.hosted import agents, rendering
 from boatyard.platforms.drivers.hosted.hub import Hub
-from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS, is_leaving
+from boatyard.platforms.drivers.hosted.kinds import (
+    HOSTED_CLUSTERS,
+    NODE_POOLS,
+    annotations_of,
+    is_leaving,
+)
+from boatyard.platforms.drivers.hosted.rendering import Place
 
 LOOK_AGAIN = 3.0
 
@@ -39,6 +46,19 @@ async def release(hub: Hub, key: str) -> Outcome:
     if home is not None:
         words = "What the control plane left behind is being removed."
         return Waiting(words, LOOK_AGAIN, "RemovingControlPlane")
+    held = await _let_hosts_go(hub, place)
+    if held is not None:
+        return held
     if not is_leaving(namespace):
         await hub.delete(NAMESPACES, namespace)
     return Waiting("The cluster's namespace is being removed.", 1.0, "RemovingNamespace")
+
+
+async def _let_hosts_go(hub: Hub, place: Place) -> Waiting | None:
+    """Hosts that nobody has taken back one by one go with their cluster, each once it is observed unbound."""
+    waiting: Waiting | None = None
+    for agent in await hub.agents_with({naming.ORDER: place.order}):
+        key = annotations_of(agent).get(naming.KEY, "")
+        if key.partition("/")[0] == place.cluster_id:
+            waiting = await agents.give_back(hub, agent, key) or waiting
+    return waiting
