@@ -6,6 +6,7 @@ On purpose without anything of the product but its command line: what is looked 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import select
@@ -27,10 +28,10 @@ ENOUGH_SECONDS = 60
 
 
 @contextlib.contextmanager
-def hypershift_hub(version: str | None = None) -> Iterator[ControlPlane]:
+def hypershift_hub(*, without: str = "") -> Iterator[ControlPlane]:
     """A control plane with HyperShift's CRDs, and the controllers that make namespaces and owned things go."""
-    crds = read_crds()
-    with control_plane(version) if version else control_plane() as plane:
+    crds = [crd for crd in read_crds() if crd["metadata"]["name"] != without]
+    with control_plane() as plane:
         install_crds(plane.kubeconfig(), crds)
         plane.start_controller_manager(
             "--controllers=namespace-controller,garbage-collector-controller,"
@@ -58,20 +59,33 @@ class PlayerProcess:
                 stderr=log,
                 text=True,
                 env={"BOATYARD_LOG_LEVEL": "info", **os.environ},
+                preexec_fn=_end_with_parent,
             )
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], START_SECONDS)
         line = self._process.stdout.readline() if ready else ""
-        assert line.startswith("boatyard: plays HyperShift"), f"{line!r} {self.said()}"
+        if not line.startswith("boatyard: plays HyperShift"):
+            self.end(signal.SIGKILL)
+            raise AssertionError(f"it does not play: {line!r} {self.said()}")
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
-        assert self._process is not None
-        self._process.send_signal(how)
-        code = self._process.wait(timeout=30)
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        """Its exit code; done twice it is done once."""
+        if self._process is None:
+            return 0
+        with self._process as process:
+            process.send_signal(how)
+            process.send_signal(signal.SIGCONT)
+            code = process.wait(timeout=30)
         self._process = None
         return code
+
+    def pause(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self._process is not None
+        self._process.send_signal(signal.SIGCONT)
 
     def said(self) -> str:
         return self.log.read_text()[-4000:]
@@ -89,24 +103,32 @@ def playing(kubeconfig: Path, *words: str) -> Iterator[PlayerProcess]:
         yield player
         assert player.runs, f"the player ended by itself: {player.said()}"
     finally:
-        if player.runs:
-            player.end()
+        player.end()
+
+
+def _end_with_parent() -> None:
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
 class Kubectl:
-    """The real one, as the administrator of a control plane."""
+    """The real one, as the administrator of a control plane unless told otherwise."""
 
-    def __init__(self, plane: ControlPlane) -> None:
-        self._program = plane.programs / "kubectl"
-        self.kubeconfig = plane.folder / "admin.kubeconfig"
+    def __init__(self, plane: ControlPlane, kubeconfig: Path | None = None) -> None:
+        self.plane = plane
+        self.program = plane.programs / "kubectl"
+        self.kubeconfig = kubeconfig or plane.folder / "admin.kubeconfig"
         if not self.kubeconfig.exists():
             self.kubeconfig.write_text(json.dumps(plane.kubeconfig()))
+
+    def elsewhere(self, kubeconfig: Path) -> Kubectl:
+        """The same program with another kubeconfig."""
+        return Kubectl(self.plane, kubeconfig)
 
     def run(
         self, *words: str, given: str = "", check: bool = True
     ) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [str(self._program), f"--kubeconfig={self.kubeconfig}", *words],
+            [str(self.program), f"--kubeconfig={self.kubeconfig}", *words],
             input=given,
             capture_output=True,
             text=True,

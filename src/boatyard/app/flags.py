@@ -80,6 +80,12 @@ def _player(parser: argparse.ArgumentParser) -> None:
         help="instant, realistic, or a factor such as 0.01 (default: %(default)s)",
     )
     parser.add_argument("--faults", metavar="FILE", help="faults to plant, followed as it changes")
+    parser.add_argument(
+        "--answer",
+        metavar="HOST:PORT",
+        default="",
+        help="answer there for the hosted API servers: health, version, nodes (default: nowhere)",
+    )
 
 
 def _token(parser: argparse.ArgumentParser) -> None:

@@ -11,6 +11,7 @@ from boatyard.app import running
 from boatyard.app.settings import Settings
 from boatyard.model.errors import Refused
 from boatyard.twin.players.hypershift.access import BadKubeconfig
+from boatyard.twin.players.hypershift.answering import BadAddress
 from boatyard.twin.players.hypershift.faults import BadFaults
 from boatyard.twin.players.hypershift.pace import BadPace, read_pace
 from boatyard.twin.players.hypershift.process import play
@@ -25,6 +26,7 @@ def run(args: Namespace) -> int:
             Path(args.kubeconfig),
             pace=pace,
             faults=Path(args.faults) if args.faults else None,
+            answer=args.answer,
             make_word=lambda: secrets.token_urlsafe(17),
             stop=stop,
             on_ready=lambda server: running.say(
@@ -35,7 +37,7 @@ def run(args: Namespace) -> int:
     async def told(settings: Settings, stop: asyncio.Event) -> None:
         try:
             await body(settings, stop)
-        except (BadKubeconfig, BadFaults, BadPace) as error:
+        except (BadAddress, BadFaults, BadKubeconfig, BadPace) as error:
             raise Refused(str(error)) from error
 
     return running.run(args, told)

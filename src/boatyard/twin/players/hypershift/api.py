@@ -136,15 +136,7 @@ class Api:
                         return
                     *lines, rest = (rest + piece).split(b"\n")
                     for line in lines:
-                        event = msgspec.json.decode(line)  # a torn line is never a whole one
-                        if event["type"] == "ERROR":
-                            about = event["object"]
-                            raise ApiError(
-                                int(about.get("code") or 500),
-                                str(about.get("reason") or ""),
-                                str(about.get("message") or ""),
-                            )
-                        yield event["type"], event["object"]
+                        yield _event(line)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiError(0, "Unreachable", type(error).__name__) from error
 
@@ -195,6 +187,18 @@ class Api:
 
 
 STRICT = {"fieldValidation": "Strict"}
+
+
+def _event(line: bytes) -> tuple[str, Object]:
+    try:
+        event = msgspec.json.decode(line)
+        kind, about = str(event["type"]), event["object"]
+    except (msgspec.DecodeError, TypeError, KeyError) as error:
+        raise ApiError(0, "NotJson", "in a watch") from error
+    if kind == "ERROR":
+        code, reason = int(about.get("code") or 500), str(about.get("reason") or "")
+        raise ApiError(code, reason, str(about.get("message") or ""))
+    return kind, about
 
 
 def _error(code: int, headers: Mapping[str, str], said: bytes) -> ApiError:

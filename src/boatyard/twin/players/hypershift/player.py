@@ -33,6 +33,7 @@ from boatyard.twin.players.hypershift.names import (
     SYSTEM,
     Object,
     control_plane_namespace,
+    kubeconfig_secret,
 )
 from boatyard.twin.players.hypershift.objects import (
     annotations_of,
@@ -44,6 +45,7 @@ from boatyard.twin.players.hypershift.objects import (
     spec_of,
     uid_of,
 )
+from boatyard.twin.players.hypershift.published import token_of
 from boatyard.twin.players.hypershift.releases import supported_by, supported_config_map
 from boatyard.twin.players.hypershift.seeing import (
     Manner,
@@ -126,6 +128,15 @@ class Player:
         for agent in self.agents.all():
             self._agenda.add(("agent", namespace_of(agent), name_of(agent)))
 
+    def hosted(self, namespace: str, name: str) -> tuple[Object, str, list[Object]] | None:
+        """A cluster, the token of its kubeconfig and its machines, for whoever answers for its API server."""
+        cluster = self.clusters.get(namespace, name)
+        secret = self.secrets.get(namespace, kubeconfig_secret(name))
+        if cluster is None or secret is None or labels_of(secret)[PLAYED_FOR] != uid_of(cluster):
+            return None
+        machines = self.machines.within(control_plane_namespace(namespace, name))
+        return cluster, token_of(secret), machines
+
     # --- what changed, and whom it concerns ---------------------------------------------------
 
     def _on_cluster(self, cluster: Object) -> None:
@@ -193,7 +204,7 @@ class Player:
             return
         self._told.add((uid_of(thing), told))
         for complaint in complaints(kind.name, thing):
-            about = {"kind": kind.name, "name": name_of(thing), "why": complaint}
+            about = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
             logger.warning("planted fault not understood", extra=about)
 
     # --- deciding and doing -------------------------------------------------------------------
@@ -206,6 +217,9 @@ class Player:
                 self._tries.pop(key, None)
             except ApiError as error:
                 self._later(key, error)
+            except Exception:  # one odd object must not end the play for all the others
+                logger.exception("a fault of the player", extra={"about": "/".join(key)})
+                self._agenda.add_at(key, self._clock() + LONGEST_PAUSE)
             finally:
                 self._agenda.done(key)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from base64 import b64encode
+from base64 import b64decode, b64encode
 
 from boatyard.twin.players.hypershift.kinds import CLUSTERS, SECRETS
 from boatyard.twin.players.hypershift.names import (
@@ -74,6 +74,15 @@ def publish_kubeconfig(seen: Seen, manner: Manner) -> list[Write]:
     secret = _secret(cluster, kubeconfig_secret(name_of(cluster)), data)
     secret["metadata"] |= marked
     return [Create(SECRETS, secret)]
+
+
+def token_of(secret: Object) -> str:
+    """The token in a kubeconfig of ours; a new word of nobody when it was tampered with."""
+    try:
+        said = json.loads(b64decode(secret["data"]["kubeconfig"]))
+        return str(said["users"][0]["user"]["token"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return uid_of(secret)
 
 
 def publish_password(seen: Seen, manner: Manner) -> list[Write]:

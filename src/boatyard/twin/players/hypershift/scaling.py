@@ -158,11 +158,12 @@ def _update_in_place(
 
 
 def _share(value: Any, whole: int, *, round_up: bool) -> int:
-    """A number, or a share of the whole in per cent."""
-    if isinstance(value, str) and value.endswith("%"):
-        parts = whole * int(value.rstrip("%"))
+    """A number, or a share of the whole in per cent; nothing of what is neither."""
+    text = str(value)
+    if text.removesuffix("%").isdecimal() and text.endswith("%"):
+        parts = whole * int(text.removesuffix("%"))
         return -(-parts // 100) if round_up else parts // 100
-    return int(value or 0)
+    return int(text) if text.isdecimal() else 0
 
 
 def repair(
