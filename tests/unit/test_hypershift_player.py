@@ -74,6 +74,24 @@ def test_nothing_is_written_twice() -> None:
     assert held.conflicts == 0
 
 
+def test_a_condition_that_stays_keeps_its_moment() -> None:
+    held = one_cluster(REALISTIC)
+    held.until(lambda: said(held.get("HostedCluster", "c")).get("EtcdAvailable") == "True")
+    first = since(held, "EtcdAvailable")
+
+    held.until(lambda: complete(held))
+
+    assert since(held, "EtcdAvailable") == first
+    assert since(held, "Available") > first
+
+
+def since(held: Stage, kind: str) -> str:
+    cluster = held.get("HostedCluster", "c")
+    assert cluster is not None
+    conditions = cluster["status"]["conditions"]
+    return next(str(one["lastTransitionTime"]) for one in conditions if one["type"] == kind)
+
+
 def test_status_tells_where_things_are() -> None:
     held = one_cluster()
     held.settle()
@@ -179,6 +197,36 @@ def test_a_cluster_can_be_deleted_before_it_is_there() -> None:
     held.until(lambda: held.get("HostedCluster", "c") is None)
 
     assert {kind for kind, _, _ in held.held} == {"Agent"}
+
+
+def test_a_cluster_that_goes_makes_no_more_machines() -> None:
+    held = one_cluster()
+    held.edit("NodePool", "p", {"spec": {"replicas": 0}})
+    held.settle()
+    begun = len(held.written)
+    held.edit("NodePool", "p", {"spec": {"replicas": 2}})
+    held.delete("HostedCluster", "c")
+
+    held.settle()
+
+    assert not any(isinstance(one, Create) for one in held.written[begun:])
+    assert held.get("HostedCluster", "c") is None
+
+
+def test_machines_whose_pool_was_torn_away_go_with_the_cluster() -> None:
+    held = one_cluster()
+    held.settle()
+    held.edit("NodePool", "p", {"metadata": {"finalizers": None}})
+    held.delete("NodePool", "p")
+    held.settle()
+    assert len(held.all("Machine")) == 2
+
+    held.delete("HostedCluster", "c")
+    held.settle()
+
+    assert {kind for kind, _, _ in held.held} == {"Agent"}
+    states = {one["status"]["debugInfo"]["state"] for one in held.all("Agent")}
+    assert states == {"known-unbound"}
 
 
 def test_a_pool_can_go_alone() -> None:

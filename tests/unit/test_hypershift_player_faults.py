@@ -200,6 +200,16 @@ def test_a_lost_agent_makes_its_node_unhealthy_until_it_is_heard_of() -> None:
     assert ready(held)
 
 
+def test_a_lost_agent_that_is_heard_of_again_is_not_installed_again() -> None:
+    held = one_cluster(REALISTIC)
+    held.until(lambda: ready(held))
+    held.plant("Agent", "a0", "lost", "hosts")
+    held.settle()
+    held.plant("Agent", "a0", None, "hosts")
+
+    assert held.until(lambda: ready(held)) == 0
+
+
 def test_a_lost_agent_is_taken_by_nobody() -> None:
     held = one_cluster(replicas=0)
     held.settle()
@@ -263,6 +273,7 @@ def test_what_the_crd_lets_pass_is_invalid_configuration(spec: Object, field: st
     assert said(cluster)["ValidConfiguration"] == "False"
     assert field in message(cluster, "ValidConfiguration")
     assert reason(cluster, "Progressing") == "Blocked"
+    assert said(cluster)["Available"] == "False"
     assert held.get("Namespace", "t-c") is None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from boatyard.twin.players.hypershift.agents import is_free
 from boatyard.twin.players.hypershift.faults import ControlFile
 from boatyard.twin.players.hypershift.pace import Pace
 from boatyard.twin.players.hypershift.seeing import Manner
@@ -202,6 +203,53 @@ def test_agents_of_another_namespace_are_not_taken() -> None:
     assert hosts_of(held) == set()
 
 
+def test_pools_of_one_cluster_take_different_agents_at_once() -> None:
+    held = Stage(
+        INSTANT,
+        hosted_cluster("t", "c"),
+        node_pool("t", "p", "c", 2),
+        node_pool("t", "q", "c", 2),
+        *(agent(f"a{number}") for number in range(4)),
+    )
+    held.settle()
+
+    assert len(hosts_of(held)) == 4
+    assert held.conflicts == 0
+
+
+def test_many_sick_nodes_are_not_repaired() -> None:
+    held = one_cluster(
+        REALISTIC, replicas=3, agents=6, management={"upgradeType": "InPlace", "autoRepair": True}
+    )
+    held.until(lambda: ready(held))
+    for number in range(3):
+        held.plant("Agent", f"a{number}", "lost", "hosts")
+    held.rest()
+
+    assert hosts_of(held) == {"a0", "a1", "a2"}
+
+
+@pytest.mark.parametrize(
+    "change, free",
+    [
+        pytest.param({}, True, id="free"),
+        pytest.param({"spec": {"approved": False}}, False, id="not approved"),
+        pytest.param({"spec": {"clusterDeploymentName": {"name": "x"}}}, False, id="bound"),
+        pytest.param({"metadata": {"labels": {"agentMachineRef": "x"}}}, False, id="taken"),
+        pytest.param({"status": {"debugInfo": {"state": "known"}}}, False, id="another state"),
+        pytest.param({"status": {"conditions": []}}, False, id="not validated"),
+    ],
+)
+def test_an_agent_that_may_be_taken(change: Object, free: bool) -> None:
+    held = Stage(INSTANT, agent("a"))
+    held.settle()
+    held.edit("Agent", "a", change, "hosts")
+
+    found = held.get("Agent", "a", "hosts")
+    assert found is not None
+    assert is_free(found) is free
+
+
 # --- versions ---------------------------------------------------------------------------------
 
 
@@ -248,6 +296,8 @@ def test_in_place_one_node_after_the_other() -> None:
     seen: list[list[str]] = []
 
     def updated() -> bool:
+        marks = [one["metadata"]["annotations"] for one in held.all("Machine")]
+        assert sum("player.boatyard.io/updating-since" in one for one in marks) <= 1
         seen.append(versions(held))
         return seen[-1] == ["4.18.9"] * 3
 

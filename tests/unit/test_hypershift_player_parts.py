@@ -93,7 +93,10 @@ def test_what_is_written_on_an_object_wins() -> None:
         ("{fault: []}", "say a mapping"),
         ("{faults: yes}", "faults: not a list"),
         ("{faults: [{kind: Pod, fault: lost}]}", "faults[0].kind"),
-        ("{faults: [{kind: Agent, fault: lost}, {kind: Agent, fault: blocked}]}", "faults[1].fault"),
+        (
+            "{faults: [{kind: Agent, fault: lost}, {kind: Agent, fault: blocked}]}",
+            "faults[1].fault",
+        ),
         ("{faults: [{kind: HostedCluster, fault: blocked=no such}]}", "faults[0].fault"),
         ("{faults: [{kind: HostedCluster, fault: slow=very}]}", "faults[0].fault"),
         ("{faults: [{kind: HostedCluster, fault: degraded=yes}]}", "faults[0].fault"),
