@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.hypershift_manifests import RELEASE, pull_secret
+from tests.support.hypershift_manifests import RELEASE, namespace, pull_secret
 from tests.support.hypershift_player import condition, conditions, eventually
 from tests.support.hypershift_tenant import KUBEVIRT, VMS, Tenant, is_ready
 
@@ -85,6 +85,16 @@ def test_a_pull_secret_may_come_later(tenant: Tenant) -> None:
     tenant.kubectl.apply(pull_secret(tenant.name, "late"))
 
     tenant.wait("hostedcluster:Available", "c")
+
+
+def test_a_control_planes_namespace_may_be_there_before(tenant: Tenant) -> None:
+    home = f"{tenant.name}-c"
+    tenant.kubectl.apply(namespace(home))
+    tenant.order()
+    tenant.until_ready()
+    tenant.kubectl.delete("hostedcluster", "c", tenant.name, wait=True)
+
+    assert tenant.kubectl.get("namespace", home) is None
 
 
 def test_two_clusters_side_by_side_share_no_host(tenant: Tenant) -> None:

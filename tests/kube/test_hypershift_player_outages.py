@@ -178,6 +178,14 @@ def test_a_token_will_do(kubectl: Kubectl, played_hub: ControlPlane, tmp_path: P
     assert is_ready(tenant.pool())
 
 
+def test_a_user_who_may_nothing_is_told_at_once(played_hub: ControlPlane, tmp_path: Path) -> None:
+    config = tmp_path / "nobody.kubeconfig"
+    config.write_text(json.dumps(played_hub.kubeconfig("nobody", groups=())))
+
+    with pytest.raises(AssertionError, match="refuses its user"), playing(config):
+        pass
+
+
 def test_finalizers_labels_and_owners_taken_off_by_hand_come_back(tenant: Tenant) -> None:
     tenant.order()
     tenant.until_ready()

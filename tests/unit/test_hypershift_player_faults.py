@@ -208,6 +208,9 @@ def test_a_lost_agent_that_is_heard_of_again_is_not_installed_again() -> None:
     held.plant("Agent", "a0", None, "hosts")
 
     assert held.until(lambda: ready(held)) == 0
+    found = held.get("Agent", "a0", "hosts")
+    assert found is not None
+    assert found["status"]["debugInfo"]["state"] == "added-to-existing-cluster"
 
 
 def test_a_lost_agent_is_taken_by_nobody() -> None:
