@@ -11,10 +11,13 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import NAMESPACES, Kind
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done
+from boatyard.platforms.drivers.hosted.hub import Hub
 from boatyard.platforms.drivers.hosted.kinds import AGENTS, HOSTED_CLUSTERS, NODE_POOLS
+from boatyard.platforms.drivers.hosted.rendering import Rendered
 from tests.contracts.rules import keys
 from tests.kube.checking import until
 from tests.support.hosted_play import FINALIZER, MACHINES, Play, Spy
+from tests.support.hosted_values import pool
 
 HELD = {"metadata": {"finalizers": [FINALIZER]}}
 FREE: dict[str, Any] = {"metadata": {"finalizers": None}}
@@ -26,8 +29,8 @@ async def with_a_pool(client: KubeClient) -> Play:
     await play.up()
     await play.join("compute-0", "host-0")
     await client.merge_patch(HOSTED_CLUSTERS, play.order, HELD, play.namespace)
-    pool = (await play.pool())["metadata"]["name"]
-    await client.merge_patch(NODE_POOLS, pool, HELD, play.namespace)
+    name = (await play.pool())["metadata"]["name"]
+    await client.merge_patch(NODE_POOLS, name, HELD, play.namespace)
     return play
 
 
@@ -44,13 +47,13 @@ async def gone(play: Play, name: str) -> None:
 
 async def test_nodes_then_the_control_plane_then_its_home_then_ours(hosting: KubeClient) -> None:
     play = await with_a_pool(hosting)
-    pool = (await play.pool())["metadata"]["name"]
+    name = (await play.pool())["metadata"]["name"]
 
     assert (await release(play)).reason == "RemovingNodes"
     assert "deletionTimestamp" in (await play.pool())["metadata"]
     assert "deletionTimestamp" not in (await play.cluster())["metadata"]
     assert (await release(play)).reason == "RemovingNodes"
-    await hosting.merge_patch(NODE_POOLS, pool, FREE, play.namespace)
+    await hosting.merge_patch(NODE_POOLS, name, FREE, play.namespace)
 
     assert (await release(play)).reason == "RemovingControlPlane"
     assert "deletionTimestamp" in (await play.cluster())["metadata"]
@@ -141,6 +144,28 @@ async def test_a_cluster_of_another_hub_is_not_listed_here(hosting: KubeClient) 
     await play.up()
     play.hub = "another"
     assert await play.another_driver().list_owned() == []
+
+
+async def test_what_is_asked_for_in_a_namespace_that_goes_is_asked_again(
+    hosting: KubeClient,
+) -> None:
+    play = Play(hosting)
+    await play.ensure()
+    await hosting.merge_patch(NAMESPACES, play.namespace, {"metadata": {"finalizers": [FINALIZER]}})
+    await hosting.delete(HOSTED_CLUSTERS, play.order, play.namespace)
+    await hosting.delete(NAMESPACES, play.namespace)
+    assert (await play.ensure()).reason == "Deleting"
+    late = Rendered(NODE_POOLS, rendered_pool(play))
+    with pytest.raises(Unavailable) as caught:
+        await Hub(hosting, play.settings, play.hub).apply(late)
+    assert caught.value.reason == "NamespaceTerminating"
+    await hosting.merge_patch(NAMESPACES, play.namespace, FREE)
+
+
+def rendered_pool(play: Play) -> dict[str, Any]:
+    made = pool("KubeVirt")
+    made["metadata"] = {"name": made["metadata"]["name"], "namespace": play.namespace}
+    return made
 
 
 async def test_nodes_are_listed_by_their_keys(hosting: KubeClient) -> None:

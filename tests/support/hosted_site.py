@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from boatyard.kube.client import KubeClient
@@ -72,17 +73,24 @@ async def _lie(kind: Kind, name: str, *said: Any, **_: Any) -> Any:
 
 @dataclass
 class HostedBench:
-    """A bench of the contract suite, and what only tests of this driver look at."""
+    """A bench of the contract suite on a hub of its own; `take_away` waits until nothing is left of it."""
 
     bench: Bench
     client: MoodyClient
     platform: HostedPlatform
-    agents: str  # their namespace
+
+    async def take_away(self) -> None:
+        self.client.mood = "none"
+        owned = await self.platform.list_owned()
+        for order in sorted({one.key.partition("/")[0] for one in owned}):
+            await _take_away(self.bench, order)
+        assert await self.platform.list_owned() == []
+        await self.platform.close()
+        await self.client.close()
 
 
-@asynccontextmanager
-async def hosted_bench(plane: ControlPlane, platform: str) -> AsyncIterator[HostedBench]:
-    """A hub id of its own on the shared API server, with hosts of its own; nothing is left of it afterwards."""
+async def hosted_bench(plane: ControlPlane, platform: str) -> HostedBench:
+    """A hub id of its own on the shared API server, with hosts of its own."""
     number = next(_NUMBERS)
     hub, namespace = f"boston-{number}", f"hosts-{number}"
     client = MoodyClient(read_kubeconfig(plane.kubeconfig()))
@@ -118,13 +126,7 @@ async def hosted_bench(plane: ControlPlane, platform: str) -> AsyncIterator[Host
         break_host=break_host,
     )
     await _make_agents(client, namespace, bench)
-    yield HostedBench(bench, client, hosted, namespace)
-    client.mood = "none"
-    for key in sorted({owned.key.partition("/")[0] for owned in await hosted.list_owned()}):
-        await _take_away(bench, key)
-    assert await hosted.list_owned() == []
-    await hosted.close()
-    await client.close()
+    return HostedBench(bench, client, hosted)
 
 
 async def _make_agents(client: KubeClient, namespace: str, bench: Bench) -> None:
@@ -146,10 +148,6 @@ async def _until_seen(platform: HostedPlatform) -> None:
 async def _take_away(bench: Bench, order: str) -> None:
     for owned in await bench.platform.list_owned(f"{order}/node/"):
         slot = owned.key.rpartition("/")[2]
-        key, cluster = owned.key, f"{order}/cluster"
-        await bench.until_done(
-            lambda key=key, cluster=cluster, slot=slot: bench.platform.release_node(  # type: ignore[misc]
-                key, cluster, slot, drain=False
-            )
-        )
-    await bench.until_done(lambda: bench.platform.release_cluster(f"{order}/cluster"))
+        release = (owned.key, f"{order}/cluster", slot)
+        await bench.until_done(partial(bench.platform.release_node, *release, drain=False))
+    await bench.until_done(partial(bench.platform.release_cluster, f"{order}/cluster"))

@@ -218,6 +218,11 @@ async def test_connections_are_kept_and_bounded(monkeypatch: pytest.MonkeyPatch)
         pytest.param(failure(422, "Invalid"), Refused, id="422"),
         pytest.param(failure(500, "InternalError"), Unavailable, id="500"),
         pytest.param(
+            failure(403, "Forbidden", details={"causes": [{"reason": "NamespaceTerminating"}]}),
+            Unavailable,
+            id="a namespace on its way out",
+        ),
+        pytest.param(
             failure(500, "", ".spec.x: field not declared in schema"), Refused, id="unknown field"
         ),
         pytest.param(Says(b"<html>", 502), Unavailable, id="a proxy between"),

@@ -16,6 +16,7 @@ from boatyard.model.errors import (
     Violation,
 )
 
+_TERMINATING = "NamespaceTerminating"
 _UNKNOWN_FIELD = "field not declared in schema"
 _LONGEST = 800  # characters of the server's words that are passed on
 
@@ -59,6 +60,9 @@ def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> 
             return Unavailable(message, reason=reason or "Unavailable")
     if reason in ("Expired", "Gone"):
         return Expired(message)
+    if any(cause.get("reason") == _TERMINATING for cause in _causes(status)):
+        # Not for ever: once the namespace has gone, it can be made anew.
+        return Unavailable(message, reason=_TERMINATING)
     if 400 <= code < 500:
         violations = () if secret else _violations(status)
         return Refused(message, *violations, reason=reason or "Refused")

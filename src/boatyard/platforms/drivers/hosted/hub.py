@@ -62,8 +62,8 @@ class Hub:
         if known is not None:
             return known
         order = naming.order_name(_cluster_id(key))
-        labelled = await self.client.list(NAMESPACES, labels=f"{naming.ORDER}={order}")
-        for namespace in labelled.items:
+        marks = {naming.ORDER: order, naming.HUB: naming.label_value(self.id)}
+        for namespace in await self.all(NAMESPACES, labels=marks):
             place = self._read_place(key, namespace)
             if place is not None:
                 return self._remember(place)
