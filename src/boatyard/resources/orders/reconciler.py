@@ -21,7 +21,7 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.outcome import Done
-from boatyard.orderbook.port import RETRY, OrderBook
+from boatyard.orderbook.port import OrderBook, retries
 from boatyard.platforms.port import Access, ClusterSeen
 from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
@@ -54,7 +54,7 @@ class OrderReconciler:
         order = await book.get(turn.id)
         if order is None or order.status.phase == OrderPhase.DELETED:
             return Result()
-        asked = _retries(order)
+        asked = retries(order)
         if asked > order.status.retried:
             return _retried(order, asked, turn.now)
         if _is_leaving(order) and plan.needs_planning(order):
@@ -179,12 +179,6 @@ async def _look(
     if plan.is_settled(items) and not isinstance(asked.answer, Done):
         return None, None  # it is called ready again once the access that may have changed is known
     return (found[0] if found else None), (ways[0] if ways else None)
-
-
-def _retries(order: Order) -> int:
-    """How often a retry was asked for where the order is kept; whoever keeps it writes digits."""
-    said = order.metadata.annotations.get(RETRY, "")
-    return int(said) if said.isdecimal() else 0
 
 
 def _retried(order: Order, asked: int, now: datetime) -> Result:
