@@ -78,6 +78,8 @@ class HostedBench:
     bench: Bench
     client: MoodyClient
     platform: HostedPlatform
+    orders: str  # the namespace its clusters' namespaces begin with
+    agents: str  # the namespace of its Agents; empty on other platforms
 
     async def take_away(self) -> None:
         self.client.mood = "none"
@@ -126,7 +128,8 @@ async def hosted_bench(plane: ControlPlane, platform: str) -> HostedBench:
         break_host=break_host,
     )
     await _make_agents(client, namespace, bench)
-    return HostedBench(bench, client, hosted)
+    agents = namespace if platform == "Agent" else ""
+    return HostedBench(bench, client, hosted, settings["kube.namespace"], agents)
 
 
 async def _make_agents(client: KubeClient, namespace: str, bench: Bench) -> None:

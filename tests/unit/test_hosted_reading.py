@@ -151,6 +151,42 @@ def test_a_release_is_known_by_its_version_where_a_mirror_gives_it_another_name(
     assert not reading.is_settled_at(seen, other, nodes=True)
 
 
+def test_a_release_is_known_by_its_image_too() -> None:
+    seen = told(well(history=[("4.17.2", COMPLETED)]))
+    assert reading.is_settled_at(seen, reading.Release("?", image_of("4.17.2")), nodes=True)
+
+
+def test_a_release_that_is_not_accepted() -> None:
+    refused = condition("ValidReleaseImage", "False", "InvalidImage")
+    found = reading.blocked_release(told(well(refused)))
+    assert found is not None
+    assert found.reason == "InvalidImage"
+    assert reading.blocked_release(told(well(condition("ValidReleaseImage")))) is None
+    assert reading.blocked_release(told(well())) is None
+
+
+def test_the_reason_is_that_of_the_first_that_is_wrong() -> None:
+    both = [
+        condition("ValidConfiguration", "False", "First"),
+        condition("ValidReleaseImage", "False", "Second"),
+    ]
+    with pytest.raises(Refused) as caught:
+        reading.check_not_blocked(told(status(*both)))
+    assert (caught.value.reason, len(caught.value.violations)) == ("First", 2)
+
+
+def test_a_condition_that_gives_no_reason_has_one_all_the_same() -> None:
+    bare = {"type": "ValidConfiguration", "status": "False"}
+    with pytest.raises(Refused) as caught:
+        reading.check_not_blocked(told(status(bare)))
+    assert caught.value.reason == "Blocked"
+
+
+def test_before_there_is_a_history_the_wish_is_the_version() -> None:
+    seen = told(status(desired="4.17.1"))
+    assert reading.running_version(seen) == "4.17.1"
+
+
 def test_the_version_that_an_image_turned_out_to_be() -> None:
     seen = told(well(history=[("4.17.2", PARTIAL), ("4.17.1", COMPLETED)]))
     assert reading.version_of_image(seen, image_of("4.17.2")) == "4.17.2"

@@ -49,6 +49,7 @@ def test_a_cluster_has_a_ground_of_its_own() -> None:
         one.manifest for one in rendering.ground(PLACE, osac_compatible=False)
     )
     assert namespace["metadata"]["name"] == f"boatyard-acme-{ORDER}"
+    assert "namespace" not in namespace["metadata"]
     assert account["metadata"]["name"] == "osac"
     assert (admin["metadata"]["name"], admin["roleRef"]["name"]) == ("osac", "admin")
     assert admin["subjects"][0]["name"] == "osac"
@@ -210,6 +211,23 @@ def test_a_host_type_is_the_size_of_its_virtual_machines() -> None:
     assert kubevirt["rootVolume"]["persistent"] == {"size": "120Gi"}
 
 
+def test_storage_classes_are_the_hubs_own_unless_they_are_named() -> None:
+    volume = cluster()["spec"]["etcd"]["managed"]["storage"]["persistentVolume"]
+    disk = pool("KubeVirt")["spec"]["platform"]["kubevirt"]["rootVolume"]["persistent"]
+    assert (set(volume), set(disk)) == ({"size"}, {"size"})
+    named = with_settings(etcd_storage_class="fast")["spec"]["etcd"]["managed"]["storage"]
+    assert named["persistentVolume"]["storageClassName"] == "fast"
+    choice = choose({**SETTINGS["KubeVirt"], "hosted.vm-storage-class": "large"}, {})
+    made = rendering.node_pool(PLACE, cluster("KubeVirt"), choice, "compute", "", image="image")
+    root = made["spec"]["platform"]["kubevirt"]["rootVolume"]
+    assert root["persistent"]["storageClass"] == "large"
+
+
+def test_a_place_without_a_known_tenant_says_nothing_of_one() -> None:
+    nobody = rendering.pull_secret(replace(PLACE, tenant=""), "pull", "{}").manifest
+    assert naming.TENANT not in nobody["metadata"]["annotations"]
+
+
 def test_how_many_nodes_a_pool_has_is_not_said_with_its_other_fields() -> None:
     assert "replicas" not in pool()["spec"]
 
@@ -269,7 +287,9 @@ def test_other_contents_have_another_name() -> None:
 def test_whose_an_object_is(annotations: Any, labels: Any, ours: bool) -> None:
     thing = {"metadata": {"name": "x", "annotations": annotations, "labels": labels}}
     assert rendering.is_of(PLACE, thing) is ours
-    if not ours:
+    if ours:
+        rendering.refuse_stranger(PLACE, HOSTED_CLUSTERS, thing)
+    else:
         with pytest.raises(Refused) as caught:
             rendering.refuse_stranger(PLACE, HOSTED_CLUSTERS, thing)
         assert caught.value.reason == "HeldByAnother"
@@ -283,6 +303,8 @@ def test_whose_an_object_is(annotations: Any, labels: Any, ours: bool) -> None:
         ({"a": 1}, {"a": 1, "b": None}, True),
         ({"a": [{"x": 1, "y": 2}]}, {"a": [{"x": 1}]}, True),
         ({"a": [1, 2]}, {"a": [1]}, False),
+        ({"a": [1, 2]}, {"a": [1, 3]}, False),
+        ({"a": 1}, {"a": [1]}, False),
         ({"a": {}}, {"a": {"b": 1}}, False),
         (None, {"a": 1}, False),
     ],
