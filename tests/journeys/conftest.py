@@ -2,26 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from boatyard.app import invariants
+from tests.support.control_plane import ControlPlane
+from tests.support.hub_plane import hub_plane
+from tests.support.kube_yard import KubeYard, kube_yard
 from tests.support.yard import Yard, open_yard
 
 NewYard = Callable[..., Awaitable[Yard]]
+FORMS = (
+    "embedded",
+    "kube",
+)  # where hubs keep their orders: in the ledger, or in a Kubernetes of their own
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Every journey in both forms; one that is about one of them says so: `@pytest.mark.forms("embedded")`."""
+    if "form" in metafunc.fixturenames:
+        said = metafunc.definition.get_closest_marker("forms")
+        metafunc.parametrize("form", said.args if said else FORMS)
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    """One real API server for all journeys of a session; each has namespaces of its own."""
+    with hub_plane() as plane:
+        yield plane
 
 
 @pytest.fixture
-async def new_yard(database_url: str) -> AsyncIterator[NewYard]:
+def form_of_yard(form: str, request: pytest.FixtureRequest) -> dict[str, Any]:
+    if form == "embedded":
+        return {}
+    plane = request.getfixturevalue("plane")
+    return {"kind": KubeYard, "opened": lambda yard: kube_yard(plane, yard)}
+
+
+@pytest.fixture
+async def new_yard(database_url: str, form_of_yard: dict[str, Any]) -> AsyncIterator[NewYard]:
     """Opens the test's yard: `await new_yard(delays="real")`."""
     async with AsyncExitStack() as stack:
         yards: list[Yard] = []
 
         async def make(**how: Any) -> Yard:
-            yards.append(await stack.enter_async_context(open_yard(database_url, **how)))
+            opening = open_yard(database_url, **how, **form_of_yard)
+            yards.append(await stack.enter_async_context(opening))
             return yards[0]
 
         yield make
@@ -37,5 +66,5 @@ async def yard(new_yard: NewYard) -> Yard:
 
 async def check_promises(yard: Yard) -> None:
     """Scarce things once, every order with a next action, no acknowledged write lost, nothing left unlisted."""
-    breaches = await invariants.check(yard.ledger, yard.twin, acknowledged=yard.acknowledged)
+    breaches = await yard.breaches()
     assert breaches == [], "\n".join(str(breach) for breach in breaches)

@@ -185,7 +185,7 @@ async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_releas
     assert leftover is not None
 
     # Whatever is left keeps its claim and its share of the hub.
-    claims = {claim.owner for claim in await yard.ledger.claims(web)}
+    claims = {claim.owner for claim in await yard.claimed()}
     claimable = ("host/", "l2", "l3", "api-address", "ingress-address")
     assert claims == {key for key in held if key.partition("/")[2].startswith(claimable)}
     reserved = await yard.ledger.reserved_by_pool()

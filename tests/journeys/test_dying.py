@@ -17,7 +17,7 @@ from boatyard.model.outcome import Outcome
 from boatyard.platforms.port import Rest
 from boatyard.resources.backups.reconciler import BackupReconciler
 from tests.support import resting
-from tests.support.stage import no_effect
+from tests.support.stage import no_effect, no_write
 from tests.support.yard import Yard
 
 MOST_PLACES = 200
@@ -42,6 +42,7 @@ class Deaths:
         yard, ledger = self._yard, self._yard.ledger
         yard.on_effect = lambda point, key: self._pass()
         ledger._on_write = lambda text: self._pass()
+        yard.on_hub_write = self._pass
         try:
             await yard.run(until)
             return
@@ -50,7 +51,8 @@ class Deaths:
         finally:
             yard.on_effect = no_effect
             ledger._on_write = None
-        yard.worker = yard.make_worker(name="heir")
+            yard.on_hub_write = no_write
+        await yard.replace_worker("heir")
         await yard.run(until)
 
     def _pass(self) -> None:

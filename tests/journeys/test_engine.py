@@ -16,6 +16,10 @@ from tests.journeys.conftest import NewYard
 from tests.support.stage import EVEN
 from tests.support.yard import Yard
 
+pytestmark = pytest.mark.forms(
+    "embedded"
+)  # the queue of a hub has its own: tests/hub/test_queue.py
+
 
 async def test_a_tenant_with_many_orders_does_not_starve_one_with_a_single_order(
     yard: Yard,
@@ -90,7 +94,7 @@ async def test_two_workers_share_the_orders_and_double_nothing(new_yard: NewYard
     for _ in range(60):
         for worker in workers:
             await worker.run_until_idle()
-        due = await yard.ledger.next_due()
+        due = await yard.next_due()
         assert due is not None
         yard.clock.step_to(due)
     assert {await yard.state(order) for order in orders} == {ClusterState.READY}
@@ -120,7 +124,7 @@ async def test_a_store_that_goes_away_during_a_turn_costs_time_and_nothing_else(
 
     counts = await yard.call("effects", prefix=f"{web}/")
     assert {(row["applied"], row["removed"]) for row in counts} == {(1, 0)}
-    assert len(await yard.ledger.pool_claims("hub-1/hosts")) == 1
+    assert len(await yard.pool_claims("hub-1/hosts")) == 1
 
 
 async def test_a_lost_lease_is_told_to_whoever_writes_under_it(yard: Yard) -> None:

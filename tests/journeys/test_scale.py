@@ -71,7 +71,7 @@ async def test_scaling_down_gives_back_what_was_reserved(new_yard: NewYard, dela
     assert await yard.state(web) == ClusterState.READY
     reserved = await yard.ledger.reservations(web)
     assert reserved == {"hub-1/capacity/bm-small": 2, "hub-1/capacity/clusters": 1}
-    assert len(await yard.ledger.pool_claims("hub-1/hosts")) == 2
+    assert len(await yard.pool_claims("hub-1/hosts")) == 2
 
 
 async def test_a_node_set_that_goes_gives_back_its_host_type(new_yard: NewYard) -> None:
@@ -124,7 +124,7 @@ async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
 
     held = await yard.held(web)
     assert [len(held[kind]) for kind in ("host", "port", "node")] == [3, 3, 3]
-    assert len(await yard.ledger.pool_claims("hub-1/hosts")) == 3
+    assert len(await yard.pool_claims("hub-1/hosts")) == 3
     assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 3
 
 

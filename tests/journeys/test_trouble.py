@@ -99,7 +99,7 @@ async def test_an_order_that_kills_its_worker_three_times_is_set_aside(
     deaths = 0
     for _ in range(40):
         deaths += await _die(yard, poison)
-        due = await yard.ledger.next_due()
+        due = await yard.next_due()
         assert due is not None
         yard.clock.step_to(due)
 
@@ -127,7 +127,7 @@ async def test_orders_beside_a_deadly_one_are_not_taken_for_deadly(new_yard: New
     await yard.step()
     for _ in range(60):
         await _die(yard, poison)
-        due = await yard.ledger.next_due()
+        due = await yard.next_due()
         assert due is not None
         yard.clock.step_to(due)
 
@@ -171,7 +171,7 @@ async def test_a_host_that_breaks_between_claim_and_hold_is_replaced(new_yard: N
     broken: list[str] = []
 
     async def break_first(point: str, key: str) -> None:
-        claims = await yard.ledger.pool_claims("hub-1/hosts")
+        claims = await yard.pool_claims("hub-1/hosts")
         if point == "before:inventory.ensure_held" and not broken:
             broken.append(claims[0].item)
             await yard.call("fail_host", hub="hub-1", host=broken[0])
@@ -183,7 +183,7 @@ async def test_a_host_that_breaks_between_claim_and_hold_is_replaced(new_yard: N
     hosts = await yard.names("host", web)
     assert len(hosts) == 2
     assert broken[0] not in hosts
-    assert {c.item for c in await yard.ledger.pool_claims("hub-1/hosts")} == set(hosts)
+    assert {c.item for c in await yard.pool_claims("hub-1/hosts")} == set(hosts)
 
 
 async def test_a_host_that_somebody_takes_between_claim_and_hold_is_replaced(
@@ -194,7 +194,7 @@ async def test_a_host_that_somebody_takes_between_claim_and_hold_is_replaced(
 
     async def take_first(point: str, key: str) -> None:
         if point == "before:inventory.ensure_held" and not taken:
-            claims = await yard.ledger.pool_claims("hub-1/hosts")
+            claims = await yard.pool_claims("hub-1/hosts")
             taken.append({"hub": "hub-1", "key": "stranger/host/a", "host": claims[0].item})
             yard.world.call("inventory.ensure_held", taken[0], yard.clock.now().timestamp())
 
@@ -205,7 +205,7 @@ async def test_a_host_that_somebody_takes_between_claim_and_hold_is_replaced(
     hosts = await yard.names("host", web)
     assert len(hosts) == 2
     assert taken[0]["host"] not in hosts
-    assert {c.item for c in await yard.ledger.pool_claims("hub-1/hosts")} == set(hosts)
+    assert {c.item for c in await yard.pool_claims("hub-1/hosts")} == set(hosts)
     yard.world.call("inventory.release_held", taken[0], yard.clock.now().timestamp())
 
 

@@ -45,6 +45,10 @@ def no_effect(point: str, key: str) -> None:
     """Nobody listens."""
 
 
+def no_write() -> None:
+    """Nobody listens."""
+
+
 class ToldTwin:
     """The twin of this process; whoever listens is told of every effect."""
 

@@ -7,14 +7,16 @@ ledger's documents and events, and the twin's own truth. How many passes it take
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import timedelta
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from boatyard.app import catalogue
+from boatyard.app import catalogue, invariants
 from boatyard.app.drivers import Site
+from boatyard.app.evidence import Claimed
+from boatyard.app.invariants import Breach
 from boatyard.app.wiring import HubDirectory, make_reconcilers
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
@@ -40,11 +42,15 @@ from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
-from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, small_layout
+from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, no_write, small_layout
+
+Opened = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 
 class Yard:
     """One Boatyard. `run` lets it work until something is so, jumping from due moment to due moment."""
+
+    form = "embedded"  # where its hubs keep their orders
 
     def __init__(
         self, ledger: Ledger, world: World, clock: SteppedClock, database_url: str = ""
@@ -54,9 +60,11 @@ class Yard:
         self.clock = clock
         self.database_url = database_url
         self.on_effect: OnEffect = no_effect
+        self.on_hub_write: Callable[[], None] = no_write  # before and after, where a hub has an API
         self.twin = LocalTwin(world, clock)
-        twin = ToldTwin(self.twin, lambda *what: self.on_effect(*what))
-        self.hubs = HubDirectory(ledger, Site(twin_socket="", connect_twin=lambda _: twin))
+        self.told_twin = ToldTwin(self.twin, lambda *what: self.on_effect(*what))
+        site = Site(twin_socket="", connect_twin=lambda _: self.told_twin)
+        self.hubs = HubDirectory(ledger, site)
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []
         self._count = 0
@@ -87,6 +95,13 @@ class Yard:
 
     def worker_for(self, *kinds: str) -> Worker:
         return self.make_worker(only=kinds)
+
+    async def replace_worker(self, name: str) -> None:
+        """The worker has died; another goes on."""
+        self.worker = self.make_worker(name=name)
+
+    async def next_due(self) -> datetime | None:
+        return await self.ledger.next_due()
 
     async def call(self, verb: str, /, **args: Any) -> Any:
         """Asks the twin itself, past every fault."""
@@ -243,7 +258,7 @@ class Yard:
             await self.worker.run_until_idle()
             if until is not None and await until():
                 return
-            due = await self.ledger.next_due()
+            due = await self.next_due()
             if due is None or due > horizon:
                 assert until is None, await self.story()
                 self.clock.step_to(horizon)
@@ -281,7 +296,7 @@ class Yard:
 
     async def step(self) -> bool:
         """To the next due moment, and all that is due then. False when nothing is due any more."""
-        due = await self.ledger.next_due()
+        due = await self.next_due()
         if due is None:
             return False
         self.clock.step_to(due)
@@ -306,6 +321,21 @@ class Yard:
         held = (await self.held(cluster_id)).get(kind, {})
         return sorted(name for names in held.values() for name in names)
 
+    async def claimed(self) -> list[Claimed]:
+        """Every scarce thing that is held, and by whom."""
+        query = "select pool, item, owner from claims order by 1, 2, 3"
+        return [Claimed(*row) for row in await self.ledger.read("looking", query)]
+
+    async def pool_claims(self, pool: str) -> list[Claimed]:
+        return [claim for claim in await self.claimed() if claim.pool == pool]
+
+    async def breaches(self) -> list[Breach]:
+        """What must never be so, and is."""
+        elsewhere = await self.claimed() if self.form != "embedded" else ()
+        return await invariants.check(
+            self.ledger, self.twin, acknowledged=self.acknowledged, elsewhere=elsewhere
+        )
+
     async def happenings(self) -> list[tuple[str, str, int]]:
         """What the twin made (+1) and took away (-1), in order: kind, key, change."""
         rows = (await self.call("history"))["happenings"]
@@ -315,9 +345,7 @@ class Yard:
         """The twin holds nothing, nothing is claimed, reserved, ordered or left over."""
         assert await self.held() == {}, await self.story()
         assert await self.ledger.reserved_by_pool() == {}
-        for pool in ("hosts", "vlans", "subnets", "floating"):
-            for hub in self.world.state.hubs:
-                assert await self.ledger.pool_claims(f"{hub}/{pool}") == []
+        assert await self.claimed() == []
         for kind in (Cluster, Order, Leftover):
             assert (await self.ledger.list(kind)).items == ()
 
@@ -338,7 +366,11 @@ async def open_yard(
     layout: Layout | None = None,
     delays: str = "instant",
     overrides: Mapping[str, float] | None = None,
+    *,
+    kind: type[Yard] | None = None,
+    opened: Opened | None = None,
 ) -> AsyncIterator[Yard]:
+    """`kind` and `opened`: another form of yard, and what makes it one."""
     clock = SteppedClock()
     layout = layout or small_layout()
     world = World(layout)
@@ -349,8 +381,9 @@ async def open_yard(
     )
     try:
         await catalogue.fill(ledger, layout, now=clock.now())
-        yard = Yard(ledger, world, clock, database_url)
-        await yard.turn()
-        yield yard
+        yard = (kind or Yard)(ledger, world, clock, database_url)
+        async with opened(yard) if opened else nullcontext():
+            await yard.turn()
+            yield yard
     finally:
         await ledger.close()

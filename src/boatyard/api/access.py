@@ -15,18 +15,25 @@ from boatyard.api import issuing, policy, writing
 from boatyard.api.crud import Call, Crud, check_wet
 from boatyard.api.issuing import Grant, Issued
 from boatyard.api.kinds import OURS
-from boatyard.api.orders import find_cluster, not_yet
+from boatyard.api.orders import credentials_of, find_cluster
 from boatyard.api.policy import Verb
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.ledger.changes import Note, Require, Signal
 from boatyard.model import wire
 from boatyard.model.caller import Caller, Role
-from boatyard.model.errors import BoatyardError, Precondition, Refused, Unavailable, Violation
-from boatyard.model.generated.boatyard import Order
+from boatyard.model.errors import (
+    BoatyardError,
+    NotFound,
+    Precondition,
+    Refused,
+    Unavailable,
+    Violation,
+)
 from boatyard.model.generated.osac import Cluster, ClusterRest
 from boatyard.pki.requests import LONGEST_COMMON_NAME
 from boatyard.resources.metadata import shown
+from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +59,12 @@ def _connect(config: KubeConfig) -> KubeClient:
 class Access:
     """What `boatyard.v1.Access` answers."""
 
-    def __init__(self, crud: Crud, connect: Connect = _connect) -> None:
+    def __init__(
+        self, crud: Crud, connect: Connect = _connect, elsewhere: Elsewhere | None = None
+    ) -> None:
         self._ledger = crud.ledger
         self._connect = connect
+        self._elsewhere = elsewhere or Nowhere()
 
     async def issue(self, request: Any, call: Call) -> Message:
         """A kubeconfig with a certificate for the user. Both that it was asked for and that it was
@@ -97,12 +107,13 @@ class Access:
         )
 
     async def _kubeconfig(self, cluster: Cluster) -> str:
-        order = await self._ledger.get(Order, cluster.id)
-        if order is None or not order.status.credentials.kubeconfig:
-            raise Precondition(str(not_yet(cluster)))
-        if order.status.credentials.simulated:
+        try:
+            found = await credentials_of(self._ledger, cluster, self._elsewhere)
+        except NotFound as error:
+            raise Precondition(str(error)) from error
+        if found.simulated:
             raise Precondition("a simulated cluster issues none: there is nothing behind its API")
-        return order.status.credentials.kubeconfig
+        return found.kubeconfig
 
     async def _record(self, cluster: Cluster, note: Note) -> None:
         """On the cluster, unless it is being deleted."""

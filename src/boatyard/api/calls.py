@@ -21,6 +21,7 @@ from boatyard.api.watch import Part, Watches
 from boatyard.model import wire
 from boatyard.model.errors import Refused
 from boatyard.resources.hubs.access import HubAccess
+from boatyard.resources.orders.elsewhere import Elsewhere
 
 Unary = Callable[[Any, Call], Awaitable[Message]]
 Begun = Callable[[str], Awaitable[None]]
@@ -75,10 +76,14 @@ class Method:
 
 
 def methods(
-    crud: Crud, watches: Watches, hub_access: HubAccess | None = None
+    crud: Crud,
+    watches: Watches,
+    hub_access: HubAccess | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Mapping[str, Mapping[str, Method]]:
     """Service to call to method, for every service of the wire."""
-    orders, access, hubs = Orders(crud, watches), Access(crud), Hubs(crud, hub_access)
+    orders = Orders(crud, watches, elsewhere)
+    access, hubs = Access(crud, elsewhere=elsewhere), Hubs(crud, hub_access)
     table: dict[str, dict[str, Method]] = {}
     for service in wire.services().values():
         answers = _answers(service.full_name, crud, watches, orders, access)

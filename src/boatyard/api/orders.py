@@ -20,10 +20,11 @@ from boatyard.model import wire
 from boatyard.model.caller import SHARED, Caller
 from boatyard.model.errors import Conflict, NotFound, Refused, Violation
 from boatyard.model.generated import convert
-from boatyard.model.generated.boatyard import Explanation, Order, Receipt
+from boatyard.model.generated.boatyard import Credentials, Explanation, Order, Receipt
 from boatyard.model.generated.osac import Cluster
 from boatyard.resources.metadata import shown
 from boatyard.resources.orders import rules
+from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere, ask_for_retry
 from boatyard.resources.orders.explain import explain, shown_receipt
 
 DEFAULT_HAPPENINGS = 100
@@ -40,7 +41,8 @@ def _ours(name: str) -> Callable[..., Message]:
 class Orders:
     """What `boatyard.v1.Orders` answers beyond List and Get, and the two calls for credentials."""
 
-    def __init__(self, crud: Crud, watches: Watches) -> None:
+    def __init__(self, crud: Crud, watches: Watches, elsewhere: Elsewhere | None = None) -> None:
+        self._elsewhere = elsewhere or Nowhere()
         self._crud = crud
         self._ledger = crud.ledger
         self._watches = watches
@@ -88,8 +90,10 @@ class Orders:
             tenant = cluster.metadata.tenant
             changes: list[Change] = [Due("Cluster", cluster.id, now, tenant=tenant)]
             order = await self._ledger.get(Order, cluster.id)
-            if order is not None:
-                note = writing.note("Retried", call.caller, "Retry requested")
+            note = writing.note("Retried", call.caller, "Retry requested")
+            if order is not None and await self._elsewhere.keeps(order.spec.hub):
+                changes.append(Replace(ask_for_retry(order), note))
+            elif order is not None:
                 changes.append(Replace(rules.retry(order, now), note))
                 changes.append(Due("Order", order.id, now, tenant=tenant))
             try:
@@ -132,23 +136,20 @@ class Orders:
         return _ours("OrdersHistoryResponse")(items=items)
 
     async def kubeconfig(self, request: Any, call: Call) -> str:
-        return (await self._credentials(request.id, call.caller)).status.credentials.kubeconfig
+        return (await self._credentials(request.id, call.caller)).kubeconfig
 
     async def password(self, request: Any, call: Call) -> str:
         """NotFound both while there is none yet and where there never is one; the words tell which."""
-        found = (await self._credentials(request.id, call.caller)).status.credentials.password
+        found = (await self._credentials(request.id, call.caller)).password
         if not found:
             raise NotFound("clusters of this platform have no password; use the kubeconfig")
         return found
 
-    async def _credentials(self, id: str, caller: Caller) -> Order:
+    async def _credentials(self, id: str, caller: Caller) -> Credentials:
         policy.check(caller, Verb.CREDENTIALS, "Cluster", private=False)
         cluster = await self._crud.find(_CLUSTER, id, caller, sealed=True)
         policy.check_owner(caller, Verb.CREDENTIALS, cluster.metadata.tenant)
-        order = await self._ledger.get(Order, id)
-        if order is None or not order.status.credentials.kubeconfig:
-            raise not_yet(cluster)
-        return order
+        return await credentials_of(self._ledger, cluster, self._elsewhere)
 
     async def _find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
         """Also one that is gone already; True when it is."""
@@ -180,6 +181,17 @@ class Orders:
             cluster, order, now=self._ledger.clock.now(), operator=caller.is_operator
         )
         return replace(explanation, gone=True) if gone else explanation
+
+
+async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere) -> Credentials:
+    """What opens the cluster, from the ledger or from the hub that keeps it. NotFound while there is nothing."""
+    order = await ledger.get(Order, cluster.id)
+    if order is None:
+        raise not_yet(cluster)
+    found = await elsewhere.credentials(order) or order.status.credentials
+    if not found.kubeconfig:
+        raise not_yet(cluster)
+    return found
 
 
 async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:

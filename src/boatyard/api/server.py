@@ -25,6 +25,7 @@ from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Exists, Refused
 from boatyard.model.generated.osac import Metadata, Tenant, TenantState, TenantStatus
 from boatyard.resources.hubs.access import HubAccess
+from boatyard.resources.orders.elsewhere import Elsewhere
 
 
 @dataclass(frozen=True)
@@ -46,13 +47,14 @@ class ApiServer:
         anonymous: bool = False,
         hosts: Sequence[str] = (),
         hub_access: HubAccess | None = None,
+        elsewhere: Elsewhere | None = None,
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
         self._catalogue = Catalogue(ledger)
         self._watches = Watches(ledger)
         self._crud = Crud(ledger, self._catalogue)
-        table = methods(self._crud, self._watches, hub_access)
+        table = methods(self._crud, self._watches, hub_access, elsewhere)
         callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
         self._grpc = GrpcDoor(table, callers)
         self._rest = RestDoor(table, callers, hosts=hosts)

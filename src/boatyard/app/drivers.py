@@ -14,10 +14,15 @@ from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.resources.hubs.ports import PORTS
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import TwinCalls
+from boatyard.twin.client import TwinClient
 
 DEFAULT_DRIVER = "sim"
 
 Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
+
+
+def connect_twin(path: str) -> TwinCalls:
+    return TwinClient(Path(path))
 
 
 @dataclass(frozen=True)

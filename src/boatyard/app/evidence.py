@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,10 +10,12 @@ from typing import TypeVar
 import msgspec
 
 from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.osac import Hub
 from boatyard.twin.calls import TwinCalls
 
 T = TypeVar("T")
 _PAGE = 10_000
+_SEALED = base64.b64encode(b"***").decode()
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Stored:
     data: bytes
 
     def read(self, cls: type[T]) -> T:
-        return msgspec.json.decode(self.data, type=cls)
+        return _read(self.data, cls)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,17 @@ class Event:
     data: bytes
 
     def read(self, cls: type[T]) -> T:
-        return msgspec.json.decode(self.data, type=cls)
+        return _read(self.data, cls)
+
+
+def _read(data: bytes, cls: type[T]) -> T:
+    """As stored: what is sealed stays so. Sealed bytes are no base64, and only that there are some is of interest."""
+    if cls is not Hub:
+        return msgspec.json.decode(data, type=cls)
+    raw = msgspec.json.decode(data)
+    if raw.get("spec", {}).get("kubeconfig"):
+        raw["spec"]["kubeconfig"] = _SEALED
+    return msgspec.convert(raw, cls)
 
 
 @dataclass(frozen=True)

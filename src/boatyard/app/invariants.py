@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from boatyard.app.capacity_replay import over_capacity
-from boatyard.app.evidence import Evidence, Held, gather
+from boatyard.app.evidence import Claimed, Evidence, Held, gather
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.generated.boatyard import (
     Backup,
@@ -23,7 +23,7 @@ from boatyard.model.generated.boatyard import (
     OrderPhase,
 )
 from boatyard.model.generated.osac import Cluster, Hub
-from boatyard.resources.clusters.reconciler import leftover_owner
+from boatyard.resources.clusters.ending import leftover_owner
 from boatyard.twin.calls import TwinCalls
 
 Acknowledged = Sequence[tuple[str, str, int]]  # kind, id, version
@@ -67,13 +67,19 @@ class Breach:
 
 
 async def check(
-    ledger: Ledger, twin: TwinCalls, *, acknowledged: Acknowledged = ()
+    ledger: Ledger,
+    twin: TwinCalls,
+    *,
+    acknowledged: Acknowledged = (),
+    elsewhere: Sequence[Claimed] = (),
 ) -> list[Breach]:
     """Every breach that can be seen now. The yard should be at rest: nothing in the middle of a turn.
 
-    `acknowledged` are the writes that callers were told had succeeded.
+    `acknowledged` are the writes that callers were told had succeeded, `elsewhere` the claims that hubs keep.
     """
-    return judge(await gather(ledger, twin), acknowledged=acknowledged)
+    found = await gather(ledger, twin)
+    found = replace(found, claims=(*found.claims, *elsewhere))
+    return judge(found, acknowledged=acknowledged)
 
 
 def judge(evidence: Evidence, *, acknowledged: Acknowledged = ()) -> list[Breach]:
@@ -158,10 +164,12 @@ def _without_next_action(evidence: Evidence) -> Iterator[str]:
     waiting = [("Cluster", cluster.id) for cluster in evidence.all(Cluster)]
     waiting += [("Hub", hub.id) for hub in evidence.all(Hub)]
     waiting += [("Leftover", leftover.id) for leftover in evidence.all(Leftover)]
+    elsewhere = {hub.id for hub in evidence.all(Hub) if hub.spec.kubeconfig}
     waiting += [
         ("Order", order.id)
         for order in evidence.all(Order)
-        if order.status.phase != OrderPhase.DELETED
+        # A copy of what a hub keeps itself is due for nobody; its cluster is.
+        if order.status.phase != OrderPhase.DELETED and order.spec.hub not in elsewhere
     ]
     waiting += [
         ("Backup", backup.id)

@@ -12,11 +12,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from boatyard.app import running
-from boatyard.app.drivers import DriverMaker, Site
+from boatyard.app.drivers import DriverMaker, Site, connect_twin
 from boatyard.app.keepers import keeper_socket
 from boatyard.app.settings import Settings
 from boatyard.app.twins import default_socket
-from boatyard.app.working import connect_twin
 from boatyard.engine.worker import Pace
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig, in_cluster, read_kubeconfig

@@ -12,6 +12,7 @@ from pathlib import Path
 from boatyard.api.callers import Issuer
 from boatyard.api.server import ApiServer, Tls, is_loopback
 from boatyard.app.deployed import hub_access
+from boatyard.app.hub_books import HubBooks
 from boatyard.app.hub_clients import HubClients
 from boatyard.app.running import ISSUER_KEY
 from boatyard.app.settings import Settings
@@ -45,6 +46,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         anonymous=settings.anonymous,
         hosts=settings.allowed_hosts,
         hub_access=hub_access(clients),
+        elsewhere=HubBooks(ledger, clients),
     )
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)

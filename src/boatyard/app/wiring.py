@@ -11,6 +11,7 @@ from typing import Any
 
 from boatyard.app.deployed import hub_access
 from boatyard.app.drivers import DriverMaker, Site
+from boatyard.app.hub_books import HubBooks
 from boatyard.app.hub_clients import HubClients
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
@@ -19,11 +20,13 @@ from boatyard.model.clock import Clock
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
+from boatyard.orderbook.mirror import MirroredBook
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.backups.reconciler import BackupReconciler
 from boatyard.resources.clusters.reconciler import ClusterReconciler
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
 from boatyard.resources.hubs.settings import is_kubernetes
+from boatyard.resources.leftovers.following import LeftoverFollower
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
@@ -36,6 +39,7 @@ class HubDirectory:
 
     def __init__(self, ledger: Ledger, site: Site, clients: HubClients | None = None) -> None:
         self.clients = clients or HubClients()  # of hubs that are Kubernetes
+        self.books = HubBooks(ledger, self.clients)
         self._ledger = ledger
         self._maker = DriverMaker(site)
         self._made: dict[str, tuple[object, HubDrivers]] = {}
@@ -85,8 +89,14 @@ def make_reconcilers(
     def book_of_turn(turn: Turn) -> OrderBook:
         return EmbeddedOrderBook(ledger, turn.lease)
 
+    async def remote_book(turn: Turn, hub_id: str) -> OrderBook | None:
+        return await hubs.books.book(hub_id, check=turn.check_lease)
+
     async def book_of_hub(turn: Turn, hub_id: str) -> OrderBook:
-        return EmbeddedOrderBook(ledger, turn.lease)
+        remote = await hubs.books.book(hub_id, check=turn.check_lease)
+        if remote is None:
+            return EmbeddedOrderBook(ledger, turn.lease)
+        return MirroredBook(remote, ledger, lease=turn.lease, now=turn.now)
 
     return {
         "Cluster": ClusterReconciler(
@@ -104,7 +114,12 @@ def make_reconcilers(
             access=hub_access(hubs.clients),
             sweep_every=sweep_every,
         ),
-        "Leftover": LeftoverReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
+        "Leftover": LeftoverFollower(
+            ledger=ledger,
+            remote=remote_book,
+            local=LeftoverReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
+            delete_within=delete_within,
+        ),
     }
 
 

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
-from pathlib import Path
 
-from boatyard.app.drivers import Site
+from boatyard.app.drivers import Site, connect_twin
+from boatyard.app.feedback import Feedback
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
-from boatyard.twin.calls import TwinCalls
-from boatyard.twin.client import TwinClient
-
-
-def connect_twin(path: str) -> TwinCalls:
-    return TwinClient(Path(path))
 
 
 async def work(
@@ -50,6 +44,10 @@ async def work(
                 wait_for_hint=wake.wait,
                 pace=pace,
             )
-            await worker.run(stop)
+            feedback = Feedback(ledger, hubs.books, hubs.clients, clock=ledger.clock)
+            async with asyncio.TaskGroup() as tasks:
+                hearing = tasks.create_task(feedback.run(), name="feedback")
+                await worker.run(stop)
+                hearing.cancel()
     finally:
         await hubs.close()

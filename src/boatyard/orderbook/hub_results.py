@@ -8,24 +8,28 @@ released outside is free before the order forgets it; and the finalizer goes las
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
 
 from boatyard.kube import naming
 from boatyard.ledger.changes import Archive, Change, Insert, Note, Replace, Unclaim
 from boatyard.model.errors import Conflict, NotFound
-from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase
+from boatyard.model.generated.boatyard import NO_CREDENTIALS, Leftover, Order, OrderPhase
 from boatyard.orderbook.hub_claims import HubClaims
 from boatyard.orderbook.hub_objects import HubObjects, has_finalizer
 from boatyard.orderbook.hub_view import HubView, Key
-from boatyard.orderbook.mapping.camel import enum_prefix
+from boatyard.orderbook.mapping import camel
 from boatyard.orderbook.mapping.orders import MASK
 
 Object = dict[str, Any]
 Item = Mapping[str, Any]
 Tell = Callable[[Item, Note], None]  # words about an object, for people; may be lost
 
-_DELETED = enum_prefix(OrderPhase) + OrderPhase.DELETED.name
+_DELETED = camel.enum_prefix(OrderPhase) + OrderPhase.DELETED.name
+_NEXT_LOOK = camel.camel("next_look")
+_STALE = timedelta(minutes=1)
 
 
 def nobody(item: Item, note: Note) -> None:
@@ -125,6 +129,8 @@ class HubResults:
         if order.status.credentials.kubeconfig not in ("", MASK):
             await self._objects.write_credentials(item, order)
             self._check()
+        elif note is None and _says_the_same(item, order, now):
+            return
         item = await self._objects.apply_status(item, order, now)
         self._wrote(key, item)
         if note is not None:
@@ -162,3 +168,25 @@ class HubResults:
             self._view.is_gone(key)
         else:
             self._view.wrote(key[0], found)
+
+
+def _says_the_same(item: Item, order: Order, now: datetime) -> bool:
+    """Whether all that is new is when to look next. The queue knows that; people may read it a minute later."""
+    old = (item.get("status") or {}).get("boatyard")
+    if not old:
+        return False
+    new = camel.dump(msgspec.structs.replace(order.status, credentials=NO_CREDENTIALS))
+    looks = [step.pop(_NEXT_LOOK, "") for step in new.get("steps", ())]
+    told = [step.get(_NEXT_LOOK, "") for step in old.get("steps", ())]
+    quiet = {
+        **old,
+        "steps": [
+            {k: v for k, v in step.items() if k != _NEXT_LOOK} for step in old.get("steps", ())
+        ],
+    }
+    if not quiet["steps"]:
+        del quiet["steps"]
+    if quiet != new or [bool(one) for one in looks] != [bool(one) for one in told]:
+        return False
+    oldest = min((one for one in told if one), default="")
+    return not oldest or oldest > camel.time_text(now - _STALE)

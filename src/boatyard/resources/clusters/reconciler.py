@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -18,7 +18,7 @@ from boatyard.ledger.changes import (
     Wake,
 )
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.errors import Exhausted
+from boatyard.model.errors import Exhausted, Unavailable
 from boatyard.model.generated.boatyard import Backup, Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import (
     Cluster,
@@ -32,15 +32,18 @@ from boatyard.model.generated.osac import (
     Hub,
     Placement,
 )
+from boatyard.orderbook.mirror import follow_leftover
 from boatyard.orderbook.port import OrderBook
-from boatyard.resources.clusters import placement, status
+from boatyard.resources.clusters import ending, placement, status
 from boatyard.resources.clusters.placement import HubView, NotPlaced
+from boatyard.resources.orders import rules
 from boatyard.resources.reconciling import Result, Turn
 
 BookFor = Callable[[Turn, str], Awaitable[OrderBook]]  # the order book of a hub by id
 
 CAPACITY = "capacity"  # what a waiting cluster waits for; a Wake of that name makes it due
 _SLOW_LOOK = 300.0
+_GRACE = timedelta(minutes=2)  # for a hub that ends it in time and is heard of late
 
 
 class ClusterReconciler:
@@ -121,8 +124,8 @@ class ClusterReconciler:
         book = await self._book_for(turn, cluster.status.hub)
         order = await book.get(cluster.id)
         version = await self._version(cluster)
-        settings = order.spec.platform_settings if order else await self._settings(cluster)
-        wanted = status.order_spec(cluster, version, settings)
+        template = order.spec if order else await self._from_template(cluster)
+        wanted = status.order_spec(cluster, version, template)
         if order is None or order.spec.generation != wanted.generation:
             return await self._hand_over(cluster, wanted, book, turn)
         found = status.from_order(cluster, order, turn.now)
@@ -195,10 +198,15 @@ class ClusterReconciler:
             if amount > held.get(placement.pool(hub.id, what), 0)
         ]
 
-    async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
-        """What the template tells the platform. Asked once: a cluster stays as it was ordered."""
+    async def _from_template(self, cluster: Cluster) -> OrderSpec:
+        """What the template adds to an order. Asked once: a cluster stays as it was ordered."""
         template = await self._ledger.get(ClusterTemplate, cluster.spec.template.id)
-        return template.platform_settings if template is not None else {}
+        if template is None:
+            return OrderSpec()
+        return OrderSpec(
+            platform_settings=template.platform_settings,
+            secret_parameters=tuple(one.name for one in template.parameters if one.no_log),
+        )
 
     async def _version(self, cluster: Cluster) -> ClusterVersion | None:
         if not cluster.spec.version.id:
@@ -210,8 +218,13 @@ class ClusterReconciler:
         if not cluster.status.hub:
             note = Note("Deleted", "Deleted before anything was made")
             return Result(changes=[Unreserve(cluster.id), _archived(cluster, note)])
-        book = await self._book_for(turn, cluster.status.hub)
-        order = await book.get(cluster.id)
+        try:
+            book = await self._book_for(turn, cluster.status.hub)
+            order = await book.get(cluster.id)
+        except Unavailable:
+            if not self._is_late(cluster, turn.now):
+                raise
+            return await self._abandon(cluster, turn)
         if order is None:
             note = Note("Deleted", "Deleted; its hub holds nothing of it")
             return Result(
@@ -233,43 +246,38 @@ class ClusterReconciler:
 
     async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
         """The order has ended. What is left keeps its share of the hub reserved until it is released."""
-        receipt = order.status.receipt
-        hosts = {line.key for line in receipt.left if line.kind == "host"}
-        kept: list[Change] = [
-            Reserve(
-                placement.pool(cluster.status.hub, what),
-                owner=leftover_owner(cluster.id),
-                amount=amount,
-                capacity=placement.UNBOUNDED,
-            )
-            for what, amount in _left_amounts(order, hosts).items()
-        ]
+        kept = ending.kept_room(cluster, order)
         if kept:
             freed: list[Change] = [Unreserve(cluster.id), *kept]
             await self._ledger.commit(freed, lease=turn.lease, now=turn.now)
         await book.forget(cluster.id, now=turn.now)
-        note = Note(
-            "Deleted",
-            f"Deleted: {len(receipt.gone)} things taken back, {len(receipt.left)} left",
-        )
         return Result(
-            changes=[Unreserve(cluster.id), _archived(cluster, note), Wake(CAPACITY, turn.now)]
+            changes=[
+                Unreserve(cluster.id),
+                _archived(cluster, ending.receipt_note(order)),
+                Wake(CAPACITY, turn.now),
+            ]
         )
 
+    def _is_late(self, cluster: Cluster, now: datetime) -> bool:
+        """Whether a hub has been silent for as long as a deletion may take, and some more."""
+        asked = cluster.metadata.deletion_timestamp
+        return asked is not None and now >= asked + self._delete_within + _GRACE
 
-def leftover_owner(cluster_id: str) -> str:
-    """In whose name the hosts that a deletion left behind stay reserved."""
-    return f"leftover/{cluster_id}"
-
-
-def _left_amounts(order: Order, left_keys: set[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for key in left_keys:
-        node_set = key.removeprefix("host/").rpartition("-")[0]
-        wanted = order.spec.node_sets.get(node_set)
-        if wanted is not None:
-            found[wanted.host_type] = found.get(wanted.host_type, 0) + 1
-    return found
+    async def _abandon(self, cluster: Cluster, turn: Turn) -> Result:
+        """Ends without the hub. All that was last seen there is left, and is taken back when the hub is there again."""
+        order = await self._ledger.get(Order, cluster.id) or ending.unseen(cluster, turn.now)
+        ended, leftover = rules.abandon(order, order.status.items, turn.now)
+        order = msgspec.structs.replace(order, status=ended)
+        changes: list[Change] = [
+            Unreserve(cluster.id),
+            *ending.kept_room(cluster, order),
+            *follow_leftover(leftover, turn.now),
+        ]
+        if order.metadata.creation_timestamp is not None:  # else nothing of it was kept here
+            changes.append(Archive(order))
+        changes += [_archived(cluster, ending.receipt_note(order)), Wake(CAPACITY, turn.now)]
+        return Result(changes=changes)
 
 
 def _replaced(cluster: Cluster, found: ClusterStatus, note: Note | None) -> Change:

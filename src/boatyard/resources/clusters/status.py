@@ -52,10 +52,8 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 }
 
 
-def order_spec(
-    cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
-) -> OrderSpec:
-    """What the hub is asked for, from what the tenant wants and the template tells the platform."""
+def order_spec(cluster: Cluster, version: ClusterVersion | None, template: OrderSpec) -> OrderSpec:
+    """What the hub is asked for, from what the tenant wants and what the template adds to it."""
     spec = cluster.spec
     return OrderSpec(
         cluster_name=cluster.metadata.name,
@@ -73,7 +71,8 @@ def order_spec(
         pod_cidr=(spec.network.pod_cidr if spec.network else None) or "",
         service_cidr=(spec.network.service_cidr if spec.network else None) or "",
         generation=cluster.metadata.generation,
-        platform_settings=settings,
+        platform_settings=template.platform_settings,
+        secret_parameters=template.secret_parameters,
         rest=spec.rest,
         restore=OrderRestore(request=spec.restore.request, backup=spec.restore.backup),
     )

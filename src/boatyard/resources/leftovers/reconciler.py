@@ -11,7 +11,7 @@ from boatyard.ledger.changes import Archive, Change, Note, Replace, Unclaim, Unr
 from boatyard.model.generated.boatyard import Item, Leftover, Order, OrderSpec, OrderStatus, Step
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.port import OrderBook
-from boatyard.resources.clusters.reconciler import leftover_owner
+from boatyard.resources.clusters.ending import leftover_owner
 from boatyard.resources.orders import progress
 from boatyard.resources.orders.acting import work
 from boatyard.resources.orders.reconciler import DriversFor

@@ -1,0 +1,160 @@
+"""An order book on another machine, with what was last seen of it kept in the ledger. Used by the cluster reconciler.
+
+The order itself is the hub's. Its copy here is what explanations, receipts and lists are made of, and is there while
+the hub is away. Nothing secret is in it, and nobody works on it: it is due for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import Lease
+from boatyard.model.generated.boatyard import (
+    NO_CREDENTIALS,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+    Order,
+    OrderPhase,
+    OrderSpec,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.port import RETRY, OrderBook, retries
+
+
+class RemoteBook(OrderBook, Protocol):
+    async def ask_for_retry(self, order_id: str, count: int) -> None:
+        """Tells whoever carries the order out how often a retry was asked for in all. No such order: content."""
+
+
+class MirroredBook:
+    """Opened for one turn, under its lease. Every look at an order on the hub brings its copy up to date."""
+
+    def __init__(
+        self, book: RemoteBook, ledger: Ledger, *, lease: Lease | None, now: datetime
+    ) -> None:
+        self._book = book
+        self._ledger = ledger
+        self._lease = lease
+        self._now = now
+
+    async def get(self, order_id: str) -> Order | None:
+        kept = await self._ledger.get(Order, order_id)
+        found = await self._book.get(order_id)
+        if found is None:
+            return await self._lost(kept)
+        asked = retries(kept) if kept is not None else 0
+        if asked > retries(found):
+            await self._book.ask_for_retry(order_id, asked)
+        await self._keep(kept, found)
+        return found
+
+    async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
+
+    async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
+        await self._book.request_delete(order_id, delete_by=delete_by, now=now)
+
+    async def forget(self, order_id: str, *, now: datetime) -> None:
+        """On the hub, then here. What is left there is followed from here on."""
+        kept = await self._ledger.get(Order, order_id)
+        left = await self._left(kept, now) if kept is not None else []
+        await self._book.forget(order_id, now=now)
+        if kept is not None:
+            await self._write([*left, Archive(kept)])
+
+    async def claim(
+        self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
+    ) -> str | None:
+        return await self._book.claim(pool, candidates, owner, now=now)
+
+    async def unclaim(self, owner: str, *, now: datetime) -> None:
+        await self._book.unclaim(owner, now=now)
+
+    async def leftover(self, leftover_id: str) -> Leftover | None:
+        return await self._book.leftover(leftover_id)
+
+    async def _lost(self, kept: Order | None) -> Order | None:
+        """The hub has none. One that had ended was forgotten there by somebody who died before it was here."""
+        if kept is None or kept.status.phase == OrderPhase.DELETED:
+            return kept
+        await self._write([Archive(kept, note=Note("Lost", "Its hub no longer has it"))])
+        return None
+
+    async def _keep(self, kept: Order | None, found: Order) -> None:
+        copy = without_secrets(found)
+        if kept is None:
+            note = Note("Ordered", "Handed over to its hub")
+            await self._write([Insert(copy, note=note)])
+            return
+        annotations = dict(copy.metadata.annotations)
+        if RETRY in kept.metadata.annotations:
+            annotations[RETRY] = kept.metadata.annotations[RETRY]
+        metadata = msgspec.structs.replace(
+            copy.metadata, annotations=annotations, version=kept.metadata.version
+        )
+        copy = msgspec.structs.replace(copy, metadata=metadata)
+        if copy != kept:
+            await self._write([Replace(copy, note=_note(kept, copy))])
+
+    async def _left(self, order: Order, now: datetime) -> list[Change]:
+        """The copy of what a deletion left on the hub; nothing when it left nothing."""
+        if not order.status.receipt.leftover:
+            return []
+        if await self._ledger.get(Leftover, order.id) is not None:
+            return []
+        leftover = await self._book.leftover(order.id) or Leftover(
+            id=order.id,
+            metadata=Metadata(
+                name=order.id,
+                tenant=order.metadata.tenant,
+                creator="system",
+                creation_timestamp=now,
+            ),
+            spec=LeftoverSpec(
+                order=order.id, cluster_name=order.spec.cluster_name, hub=order.spec.hub
+            ),
+            status=LeftoverStatus(message="not released within the time a deletion may take"),
+        )
+        return follow_leftover(leftover, now)
+
+    async def _write(self, changes: Sequence[Change]) -> None:
+        await self._ledger.commit(changes, lease=self._lease, now=self._now)
+
+
+def follow_leftover(leftover: Leftover, now: datetime) -> list[Change]:
+    """Has what is left on a hub followed from the service."""
+    note = Note("Abandoned", "Kept on its hub until it is released there")
+    return [
+        Insert(leftover, note=note),
+        Due(
+            "Leftover",
+            leftover.id,
+            now,
+            tenant=leftover.metadata.tenant,
+            hub=leftover.spec.hub,
+        ),
+    ]
+
+
+def without_secrets(order: Order) -> Order:
+    secret = set(order.spec.secret_parameters)
+    shown = {n: v for n, v in order.spec.template_parameters.items() if n not in secret}
+    return msgspec.structs.replace(
+        order,
+        spec=msgspec.structs.replace(order.spec, pull_secret="", template_parameters=shown),
+        status=msgspec.structs.replace(order.status, credentials=NO_CREDENTIALS),
+    )
+
+
+def _note(kept: Order, copy: Order) -> Note | None:
+    phase = copy.status.phase
+    if phase == kept.status.phase:
+        return None
+    return Note(phase.name.capitalize(), f"Order is {phase.name.lower()} on its hub")

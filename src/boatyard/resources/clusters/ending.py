@@ -1,0 +1,56 @@
+"""What the end of a cluster leaves behind, and what is said of it. Pure; called by the cluster reconciler."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from boatyard.ledger.changes import Change, Note, Reserve
+from boatyard.model.generated.boatyard import Order, OrderSpec
+from boatyard.model.generated.osac import Cluster, Metadata
+from boatyard.resources.clusters import placement
+
+
+def kept_room(cluster: Cluster, order: Order) -> list[Change]:
+    """What is left still takes its share of the hub."""
+    hosts = {line.key for line in order.status.receipt.left if line.kind == "host"}
+    return [
+        Reserve(
+            placement.pool(cluster.status.hub, what),
+            owner=leftover_owner(cluster.id),
+            amount=amount,
+            capacity=placement.UNBOUNDED,
+        )
+        for what, amount in _left_amounts(order, hosts).items()
+    ]
+
+
+def receipt_note(order: Order) -> Note:
+    receipt = order.status.receipt
+    return Note(
+        "Deleted",
+        f"Deleted: {len(receipt.gone)} things taken back, {len(receipt.left)} left",
+    )
+
+
+def unseen(cluster: Cluster, now: datetime) -> Order:
+    """An order that its hub may have and that nobody here has ever seen."""
+    return Order(
+        id=cluster.id,
+        metadata=Metadata(name=cluster.id, tenant=cluster.metadata.tenant, deletion_timestamp=now),
+        spec=OrderSpec(cluster_name=cluster.metadata.name, hub=cluster.status.hub),
+    )
+
+
+def leftover_owner(cluster_id: str) -> str:
+    """In whose name the hosts that a deletion left behind stay reserved."""
+    return f"leftover/{cluster_id}"
+
+
+def _left_amounts(order: Order, left_keys: set[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for key in left_keys:
+        node_set = key.removeprefix("host/").rpartition("-")[0]
+        wanted = order.spec.node_sets.get(node_set)
+        if wanted is not None:
+            found[wanted.host_type] = found.get(wanted.host_type, 0) + 1
+    return found

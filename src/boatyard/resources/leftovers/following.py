@@ -1,0 +1,86 @@
+"""Follows what a deletion left on a Kubernetes hub, where the hub's operator releases it. Called by the engine.
+
+Also ends what could not even be asked for while the hub was away: an order that is still there is deleted there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import msgspec
+
+from boatyard.ledger.changes import Archive, Change, Note, Replace, Unreserve, Wake
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.boatyard import Leftover, OrderPhase
+from boatyard.orderbook.port import OrderBook
+from boatyard.resources.clusters.ending import leftover_owner
+from boatyard.resources.clusters.reconciler import CAPACITY
+from boatyard.resources.reconciling import Reconciler, Result, Turn
+
+_LOOK_SECONDS = 60.0
+_SOON_SECONDS = 5.0
+
+
+class LeftoverFollower:
+    """`remote` gives the book of a hub that keeps its orders itself, None of any other; `local` is for those."""
+
+    def __init__(
+        self,
+        *,
+        ledger: Ledger,
+        remote: Callable[[Turn, str], Awaitable[OrderBook | None]],
+        local: Reconciler,
+        delete_within: timedelta,
+    ) -> None:
+        self._ledger = ledger
+        self._remote = remote
+        self._local = local
+        self._delete_within = delete_within
+
+    async def reconcile(self, turn: Turn) -> Result:
+        leftover = await self._ledger.get(Leftover, turn.id)
+        if leftover is None:
+            return Result()
+        book = await self._remote(turn, leftover.spec.hub)
+        if book is None:
+            return await self._local.reconcile(turn)
+        ended = await self._end_order(book, leftover, turn)
+        found = await book.leftover(leftover.id)
+        if ended and found is None:
+            return _released(leftover, turn)
+        changes: list[Change] = []
+        if found is not None and found.status != leftover.status:
+            changes.append(Replace(msgspec.structs.replace(leftover, status=found.status)))
+        seconds = _LOOK_SECONDS if ended else _SOON_SECONDS
+        look = turn.now + timedelta(seconds=seconds)
+        return Result(changes=changes, look_again=look, hub=leftover.spec.hub)
+
+    async def poisoned(self, turn: Turn) -> Result:
+        return await self._local.poisoned(turn)
+
+    async def _end_order(self, book: OrderBook, leftover: Leftover, turn: Turn) -> bool:
+        """Whether the order is gone. One that its cluster could not wait for is ended here."""
+        order = await book.get(leftover.spec.order)
+        if order is None:
+            return True
+        if order.status.phase == OrderPhase.DELETED:
+            await book.forget(order.id, now=turn.now)
+        elif order.metadata.deletion_timestamp is None:
+            await book.request_delete(
+                order.id, delete_by=turn.now + self._delete_within, now=turn.now
+            )
+        return False
+
+
+def _released(leftover: Leftover, turn: Turn) -> Result:
+    status = msgspec.structs.replace(leftover.status, items=(), steps=())
+    empty = msgspec.structs.replace(leftover, status=status)
+    return Result(
+        changes=[
+            Unreserve(leftover_owner(leftover.id)),
+            Archive(empty, note=Note("Released", "Everything left is released")),
+            Wake(CAPACITY, turn.now),
+        ],
+        hub=leftover.spec.hub,
+    )
