@@ -180,7 +180,7 @@ class ControlPlane:
             self.crew.thaw()
             await self.ground.freeze(frozen=False)
             record = self.change(frozen=False)
-        self.prepare(record)
+        await asyncio.gather(self.prepare(record), self._begin(record))
         await self.ground.prepare()
         if record.rolling_back:
             await moving.roll_back(self, record)
@@ -232,28 +232,13 @@ class ControlPlane:
         self.say(available=True, message="")
         return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
 
-    def prepare(self, record: Record) -> None:
+    async def prepare(self, record: Record) -> None:
         """Directories, keys, certificates and configuration: cheap when all is there."""
-        run, user = self.run_directory, record.user
-        make_directory(self.directory, user)
-        ensure_certificates(
-            record,
-            self.directory,
-            server=components.server_url(record),
-            inside=components.inner_url(record),
-            now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
-        )
-        make_directory(run / "var", user, owned=True)
+        self._make_directories(record)
         if not record.encryption_keys:
             key = base64.b64encode(os.urandom(32)).decode()
             record = self.change(encryption_keys=(key,))
-        for name, content in (
-            ("encryption.json", components.encryption_config(record)),
-            ("audit-policy.json", components.audit_policy()),
-        ):
-            path = run / name
-            if not path.exists() or path.read_bytes() != content:
-                write_durably(path, content, group=user)
+        await asyncio.to_thread(self._write_files, record)
         if self.client is None:
             text = (self.directory / "private" / "super-admin.kubeconfig").read_text()
             config = read_kubeconfig(text)
@@ -263,6 +248,35 @@ class ControlPlane:
                     KubeClient(replace(config, server=f"https://{address}:{port}"))
                     for address, port in components.api_addresses(record)
                 ]
+
+    def _make_directories(self, record: Record) -> None:
+        make_directory(self.directory, record.user)
+        make_directory(self.run_directory, record.user)
+        make_directory(self.run_directory / "var", record.user, owned=True)
+
+    def _write_files(self, record: Record) -> None:
+        """Each is on disk before the next is written, which takes its time: not for the event loop."""
+        ensure_certificates(
+            record,
+            self.directory,
+            server=components.server_url(record),
+            inside=components.inner_url(record),
+            now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
+        )
+        for name, content in (
+            ("encryption.json", components.encryption_config(record)),
+            ("audit-policy.json", components.audit_policy()),
+        ):
+            path = self.run_directory / name
+            if not path.exists() or path.read_bytes() != content:
+                write_durably(path, content, group=record.user)
+
+    async def _begin(self, record: Record) -> None:
+        """A new cluster's only etcd needs no keys: it comes up while they are made."""
+        if not record.version and record.members == 1 and not record.real:
+            self._make_directories(record)
+            wanted = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
+            await self.crew.ensure(wanted, time.monotonic())
 
     async def _with_free_ports(self, record: Record) -> Record:
         """The ports it has; others for one whose port was taken before anybody was told of it."""
@@ -286,7 +300,7 @@ class ControlPlane:
         found = places.choose_ports(lost, taken, seed=f"{self.directory}/{sorted(taken)}")
         again = "" if record.members > 1 else record.restored
         record = self.change(ports={**record.ports, **found}, restored=again)
-        self.prepare(record)
+        await self.prepare(record)
         return record
 
     async def _all_answer(self) -> bool:
