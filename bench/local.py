@@ -32,7 +32,7 @@ from boatyard.platforms.drivers.local.driver import KeeperClient
 
 CLUSTERS = "osac.public.v1.Clusters"
 READY, HIBERNATED = int(ClusterState.READY), int(ClusterState.HIBERNATED)
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 SETTLED_SECONDS = 20.0  # until the collectors of garbage have had their turn
 MB = 1024 * 1024
 FIRST, MEMORY, RESUME, AT_ONCE = 1.3, 1.10, 1.0, 1.3

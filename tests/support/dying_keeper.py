@@ -119,7 +119,7 @@ class Points:
         self.around(snapshots, "unpack", lambda tool, file, target, **_: f"unpacking {target.name}")
         self.around(snapshots, "swap", lambda target: f"swapping {target.name}")
         self.around(snapshots, "remove_tree", lambda path: f"swapping out {path.name}")
-        self.around(control_plane, "bind_administrators", lambda _: "binding")
+        self.around(control_plane, "bind_groups", lambda _: "binding")
         self.around(certificates, "write_durably", lambda path, *_, **__: f"writing {path.name}")
         self.around(control_plane, "write_durably", lambda path, *_, **__: f"writing {path.name}")
         self.around(backups, "write_durably", lambda path, *_, **__: f"writing {path.name}")

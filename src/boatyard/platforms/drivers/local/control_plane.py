@@ -26,7 +26,11 @@ from boatyard.platforms.drivers.local.certificates import (
     make_directory,
 )
 from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
-from boatyard.platforms.drivers.local.first_words import bind_administrators, is_ready
+from boatyard.platforms.drivers.local.first_words import (
+    bind_groups,
+    is_ready,
+    listens,
+)
 from boatyard.platforms.drivers.local.ground import Ground
 from boatyard.platforms.drivers.local.limits import Limits
 from boatyard.platforms.drivers.local.records import (
@@ -35,11 +39,13 @@ from boatyard.platforms.drivers.local.records import (
     remove_tree,
     write_durably,
 )
+from boatyard.platforms.drivers.local.rush import Rush
 from boatyard.platforms.port import Rest
 
 logger = logging.getLogger(__name__)
 
-PROBE_SECONDS = 0.03  # between looks at an API server that is coming up
+PROBE_SECONDS = 0.05  # between looks at an API server that is coming up
+READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questions for each answer
 HEALTH_SECONDS = 5.0
 HUNG_AFTER = 12  # looks in a row without an answer
 RESTING_SECONDS = 60.0
@@ -57,8 +63,10 @@ class ControlPlane:
         mark: str,
         program: FindProgram,
         backup_place: Callable[[str], Path],
+        rush: Rush,
     ) -> None:
         self.slug = slug
+        self._rush = rush
         self._records = records
         self._backup_place = backup_place
         self.program = program
@@ -75,7 +83,8 @@ class ControlPlane:
         self._changed = asyncio.Event()
         self._told: tuple[object, ...] = ()
         self._silent = 0
-        self._bound = ""  # the version whose administrators have their rights
+        self.listening = False  # its administrator is answered
+        self._bound = ""  # the version whose groups have their rights
         self.crew = Crew(
             f"{mark}/{slug}",
             self.run_directory,
@@ -219,18 +228,35 @@ class ControlPlane:
         # The balancer is ours, and of no version: a new one would break every connection.
         first += [Wanted(component, "") for component in components.balancers(record)]
         wait = await self.crew.ensure(first, time.monotonic())
-        if wait or not await self.answers(record):
-            return wait or PROBE_SECONDS
+        if wait:
+            return wait
+        if not self.listening and not await self._begins_to_listen(record, versions[-1]):
+            return PROBE_SECONDS
+        if not await self.answers(record):
+            return READY_PROBE_SECONDS
         if self._bound != versions[-1] and self.client is not None:
-            await bind_administrators(self.client)
+            await bind_groups(self.client)
             self._bound = versions[-1]
+        if not self.available and self._rush.is_on(self.slug):
+            return READY_PROBE_SECONDS
         rest = [
             Wanted(component, versions[-1], netns) for component in components.controllers(record)
         ]
-        if not record.version:
-            self.change(version=versions[-1])
         self.say(available=True, message="")
         return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
+
+    async def _begins_to_listen(self, record: Record, version: str) -> bool:
+        """From then on its administrator can use it; the controllers follow when it calls itself ready."""
+        assert self.client is not None
+        self._rush.begin(self.slug)
+        if not await self._noted(record, await listens(self.client)):
+            return False
+        self._rush.arrive(self.slug)
+        self.listening = True
+        if not self.record.version:
+            self.change(version=version)
+        self._tell()
+        return True
 
     async def prepare(self, record: Record) -> None:
         """Directories, keys, certificates and configuration: cheap when all is there."""
@@ -266,6 +292,7 @@ class ControlPlane:
         for name, content in (
             ("encryption.json", components.encryption_config(record)),
             ("audit-policy.json", components.audit_policy()),
+            ("administrator.jsonl", components.administrator_policy()),
         ):
             path = self.run_directory / name
             if not path.exists() or path.read_bytes() != content:
@@ -308,19 +335,23 @@ class ControlPlane:
         return all([await is_ready(client) for client in self._members])
 
     async def answers(self, record: Record) -> bool:
-        """Does the API say that it is ready? One that stays silent for long is ended, and so begun anew."""
+        """Does the API say that it is ready?"""
         assert self.client is not None
-        if not await is_ready(self.client):
-            self._silent += 1
-            if self.available and self._silent > 1:
-                self.say(available=False, message="The API does not answer.")
-            if not self.available and not self.message:
-                self.say(available=False, message="The API server is starting.")
-            if self._silent >= HUNG_AFTER and self.available is False:
-                await self._end_hung(record)
-            return False
-        self._silent = 0
-        return True
+        return await self._noted(record, await is_ready(self.client))
+
+    async def _noted(self, record: Record, answered: bool) -> bool:
+        """One that stays silent for long is ended, and so begun anew."""
+        if answered:
+            self._silent = 0
+            return True
+        self._silent += 1
+        if self.available and self._silent > 1:
+            self.say(available=False, message="The API does not answer.")
+        if not self.available and not self.message:
+            self.say(available=False, message="The API server is starting.")
+        if self._silent >= HUNG_AFTER and self.available is False:
+            await self._end_hung(record)
+        return False
 
     async def _end_hung(self, record: Record) -> None:
         names = [component.name for component in components.api_servers(record)]
@@ -347,6 +378,8 @@ class ControlPlane:
 
     async def stop_all(self, record: Record) -> None:
         """Controllers and API servers before etcd: what they still have to say must be kept."""
+        self.listening = False
+        self._rush.leave(self.slug)
         await self.ground.stop()
         last = [component.name for component in components.etcds(record)]
         # An API server that is only just starting hears no signal but one, and has nothing to lose yet.
@@ -364,6 +397,7 @@ class ControlPlane:
 
     async def _leave(self) -> None:
         self.say(available=False, message="The control plane is being removed.")
+        self._rush.leave(self.slug)
         await self.close()
         await self.crew.stop_all(kill=True)
         await self.ground.leave()
