@@ -49,6 +49,7 @@ READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questi
 HEALTH_SECONDS = 5.0
 HUNG_AFTER = 12  # looks in a row without an answer
 RESTING_SECONDS = 60.0
+BUG_SECONDS = 10.0  # after a pass that ended as none should
 _NEVER = -1.0
 
 
@@ -142,6 +143,9 @@ class ControlPlane:
                 failure, wait = error, 1.0
             except OSError as error:  # no room, no right: it may be there the next time
                 failure, wait = Unavailable(f"this machine says: {error}"), 1.0
+            except Exception:  # a bug in one pass must not leave the cluster without a keeper
+                logger.exception("internal error", extra={"cluster": self.slug})
+                failure, wait = Unavailable("internal error of the keeper"), BUG_SECONDS
             if failure is not None and str(failure) != str(self.failure):
                 logger.warning("pass failed", extra={"cluster": self.slug, "why": str(failure)})
             self.failure = failure
@@ -227,11 +231,15 @@ class ControlPlane:
         ]
         # The balancer is ours, and of no version: a new one would break every connection.
         first += [Wanted(component, "") for component in components.balancers(record)]
+        if not any(self.crew.is_running(one.name) for one in components.api_servers(record)):
+            self.listening = False
+            if self.available:
+                self.say(available=False, message="The API server is starting.")
         wait = await self.crew.ensure(first, time.monotonic())
         if wait:
             return wait
         if not self.listening and not await self._begins_to_listen(record, versions[-1]):
-            return PROBE_SECONDS
+            return PROBE_SECONDS * self._rush.size
         if not await self.answers(record):
             return READY_PROBE_SECONDS
         if self._bound != versions[-1] and self.client is not None:

@@ -27,6 +27,11 @@ class Rush:
         self._coming.pop(slug, None)
         self._arrived.pop(slug, None)
 
+    @property
+    def size(self) -> int:
+        """How many are coming, at least one: the more there are, the less often each is looked at."""
+        return max(1, len(self._coming))
+
     def is_on(self, slug: str) -> bool:
         """Others are still coming, and this one has not waited for long."""
         now = self._clock()
