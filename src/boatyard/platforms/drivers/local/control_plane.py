@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -20,11 +19,7 @@ import msgspec
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import BoatyardError, Unavailable
-from boatyard.platforms.drivers.local import components, moving, places
-from boatyard.platforms.drivers.local.certificates import (
-    ensure_certificates,
-    make_directory,
-)
+from boatyard.platforms.drivers.local import components, moving, preparing
 from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
 from boatyard.platforms.drivers.local.first_words import (
     bind_groups,
@@ -33,12 +28,7 @@ from boatyard.platforms.drivers.local.first_words import (
 )
 from boatyard.platforms.drivers.local.ground import Ground
 from boatyard.platforms.drivers.local.limits import Limits
-from boatyard.platforms.drivers.local.records import (
-    Record,
-    Records,
-    remove_tree,
-    write_durably,
-)
+from boatyard.platforms.drivers.local.records import Record, Records
 from boatyard.platforms.drivers.local.rush import Rush
 from boatyard.platforms.port import Rest
 
@@ -222,7 +212,7 @@ class ControlPlane:
 
     async def keep_up(self, record: Record, versions: Sequence[str]) -> float:
         """Everything of these versions runs, or is being started; the seconds until the next look."""
-        record = await self._with_free_ports(record)
+        record = await preparing.with_free_ports(self, record, self._records.ports_taken)
         netns = components.segment(record) if record.real else ""
         first = [
             Wanted(component, version, netns)
@@ -268,11 +258,11 @@ class ControlPlane:
 
     async def prepare(self, record: Record) -> None:
         """Directories, keys, certificates and configuration: cheap when all is there."""
-        self._make_directories(record)
+        preparing.make_directories(record, self.directory)
         if not record.encryption_keys:
             key = base64.b64encode(os.urandom(32)).decode()
             record = self.change(encryption_keys=(key,))
-        await asyncio.to_thread(self._write_files, record)
+        await asyncio.to_thread(preparing.write_files, record, self.directory)
         if self.client is None:
             text = (self.directory / "private" / "super-admin.kubeconfig").read_text()
             config = read_kubeconfig(text)
@@ -283,60 +273,12 @@ class ControlPlane:
                     for address, port in components.api_addresses(record)
                 ]
 
-    def _make_directories(self, record: Record) -> None:
-        make_directory(self.directory, record.user)
-        make_directory(self.run_directory, record.user)
-        make_directory(self.run_directory / "var", record.user, owned=True)
-
-    def _write_files(self, record: Record) -> None:
-        """Each is on disk before the next is written, which takes its time: not for the event loop."""
-        ensure_certificates(
-            record,
-            self.directory,
-            server=components.server_url(record),
-            inside=components.inner_url(record),
-            now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
-        )
-        for name, content in (
-            ("encryption.json", components.encryption_config(record)),
-            ("audit-policy.json", components.audit_policy()),
-            ("administrator.jsonl", components.administrator_policy()),
-        ):
-            path = self.run_directory / name
-            if not path.exists() or path.read_bytes() != content:
-                write_durably(path, content, group=record.user)
-
     async def _begin(self, record: Record) -> None:
         """A new cluster's only etcd needs no keys: it comes up while they are made."""
         if not record.version and record.members == 1 and not record.real:
-            self._make_directories(record)
+            preparing.make_directories(record, self.directory)
             wanted = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
             await self.crew.ensure(wanted, time.monotonic())
-
-    async def _with_free_ports(self, record: Record) -> Record:
-        """The ports it has; others for one whose port was taken before anybody was told of it."""
-        lost = [
-            name
-            for name, port in record.ports.items()
-            if not self.crew.is_running(components.listener(record, name))
-            and not places.is_free(port)
-        ]
-        if not lost:
-            return record
-        if record.version:
-            words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
-            self.say(available=False, message=words)
-            raise Unavailable(words, reason="PortTaken")
-        await self.stop_all(record)
-        await self.close()
-        for path in self.data_directories(record) if record.members > 1 else ():
-            await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
-        taken = self._records.ports_taken
-        found = places.choose_ports(lost, taken, seed=f"{self.directory}/{sorted(taken)}")
-        again = "" if record.members > 1 else record.restored
-        record = self.change(ports={**record.ports, **found}, restored=again)
-        await self.prepare(record)
-        return record
 
     async def _all_answer(self) -> bool:
         """Each API server by itself, past the balancer that would hide one that does not."""
