@@ -66,7 +66,7 @@ def make(root: Path) -> dict[Path, bytes]:
     descriptors = descriptor_pb2.FileDescriptorSet(file=wire.files)
     made[GENERATED / "wire.binpb"] = descriptors.SerializeToString(deterministic=True)
     made[GENERATED / "openapi.json"] = openapi.write(wire).encode()
-    made[CRDS / "osac.openshift.io_clusterorders.yaml"] = crds.write_cluster_order(wire).encode()
+    made |= {CRDS / name: text.encode() for name, text in crds.write(wire).items()}
     return made
 
 

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.api.doors import PRIVATE, PUBLIC, Yard
+from tests.support.kubeconfigs import inline, kubeconfig
 
 _numbers = itertools.count(1)
 
 STRING = "type.googleapis.com/google.protobuf.StringValue"
 INT32 = "type.googleapis.com/google.protobuf.Int32Value"
+HUB_KUBECONFIG = inline(kubeconfig())
 
 
 async def stock(yard: Yard) -> None:
@@ -144,7 +146,7 @@ SAMPLES = (
         "Hubs",
         {
             "metadata": {"name": "boston-#"},
-            "spec": {"kubeconfig": "c2VjcmV0", "namespace": "orders", "zone": "boston"},
+            "spec": {"kubeconfig": HUB_KUBECONFIG, "namespace": "orders", "zone": "boston"},
         },
         {"spec": {"zone": "salem"}},
         "spec.zone",

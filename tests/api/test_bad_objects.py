@@ -254,8 +254,8 @@ OTHER_KINDS = [
     pytest.param(
         "Hubs",
         {"metadata": {"name": "x"}, "spec": {"kubeconfig": "eA=="}},
-        "spec.namespace",
-        id="no namespace",
+        "spec.kubeconfig",
+        id="a kubeconfig that is none",
     ),
     pytest.param(
         "Hubs",

@@ -168,7 +168,7 @@ async def test_21_a_hub_by_id_alone_has_a_name(operator: As) -> None:
     made = await operator(
         f"{PRIVATE}.Hubs",
         "Create",
-        object={"id": id, "spec": {"kubeconfig": "c2VjcmV0", "namespace": "orders"}},
+        object={"id": id, "spec": {"kubeconfig": samples.HUB_KUBECONFIG, "namespace": "orders"}},
     )
     assert made["id"] == id
     assert made["metadata"]["name"] == id.replace("_", "-")

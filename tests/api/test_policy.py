@@ -26,6 +26,8 @@ ROLES = ("operator", "admin", "member", "viewer", "none")
 BY_KIND = {sample.kind: sample for sample in SAMPLES}
 CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access")  # their calls name a cluster
 
+HUBWISE = f"{OURS}.Hubs"
+
 # (service, call, kind) of everything that is served, made from the server's own table below.
 _CALLS = methods(Crud(cast(Any, None), cast(Any, None)), cast(Any, None))  # only looked at
 SERVED = [
@@ -46,6 +48,8 @@ def _kind_of(service: str, rpc: str) -> str:
         return "Cluster"
     if service in VIEWS:
         return VIEWS[service].kind.name
+    if service == HUBWISE:
+        return "Hub"
     return {"Events": "Event", "Capabilities": "Capabilities"}[name]
 
 
@@ -112,6 +116,8 @@ async def _finished_order(yard: Yard, id: str, tenant: str = "acme") -> None:
 def _body(service: str, rpc: str, id: str) -> dict[str, Any]:
     if service in CLUSTERWISE and rpc not in ("Get", "List"):
         return {"cluster": id}
+    if service == HUBWISE:
+        return {"hub": id}
     match rpc:
         case "List" | "Watch":
             return {}
@@ -148,7 +154,7 @@ async def test_the_table_is_what_both_doors_do(
     kind = _kind_of(service, rpc)
     target = "Cluster" if kind in ("Order", "Leftover", "Capabilities") else kind
     id = await _object(yard, target, own)
-    private = service.startswith(PRIVATE) or kind in ("Order", "Leftover")
+    private = service.startswith(PRIVATE) or kind in ("Order", "Leftover", "Hub")
     expected = "UNAUTHENTICATED"
     if role != "none":
         caller = Caller("ann", "acme", Role(role))

@@ -14,6 +14,7 @@ from boatyard.model.generated.osac import Cluster, ClusterTemplate, Hub
 from tests.api import samples
 from tests.api.doors import PRIVATE, PUBLIC, Door, Failed, Yard
 from tests.api.roles import BY_KIND, CLUSTERS, As
+from tests.support.kubeconfigs import kubeconfig
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -153,7 +154,7 @@ async def test_n18_what_is_hidden_from_the_package_survives_a_label(
     await operator(f"{PRIVATE}.Hubs", "Update", object=hub)
     kept = await yard.ledger.get(Hub, hub["id"])
     assert kept is not None
-    assert kept.spec.kubeconfig == b"secret"
+    assert kept.spec.kubeconfig == kubeconfig()
 
 
 async def test_n19_what_is_left_out_of_a_map_is_gone(member: As, yard: Yard) -> None:

@@ -176,6 +176,7 @@ def _sim_bench(twin: TwinCalls, hub: str, wait: Callable[[float], Awaitable[None
 
 BENCHES: Mapping[str, Mapping[str, Any]] = {
     "sim": {"sim-in-process": sim_in_process, "sim-over-socket": sim_over_socket},
+    "hosted": {},  # needs a real API server: tests/kube runs the same rules
     "kube": {},  # asks a real cluster: tests/kube/test_checks.py plants the faults
     "local": {},  # needs real programs and minutes: tests/local runs the same rules
 }

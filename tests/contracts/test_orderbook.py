@@ -3,87 +3,60 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 
 import msgspec
 import pytest
 
-from boatyard.ledger.changes import Replace
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Conflict, LeaseLost, Precondition
-from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase, OrderSpec, OrderStatus
-from boatyard.orderbook import DRIVERS
-from boatyard.orderbook.port import OrderBook
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-LATER = NOW + timedelta(minutes=15)
-SPEC = OrderSpec(
-    cluster_name="web",
-    hub="hub-1",
-    version="4.17.9",
-    pull_secret="hunter2",
-    generation=1,
-    node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)},
+from boatyard.model.generated.boatyard import (
+    Item,
+    ItemState,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+    OrderPhase,
+    OrderStatus,
 )
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook import DRIVERS
+from tests.support.control_plane import ControlPlane
+from tests.support.desks import LATER, NOW, SPEC, Desk, EmbeddedDesk, KubeDesk
+from tests.support.hub_plane import hub_plane
+
 POOL = "hub-1/hosts"
 
 
-class Desk(Protocol):
-    """What a driver's suite needs beside the book: the other hand, and a look at what is due."""
-
-    book: OrderBook
-
-    async def set_status(self, order_id: str, status: OrderStatus) -> None:
-        """Writes the order's status as the order's reconciler would."""
-
-    async def due_orders(self) -> set[str]:
-        """The orders that are due now; asking takes them."""
-
-    async def stale_book(self) -> OrderBook:
-        """A book opened under a lease that has passed to another since."""
-
-
-class EmbeddedDesk:
-    def __init__(self, ledger: Ledger, book: Callable[..., OrderBook]) -> None:
-        self._ledger = ledger
-        self._make = book
-        self.book = book(ledger)
-
-    async def set_status(self, order_id: str, status: OrderStatus) -> None:
-        order = await self.book.get(order_id)
-        assert order is not None
-        changed = msgspec.structs.replace(order, status=status)
-        await self._ledger.commit([Replace(changed)], now=NOW)
-
-    async def due_orders(self) -> set[str]:
-        return {lease.id for lease in await self._take(NOW + timedelta(hours=1))}
-
-    async def stale_book(self) -> OrderBook:
-        await self.book.put("o-lease", tenant="acme", spec=SPEC, now=NOW)
-        (lease,) = [one for one in await self._take(NOW) if one.id == "o-lease"]
-        await self._take(NOW + timedelta(minutes=1))
-        return self._make(self._ledger, lease)
-
-    async def _take(self, now: datetime) -> list[object]:
-        return await self._ledger.take(  # type: ignore[return-value]
-            kinds=("Order",), limit=100, lease_seconds=30, worker="test", now=now
-        )
-
-
-DESKS = {"embedded": EmbeddedDesk}
+DESKS = {"embedded": "embedded_desk", "kube": "kube_desk"}  # to the fixture that makes it
 
 
 def test_every_driver_is_tried() -> None:
     assert DESKS.keys() == DRIVERS.keys(), "a new driver brings its desk"
 
 
+@pytest.fixture
+def embedded_desk(ledger: Ledger) -> Desk:
+    return EmbeddedDesk(ledger)
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with hub_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def kube_desk(plane: ControlPlane) -> AsyncIterator[Desk]:
+    async with KubeDesk.open(plane) as desk:
+        yield desk
+
+
 @pytest.fixture(params=sorted(DRIVERS))
-async def desk(request: pytest.FixtureRequest, ledger: Ledger) -> Desk:
-    module, _, name = DRIVERS[request.param].partition(":")
-    driver = getattr(__import__(module, fromlist=[name]), name)
-    return DESKS[request.param](ledger, driver)
+def desk(request: pytest.FixtureRequest) -> Desk:
+    made: Desk = request.getfixturevalue(DESKS[request.param])
+    return made
 
 
 async def test_an_order_that_was_put_is_there_with_its_secrets_readable(desk: Desk) -> None:
@@ -224,3 +197,33 @@ async def test_a_book_of_a_lost_lease_writes_nothing(desk: Desk) -> None:
         await stale.unclaim("o-1", now=NOW)
     assert await desk.book.get("o-9") is None
     assert await desk.book.claim(POOL, ["a"], "o-2/host/0", now=NOW) == "a"
+
+
+async def test_what_one_owner_asks_for_at_once_is_one_thing(desk: Desk) -> None:
+    free = [f"host-{number}" for number in range(8)]
+    given = await asyncio.gather(
+        *(
+            desk.book.claim(POOL, [*free[n:], *free[:n]], "o-1/host/0", now=NOW)
+            for n in range(len(free))
+        )
+    )
+    assert len(set(given)) == 1
+    assert given[0] is not None
+    for number in range(7):
+        other = await desk.book.claim(POOL, free, f"o-2/host/{number}", now=NOW)
+        assert other not in (None, given[0]), "the others were given back"
+
+
+async def test_what_is_left_is_there_until_it_is_released(desk: Desk) -> None:
+    assert await desk.book.leftover("o-1") is None
+    item = Item(key="host/compute-0", kind="host", state=ItemState.LEAVING)
+    leftover = Leftover(
+        id="o-1",
+        metadata=Metadata(name="o-1", tenant="acme", creator="system", creation_timestamp=NOW),
+        spec=LeftoverSpec(order="o-1", cluster_name="web", hub="hub-1"),
+        status=LeftoverStatus(items=(item,), message="not released in time"),
+    )
+    await desk.leave(leftover)
+    found = await desk.book.leftover("o-1")
+    assert found is not None
+    assert (found.id, found.spec, found.status) == ("o-1", leftover.spec, leftover.status)

@@ -40,8 +40,7 @@ async def clusters_of_strangers_may_share_a_name(bench: Bench) -> None:
 
 async def a_new_version_is_a_correction(bench: Bench) -> None:
     await _cluster(bench, "order-1")
-    newer = replace(_wanted(), version=NEWER)
-    await bench.until_done(lambda: bench.platform.ensure_cluster("order-1/cluster", newer))
+    await bench.until_done(lambda: bench.platform.ensure_cluster("order-1/cluster", _wanted(NEWER)))
     seen = await bench.platform.observe("order-1/cluster")
     assert (seen.available, seen.version) == (True, NEWER)
     assert keys(await bench.platform.list_owned()) == ["order-1/cluster"]
@@ -246,28 +245,26 @@ async def a_service_that_does_not_answer_is_unavailable(bench: Bench) -> None:
     await unavailable(bench.platform.ensure_cluster("order-1/cluster", _wanted()))
     await unavailable(bench.platform.observe("order-1/cluster"))
     await unavailable(bench.platform.release_cluster("order-1/cluster"))
+    await bench.misbehave("platform", "none")
+    assert await bench.platform.list_owned() == []
+
+
+async def a_service_that_does_not_answer_makes_no_backups(bench: Bench) -> None:
+    await bench.misbehave("platform", "dead")
     await unavailable(bench.platform.ensure_backup("backup-1/backup", "order-1/cluster"))
     await unavailable(bench.platform.release_backup("backup-1/backup"))
     await bench.misbehave("platform", "none")
-    assert await bench.platform.list_owned() == []
 
 
 async def done_means_it_is_so(bench: Bench) -> None:
     await _cluster(bench, "order-1")
     await _join(bench, "order-1", "compute-0")
-    await _backup(bench, "backup-1", "order-1")
     host, address = await bench.joined_host(bench.order(), "compute-1")
     node = NodeWanted("compute-1", "compute", host, address)
-    asleep = replace(_wanted(), rest=Rest.STOPPED)
-    restored = replace(_wanted(), restore=RestoreWanted("first", "backup-1/backup"))
-    newer = replace(_wanted(), version=NEWER)
     release = ("order-1/node/compute-0", "order-1/cluster", "compute-0")
     await bench.misbehave("platform", "lies")
     await not_confirmed(bench.platform.ensure_cluster("order-2/cluster", _wanted()))
-    for corrected in (newer, asleep, restored):
-        await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", corrected))
-    await not_confirmed(bench.platform.ensure_backup("backup-2/backup", "order-1/cluster"))
-    await not_confirmed(bench.platform.release_backup("backup-1/backup"))
+    await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", _wanted(NEWER)))
     await not_confirmed(
         bench.platform.ensure_node("order-1/node/compute-1", "order-1/cluster", node)
     )
@@ -275,16 +272,29 @@ async def done_means_it_is_so(bench: Bench) -> None:
     await not_confirmed(bench.platform.release_cluster("order-1/cluster"))
 
 
+async def done_means_that_it_rests_and_that_it_is_kept(bench: Bench) -> None:
+    await _cluster(bench, "order-1")
+    await _backup(bench, "backup-1", "order-1")
+    asleep = replace(_wanted(), rest=Rest.STOPPED)
+    restored = replace(_wanted(), restore=RestoreWanted("first", "backup-1/backup"))
+    await bench.misbehave("platform", "lies")
+    for corrected in (asleep, restored):
+        await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", corrected))
+    await not_confirmed(bench.platform.ensure_backup("backup-2/backup", "order-1/cluster"))
+    await not_confirmed(bench.platform.release_backup("backup-1/backup"))
+
+
 async def closing_twice_is_fine(bench: Bench) -> None:
     await bench.platform.close()
     await bench.platform.close()
 
 
-def _wanted() -> ClusterWanted:
+def _wanted(version: str = "") -> ClusterWanted:
+    version = version or VERSION
     return ClusterWanted(
         name="one",
-        version=VERSION,
-        release_image=f"registry.invalid/release:{VERSION}",
+        version=version,
+        release_image=f"registry.invalid/release:{version}",
         api_name="api.one.boston.example",
         api_address="198.51.100.1",
         ingress_name="*.apps.one.boston.example",

@@ -180,7 +180,7 @@ async def test_a_hub_without_capacity_in_its_settings_is_asked_for_it(new_yard: 
     await yard.turn()
     hub = await yard.ledger.get(Hub, "hub-1")
     assert hub is not None
-    assert (hub.status.state, hub.spec.capacity) == (HubState.READY, {"bm-small": 3})
+    assert (hub.status.state, hub.status.capacity) == (HubState.READY, {"bm-small": 3})
 
 
 async def test_a_pool_that_runs_dry_holds_one_step_and_goes_on_when_it_fills(

@@ -12,6 +12,13 @@ from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from tests.kube.checking import things_left, until
 from tests.support.control_plane import Authority, ControlPlane, control_plane
+from tests.support.hypershift_player import hypershift_hub
+from tests.support.hypershift_tenant import (  # noqa: F401 - fixtures
+    kubectl,
+    played_hub,
+    player,
+    tenant,
+)
 
 _NUMBERS = itertools.count(1)
 
@@ -25,6 +32,20 @@ def plane() -> Iterator[ControlPlane]:
 @pytest.fixture
 async def client(plane: ControlPlane) -> AsyncIterator[KubeClient]:
     client = KubeClient(read_kubeconfig(plane.kubeconfig()), timeout=30)
+    yield client
+    await client.close()
+
+
+@pytest.fixture(scope="session")
+def hosting_plane() -> Iterator[ControlPlane]:
+    """Another one with HyperShift's kinds, where tests play HyperShift themselves."""
+    with hypershift_hub() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def hosting(hosting_plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    client = KubeClient(read_kubeconfig(hosting_plane.kubeconfig()), timeout=30)
     yield client
     await client.close()
 

@@ -45,7 +45,7 @@ async def bench(shared: LocalSite) -> AsyncIterator[Bench]:
 
 
 # The keeper looks at what is there; nobody stands between it and that who could lie.
-RULES = [rule for rule in rules_of(vars(test_platform)) if rule.__name__ != "done_means_it_is_so"]
+RULES = [rule for rule in rules_of(vars(test_platform)) if not rule.__name__.startswith("done_")]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)

@@ -14,7 +14,8 @@ from typing import Any
 import msgspec
 
 from boatyard.app import catalogue
-from boatyard.app.wiring import HubDirectory, Site, make_reconcilers
+from boatyard.app.drivers import Site
+from boatyard.app.wiring import HubDirectory, make_reconcilers
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.ledger.changes import Archive, Due, Insert, Replace

@@ -217,6 +217,14 @@ async def test_connections_are_kept_and_bounded(monkeypatch: pytest.MonkeyPatch)
         pytest.param(failure(400, "Expired"), Expired, id="expired by its reason"),
         pytest.param(failure(422, "Invalid"), Refused, id="422"),
         pytest.param(failure(500, "InternalError"), Unavailable, id="500"),
+        pytest.param(
+            failure(403, "Forbidden", details={"causes": [{"reason": "NamespaceTerminating"}]}),
+            Unavailable,
+            id="a namespace on its way out",
+        ),
+        pytest.param(
+            failure(500, "", ".spec.x: field not declared in schema"), Refused, id="unknown field"
+        ),
         pytest.param(Says(b"<html>", 502), Unavailable, id="a proxy between"),
         pytest.param(Says(b"", 302, {"Location": "/"}), Unavailable, id="sent elsewhere"),
         pytest.param(Says(b"{", 200), Unavailable, id="broken JSON"),
@@ -315,6 +323,18 @@ async def test_apply_says_who_and_with_how_much_force() -> None:
         }
         assert second.path.endswith("/configmaps/a/status")
         assert second.query == {"fieldManager": "me"}
+
+
+async def test_strict_writes_and_other_managers_are_asked_for() -> None:
+    async with connected(manager="me") as (told, client):
+        told.tell(*[Says(thing("a", 1))] * 2)
+
+        await client.apply(CONFIG_MAPS, "a", {}, "ns", strict=True, manager="my-nodes")
+        await client.merge_patch(CONFIG_MAPS, "a", {}, "ns", strict=True)
+
+        strict = {"fieldValidation": "Strict"}
+        assert told.asked[0].query == {"fieldManager": "my-nodes", "force": "true", **strict}
+        assert told.asked[1].query == {"fieldManager": "me", **strict}
 
 
 async def test_deletion_options_are_sent() -> None:

@@ -192,6 +192,22 @@ async def test_closing_the_client_ends_a_watch() -> None:
                     await anext(stream)
 
 
+async def test_closing_the_client_ends_a_watch_that_waits() -> None:
+    async with connected() as (told, client):
+        told.tell(Watches((bookmark(6),), then="hang"))
+        watch = client.watch(CONFIG_MAPS, "ns", resource_version="5")
+        async with aclosing(watch) as stream:
+            await anext(stream)
+            waiting = asyncio.ensure_future(anext(stream))
+            await asyncio.sleep(0)
+
+            await client.close()
+
+            with pytest.raises(Unavailable) as raised:
+                await asyncio.wait_for(waiting, timeout=5)
+            assert raised.value.reason == "Closed"
+
+
 async def test_leaving_a_watch_early_gives_its_connection_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,10 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from boatyard.model import wire
 from boatyard.model.generated import projection, rest
+from tests.support.crds import FOLDER as CRDS
+from tests.support.crds import crds, schema_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,13 +84,44 @@ def test_the_openapi_document_has_every_route_and_no_dead_reference() -> None:
             place = place[word]
 
 
-def test_the_crd_has_the_names_of_the_real_one() -> None:
-    crds = list((ROOT / "deploy/crds").glob("*clusterorders.yaml"))
-    schema = yaml.safe_load(crds[0].read_text())["spec"]["versions"][0]["schema"]
-    spec = schema["openAPIV3Schema"]["properties"]["spec"]
+@pytest.mark.parametrize("name", sorted(path.name for path in CRDS.glob("*.yaml")))
+def test_an_edited_crd_makes_the_check_fail(copy: Path, name: str) -> None:
+    edited = copy / "deploy/crds" / name
+    edited.write_text(edited.read_text().replace("type: string", "type: integer", 1))
+    done = check(copy)
+    assert done.returncode == 1
+    assert done.stdout.split() == ["stale", f"deploy/crds/{name}"]
+
+
+def test_a_hub_has_three_kinds_of_ours() -> None:
+    served = {
+        crd["metadata"]["name"]: [one["name"] for one in crd["spec"]["versions"]] for crd in crds()
+    }
+    assert served == {
+        "clusterorders.osac.openshift.io": ["v1alpha1"],
+        "claims.boatyard.io": ["v1"],
+        "leftovers.boatyard.io": ["v1"],
+    }
+
+
+def test_the_crd_of_orders_has_the_names_of_the_real_one() -> None:
+    spec = schema_of("clusterorders")["properties"]["spec"]
     assert spec["required"] == ["templateID"]
     assert set(spec["properties"]["network"]["properties"]) == {"podCIDR", "serviceCIDR"}
     assert spec["properties"]["templateID"]["x-kubernetes-validations"]
+    assert spec["properties"]["releaseImage"]["maxLength"] == 512
+    crd = next(one for one in crds() if one["spec"]["names"]["kind"] == "ClusterOrder")
+    assert crd["spec"]["names"]["shortNames"] == ["cord"]
+    (version,) = crd["spec"]["versions"]
+    assert version["subresources"] == {"status": {}}
+    columns = [one["name"] for one in version["additionalPrinterColumns"]]
+    assert columns == ["Template", "Phase", "Cluster", "Age"]
+
+
+def test_the_crd_of_orders_has_no_place_for_credentials() -> None:
+    status = schema_of("clusterorders")["properties"]["status"]["properties"]["boatyard"]
+    assert "items" in status["properties"]
+    assert "credentials" not in status["properties"]
 
 
 def test_secrets_are_known_by_path() -> None:

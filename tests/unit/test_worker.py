@@ -71,6 +71,9 @@ class Queue:
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         return {(lease.kind, lease.id) for lease in leases}
 
+    def check(self, lease: Lease) -> None:
+        pass
+
     async def forgive(self, lease: Lease) -> None:
         self.forgiven.append(lease.id)
         self.was_told.set()

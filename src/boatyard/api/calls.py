@@ -13,12 +13,14 @@ from boatyard.api import fields, policy
 from boatyard.api.access import Access
 from boatyard.api.crud import Call, Crud
 from boatyard.api.errors import Unimplemented
+from boatyard.api.hubs import Hubs
 from boatyard.api.kinds import OURS, PRIVATE, PUBLIC, VIEWS, View
 from boatyard.api.orders import Orders, http_body
 from boatyard.api.updates import update
 from boatyard.api.watch import Part, Watches
 from boatyard.model import wire
 from boatyard.model.errors import Refused
+from boatyard.resources.hubs.access import HubAccess
 
 Unary = Callable[[Any, Call], Awaitable[Message]]
 Begun = Callable[[str], Awaitable[None]]
@@ -72,12 +74,16 @@ class Method:
         return self.stream(request, call, begun)
 
 
-def methods(crud: Crud, watches: Watches) -> Mapping[str, Mapping[str, Method]]:
+def methods(
+    crud: Crud, watches: Watches, hub_access: HubAccess | None = None
+) -> Mapping[str, Mapping[str, Method]]:
     """Service to call to method, for every service of the wire."""
-    orders, access = Orders(crud, watches), Access(crud)
+    orders, access, hubs = Orders(crud, watches), Access(crud), Hubs(crud, hub_access)
     table: dict[str, dict[str, Method]] = {}
     for service in wire.services().values():
         answers = _answers(service.full_name, crud, watches, orders, access)
+        if service.full_name == f"{OURS}.Hubs":
+            answers = {"Check": hubs.check, "Prepare": hubs.prepare}
         table[service.full_name] = {
             call.name: Method(
                 service=service.full_name,

@@ -22,6 +22,8 @@ class Verb(StrEnum):
     CREDENTIALS = "credentials"
     ISSUE = "issue"
     HISTORY = "history"
+    CHECK = "check"
+    PREPARE = "prepare"
 
 
 # What a call is called on the wire, and what it is in the table.
@@ -43,6 +45,8 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "Retry": Verb.RETRY,
     "GetReceipt": Verb.HISTORY,
     "History": Verb.HISTORY,
+    "Check": Verb.CHECK,
+    "Prepare": Verb.PREPARE,
 }
 
 _OPERATOR = frozenset({Role.OPERATOR})
@@ -77,7 +81,7 @@ TABLE: Mapping[str, Row] = {
     "HostType": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "ClusterVersion": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "ClusterTemplate": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
-    "Hub": _row(_OPERATOR, _OPERATOR, signal=_OPERATOR),
+    "Hub": _row(_OPERATOR, _OPERATOR, signal=_OPERATOR, check=_OPERATOR, prepare=_OPERATOR),
     "Backup": {
         Verb.GET: _VIEWER,
         Verb.LIST: _VIEWER,

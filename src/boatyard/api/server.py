@@ -24,6 +24,7 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED, SYSTEM
 from boatyard.model.errors import Exists, Refused
 from boatyard.model.generated.osac import Metadata, Tenant, TenantState, TenantStatus
+from boatyard.resources.hubs.access import HubAccess
 
 
 @dataclass(frozen=True)
@@ -44,13 +45,14 @@ class ApiServer:
         *,
         anonymous: bool = False,
         hosts: Sequence[str] = (),
+        hub_access: HubAccess | None = None,
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
         self._catalogue = Catalogue(ledger)
         self._watches = Watches(ledger)
         self._crud = Crud(ledger, self._catalogue)
-        table = methods(self._crud, self._watches)
+        table = methods(self._crud, self._watches, hub_access)
         callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
         self._grpc = GrpcDoor(table, callers)
         self._rest = RestDoor(table, callers, hosts=hosts)

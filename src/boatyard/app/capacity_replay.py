@@ -29,7 +29,7 @@ def _now(evidence: Evidence, largest: Mapping[tuple[str, str], int]) -> Iterator
         if sums[pool] != evidence.pools.get(pool, 0):
             yield f"{pool}: {sums[pool]} are reserved, {evidence.pools.get(pool, 0)} are counted"
     for hub in evidence.all(Hub):
-        for what in {*hub.spec.capacity, placement.CLUSTERS}:
+        for what in {*placement.offers(hub), placement.CLUSTERS}:
             # An operator may take capacity away from under what is reserved; that is no breach of ours.
             bound = max(placement.capacity(hub, what), largest.get((hub.id, what), 0))
             used = sums[placement.pool(hub.id, what)]
@@ -65,7 +65,7 @@ class _Replay:
     def _hub(self, event: Event) -> None:
         hub = event.read(Hub)
         self._hubs[hub.id] = hub
-        for what in {*hub.spec.capacity, placement.CLUSTERS}:
+        for what in {*placement.offers(hub), placement.CLUSTERS}:
             place = hub.id, what
             bound = placement.capacity(hub, what)
             self.largest[place] = max(self.largest.get(place, 0), bound)

@@ -68,6 +68,26 @@ def _keeper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="where its clusters are kept")
 
 
+def _player(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("system", choices=("hypershift",), help="which system to play")
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", required=True, help="of the hub to play on, as its admin"
+    )
+    parser.add_argument(
+        "--pace",
+        metavar="PACE",
+        default="realistic",
+        help="instant, realistic, or a factor such as 0.01 (default: %(default)s)",
+    )
+    parser.add_argument("--faults", metavar="FILE", help="faults to plant, followed as it changes")
+    parser.add_argument(
+        "--answer",
+        metavar="HOST:PORT",
+        default="",
+        help="answer there for the hosted API servers: health, version, nodes (default: nowhere)",
+    )
+
+
 def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("create",), metavar="create", help="what to do")
     parser.add_argument("--tenant", default="", help="whom the user belongs to; none for operators")
@@ -170,6 +190,12 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
         "run the keeper of local clusters alone",
         "boatyard keeper --data ./yard",
         _keeper,
+    ),
+    (
+        "player",
+        "play a system that is not there on a Kubernetes hub, for tests and rehearsals",
+        "boatyard player hypershift --kubeconfig hub.kubeconfig --pace 0.01",
+        _player,
     ),
     (
         "migrate",

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from boatyard.api.callers import Issuer
 from boatyard.api.server import ApiServer, Tls, is_loopback
+from boatyard.app.deployed import hub_access
+from boatyard.app.hub_clients import HubClients
 from boatyard.app.running import ISSUER_KEY
 from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
@@ -36,7 +38,14 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
     """Serves gRPC and REST until left."""
     issuer = Issuer.load_or_create(settings.data_dir / ISSUER_KEY)
     tls = _tls(settings, ledger)
-    server = ApiServer(ledger, issuer, anonymous=settings.anonymous, hosts=settings.allowed_hosts)
+    clients = HubClients()
+    server = ApiServer(
+        ledger,
+        issuer,
+        anonymous=settings.anonymous,
+        hosts=settings.allowed_hosts,
+        hub_access=hub_access(clients),
+    )
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)
         for address in (settings.grpc, settings.rest):
@@ -52,6 +61,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         )
     finally:
         await server.stop()
+        await clients.close()
 
 
 def check_doors(settings: Settings) -> None:

@@ -6,63 +6,38 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
-from importlib import import_module
-from pathlib import Path
 from typing import Any
 
-from boatyard import checks, platforms
+from boatyard.app.deployed import hub_access
+from boatyard.app.drivers import DriverMaker, Site
+from boatyard.app.hub_clients import HubClients
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
-from boatyard.infra import dns, inventory, l2, l3
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.clock import Clock
-from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
 from boatyard.orderbook.port import OrderBook
-from boatyard.platforms.drivers.local.driver import KeeperClient
 from boatyard.resources.backups.reconciler import BackupReconciler
 from boatyard.resources.clusters.reconciler import ClusterReconciler
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY, HubReconciler
+from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
 from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.resources.reconciling import Reconciler, Turn
-from boatyard.twin.calls import TwinCalls
-
-PORTS: Mapping[str, Mapping[str, str]] = {
-    "inventory": inventory.DRIVERS,
-    "l2": l2.DRIVERS,
-    "l3": l3.DRIVERS,
-    "dns": dns.DRIVERS,
-    "platform": platforms.DRIVERS,
-    "checks": checks.DRIVERS,
-}
-DEFAULT_DRIVER = "sim"
-
-Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
-
-
-@dataclass(frozen=True)
-class Site:
-    """What drivers speak to on this machine, and how one connects to it. A hub's settings may name others."""
-
-    twin_socket: str
-    connect_twin: Connect
-    keeper_socket: str = ""
-    connect_keeper: Connect = lambda path: KeeperClient(Path(path))
 
 
 class HubDirectory:
     """The drivers of each hub, made from its settings when first needed and again when those change."""
 
-    def __init__(self, ledger: Ledger, site: Site) -> None:
+    def __init__(self, ledger: Ledger, site: Site, clients: HubClients | None = None) -> None:
+        self.clients = clients or HubClients()  # of hubs that are Kubernetes
         self._ledger = ledger
-        self._site = site
-        self._connections: dict[tuple[str, str], TwinCalls] = {}
+        self._maker = DriverMaker(site)
         self._made: dict[str, tuple[object, HubDrivers]] = {}
         self._seen: dict[str, Hub] = {}
         self._fresh_until: dict[str, float] = {}
@@ -75,7 +50,8 @@ class HubDirectory:
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
         if made is not None and made[0] == edition:
             return made[1]
-        drivers = self._make(hub)
+        client = await self.clients.client(hub) if is_kubernetes(hub) else None
+        drivers = self._maker.make(hub.id, hub.spec.drivers, hub.spec.settings, client=client)
         self._made[hub_id] = (edition, drivers)
         return drivers
 
@@ -85,51 +61,15 @@ class HubDirectory:
             return self._seen[hub_id]
         hub = await self._ledger.get(Hub, hub_id)
         if hub is None:
+            await self.clients.forget(hub_id)
             raise Unavailable(f"hub {hub_id} is not registered", reason="NoHub")
         self._seen[hub_id] = hub
         self._fresh_until[hub_id] = now + self.fresh_seconds
         return hub
 
-    def _make(self, hub: Hub) -> HubDrivers:
-        made = {port: self._driver(hub, port) for port in PORTS}
-        return HubDrivers(**made)
-
-    def _driver(self, hub: Hub, port: str) -> Any:
-        name = hub.spec.drivers.get(port, DEFAULT_DRIVER)
-        place = PORTS[port].get(name)
-        if place is None:
-            raise Refused(
-                f"hub {hub.id}: there is no {port} driver {name!r}; there is {', '.join(PORTS[port])}"
-            )
-        module, _, cls = place.partition(":")
-        make: Callable[..., Any] = getattr(import_module(module), cls)
-        settings = hub.spec.settings
-        simulated = settings.get("twin.hub") or hub.id
-        match name:
-            case "sim":
-                return make(self._twin(settings), simulated)
-            case "local":
-                return make(self._keeper(settings), simulated)
-        return make()
-
-    def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
-        path = settings.get("twin.socket") or self._site.twin_socket
-        return self._connected("twin", path, self._site.connect_twin)
-
-    def _keeper(self, settings: Mapping[str, str]) -> TwinCalls:
-        path = settings.get("local.socket") or self._site.keeper_socket
-        if not path:
-            raise Unavailable("no keeper of local clusters runs here", reason="NoKeeper")
-        return self._connected("keeper", path, self._site.connect_keeper)
-
-    def _connected(self, what: str, path: str, connect: Connect) -> TwinCalls:
-        if (what, path) not in self._connections:
-            self._connections[what, path] = connect(path)
-        return self._connections[what, path]
-
     async def close(self) -> None:
-        for connection in self._connections.values():
-            await connection.close()
+        await self._maker.close()
+        await self.clients.close()
 
 
 def make_reconcilers(
@@ -158,10 +98,13 @@ def make_reconcilers(
         "Backup": BackupReconciler(
             ledger=ledger, drivers_for=hubs.drivers_for, delete_within=delete_within
         ),
-        "Hub": HubReconciler(ledger=ledger, drivers_for=hubs.drivers_for, sweep_every=sweep_every),
-        "Leftover": LeftoverReconciler(
-            ledger=ledger, book_for=book_of_turn, drivers_for=hubs.drivers_for
+        "Hub": HubReconciler(
+            ledger=ledger,
+            drivers_for=hubs.drivers_for,
+            access=hub_access(hubs.clients),
+            sweep_every=sweep_every,
         ),
+        "Leftover": LeftoverReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
     }
 
 

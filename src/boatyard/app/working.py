@@ -6,8 +6,9 @@ import asyncio
 from datetime import timedelta
 from pathlib import Path
 
+from boatyard.app.drivers import Site
 from boatyard.app.settings import Settings
-from boatyard.app.wiring import HubDirectory, Site, make_reconcilers, make_worker
+from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
 from boatyard.twin.calls import TwinCalls

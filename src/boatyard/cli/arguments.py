@@ -12,7 +12,7 @@ def name_cluster(parser: argparse.ArgumentParser) -> None:
 
 def name_kept(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "kind", choices=("cluster", "backup"), metavar="KIND", help="cluster or backup"
+        "kind", choices=("cluster", "backup", "hub"), metavar="KIND", help="cluster, backup or hub"
     )
     parser.add_argument("name", metavar="NAME", help="its name or id")
 

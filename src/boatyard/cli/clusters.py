@@ -108,6 +108,10 @@ def delete(args: argparse.Namespace) -> int:
         from boatyard.cli.backups import delete_backup
 
         return call(args, delete_backup)
+    if args.kind == "hub":
+        from boatyard.cli.hubs import delete_hub
+
+        return call(args, delete_hub)
     return call(args, _delete)
 
 

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cluster, name_kept
+from boatyard.cli.hub_commands import VERBS as HUB_VERBS
+from boatyard.cli.hub_commands import create_hub
 from boatyard.cli.lifecycle_commands import VERBS as LIFECYCLE_VERBS
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ KINDS_HELP = (
 
 def add_verbs(subparsers: Subparsers) -> None:
     """Adds every verb that talks to a server."""
-    for name, run, line, example, flags in (*_VERBS, *LIFECYCLE_VERBS):
+    for name, run, line, example, flags in (*_VERBS, *LIFECYCLE_VERBS, *HUB_VERBS):
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags, remote=True)
 
 
@@ -76,7 +78,29 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def _create(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("kind", choices=("cluster",), metavar="cluster", help="what to create")
+    """Two nouns with different flags: each has a help of its own."""
+    nouns = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
+    for noun, run, line, example, flags in (
+        (
+            "cluster",
+            "boatyard.cli.clusters:create",
+            "order a cluster and watch it being built",
+            "boatyard create cluster web-1 --template small --node-set compute=3",
+            _create_cluster,
+        ),
+        (
+            "hub",
+            "boatyard.cli.hubs:create",
+            "register a hub and see whether it works",
+            "boatyard create hub lyon-2 --kubeconfig hub.yaml --zone lyon --driver platform=hosted",
+            create_hub,
+        ),
+    ):
+        add_verb(nouns, noun, run=run, line=line, example=example, flags=flags, remote=True)
+        nouns.choices[noun].set_defaults(verb="create")
+
+
+def _create_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
     parser.add_argument(
         "-t", "--template", required=True, help="template to order (boatyard get templates)"
@@ -242,7 +266,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "create",
         "boatyard.cli.clusters:create",
-        "order a cluster and watch it being built",
+        "order a cluster and watch it being built, or register a hub",
         "boatyard create cluster web-1 --template small --node-set compute=3",
         _create,
     ),
@@ -256,7 +280,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "describe",
         "boatyard.cli.describe:describe",
-        "show one cluster or backup in full",
+        "show one cluster, backup or hub in full",
         "boatyard describe cluster web-1",
         name_kept,
     ),
@@ -270,7 +294,7 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "delete",
         "boatyard.cli.clusters:delete",
-        "take a cluster back and print the receipt, or remove a backup",
+        "take a cluster back and print the receipt, or remove a backup or a hub",
         "boatyard delete cluster web-1",
         _delete,
     ),

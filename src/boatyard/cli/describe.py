@@ -1,4 +1,4 @@
-"""The verb `describe`: one cluster in full, with commands to copy."""
+"""The verb `describe`: one cluster, backup or hub in full, with commands to copy."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from datetime import datetime
 
 from boatyard.cli.calling import call
 from boatyard.cli.output import columns
-from boatyard.cli.tables import backup_state, cluster_state, pairs, reference, word
+from boatyard.cli.tables import (
+    backup_state,
+    cluster_state,
+    hub_load,
+    pairs,
+    reference,
+    word,
+)
 from boatyard.cli.words import age, clean, spell_size, terminal_now
 from boatyard.client.client import Client
-from boatyard.client.kinds import BACKUP, CLUSTER
+from boatyard.client.kinds import BACKUP, CLUSTER, HUB
 from boatyard.model.generated.boatyard import Backup
-from boatyard.model.generated.osac import Cluster
+from boatyard.model.generated.osac import Cluster, Hub
 
 
 def describe(args: argparse.Namespace) -> int:
@@ -24,6 +31,10 @@ async def _describe(client: Client, args: argparse.Namespace) -> None:
     if args.kind == "backup":
         kept = await client.find_one(BACKUP, args.name)
         print("\n".join(backup_lines(kept.document, now=terminal_now())))
+        return
+    if args.kind == "hub":
+        hub = await client.find_one(HUB, args.name)
+        print("\n".join(hub_lines(hub.document, now=terminal_now())))
         return
     found = await client.find_one(CLUSTER, args.name)
     print("\n".join(cluster_lines(found.document, now=terminal_now())))
@@ -115,6 +126,47 @@ def backup_lines(backup: Backup, *, now: datetime) -> list[str]:
                 f"boatyard create cluster NEW --template T --from-backup {name}",
             ]
         )
+    return lines
+
+
+def hub_lines(hub: Hub, *, now: datetime) -> list[str]:
+    """Everything an operator may know about a hub; its credentials are nobody's to see."""
+    metadata, spec, status = hub.metadata, hub.spec, hub.status
+    name = clean(metadata.name or hub.id)
+    facts = [
+        ("Name", name),
+        ("ID", hub.id),
+        ("State", word(status.state)),
+        ("Cordoned", "yes" if spec.cordoned else ""),
+        ("Orders in", "its Kubernetes" if spec.kubeconfig else "the ledger (embedded)"),
+        ("Version", status.version),
+        ("Namespace", spec.namespace),
+        ("Zone", spec.zone),
+        ("In use", hub_load(hub, now)),
+        ("Templates", ",".join(spec.templates)),
+        ("Drivers", pairs(spec.drivers)),
+        ("Settings", pairs(spec.settings)),
+        ("Hub labels", pairs(spec.labels)),
+        ("Labels", pairs(metadata.labels)),
+        ("Creator", metadata.creator),
+        ("Age", age(metadata.creation_timestamp, now)),
+    ]
+    lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
+    conditions = [
+        (
+            word(one.type),
+            word(one.status) if one.status else "UNKNOWN",
+            age(one.last_transition_time, now),
+            one.reason,
+            one.message,
+        )
+        for one in status.conditions
+    ]
+    if conditions:
+        lines += ["", "Conditions:"]
+        lines += _indented(columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions))
+    remedies = [one.remedy for one in status.conditions if one.remedy]
+    lines += ["", "Next:", *_indented([*map(clean, remedies), f"boatyard hub check {name}"])]
     return lines
 
 

@@ -130,11 +130,16 @@ def _version_state(version: ClusterVersion, now: datetime) -> str:
     return word(version.spec.state) if version.spec.enabled is not False else "DISABLED"
 
 
-def _hub_load(hub: Hub, now: datetime) -> str:
+def hub_load(hub: Hub, now: datetime) -> str:
+    """In use and there, by host type. What an operator has set comes before what was found."""
+    found, asked = dict(hub.status.capacity), dict(hub.spec.capacity)
+    clusters = asked.pop("clusters", found.pop("clusters", None))
+    found.pop("clusters", None)
+    there = dict(sorted((asked or found).items()))
+    if clusters is not None:
+        there["clusters"] = clusters
     used = hub.status.used
-    return ",".join(
-        f"{name}:{used.get(name, 0)}/{most}" for name, most in sorted(hub.spec.capacity.items())
-    )
+    return ",".join(f"{name}:{used.get(name, 0)}/{most}" for name, most in there.items())
 
 
 _NAME = Column("NAME", _name)
@@ -246,7 +251,8 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
         _NAME,
         Column("STATE", lambda one, now: word(one.status.state)),
         Column("ZONE", lambda one, now: one.spec.zone),
-        Column("IN USE", _hub_load),
+        Column("VERSION", lambda one, now: one.status.version),
+        Column("IN USE", hub_load),
         Column("CORDONED", lambda one, now: "yes" if one.spec.cordoned else ""),
         Column("DRIVERS", lambda one, now: pairs(one.spec.drivers), wide=True),
         Column("SEEN", lambda one, now: age(one.status.last_seen, now), wide=True),

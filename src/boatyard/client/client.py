@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from boatyard.client.connection import Connection, Opened, as_struct
-from boatyard.client.kinds import BACKUP, CLUSTER, Kind
+from boatyard.client.kinds import BACKUP, CLUSTER, HUB, Kind
 from boatyard.model.errors import BoatyardError, Conflict, NotFound, Refused, Unavailable
-from boatyard.model.generated.boatyard import Backup, Explanation, Happening, Receipt
+from boatyard.model.generated.boatyard import Backup, Explanation, Happening, HubReport, Receipt
 from boatyard.model.generated.convert import TO_MESSAGE
-from boatyard.model.generated.osac import Cluster, ClusterRest
+from boatyard.model.generated.osac import Cluster, ClusterRest, Hub
 
 PAGE = 1000  # the most rows a server gives at once
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -204,6 +204,35 @@ class Client(Connection):
 
     async def delete_backup(self, id: str) -> None:
         await self.call(f"{BACKUP.service}/Delete", id=id)
+
+    # --- hubs ---------------------------------------------------------------------------------
+
+    async def create_hub(self, hub: Hub) -> Found:
+        request = TO_MESSAGE["osac.private.v1.Hub"](hub)
+        answer = await self.call(f"{HUB.service}/Create", object=request)
+        return Found(answer.object, as_struct(answer.object))
+
+    async def change_hub(self, id: str, path: str, spec: dict[str, Any]) -> Found:
+        """Sets one field of the spec and touches nothing else."""
+        answer = await self.call(
+            f"{HUB.service}/Update",
+            object={"id": id, "spec": spec},
+            update_mask={"paths": [path]},
+        )
+        return Found(answer.object, as_struct(answer.object))
+
+    async def delete_hub(self, id: str) -> None:
+        await self.call(f"{HUB.service}/Delete", id=id)
+
+    async def check_hub(self, hub: str) -> tuple[Any, HubReport]:
+        """The report as it came and as a struct; `hub` is an id or a name."""
+        answer = await self.call("boatyard.v1.Hubs/Check", hub=hub)
+        return answer.report, as_struct(answer.report)
+
+    async def prepare_hub(self, hub: str) -> tuple[tuple[str, ...], Any, HubReport]:
+        """What was done, and the report afterwards."""
+        answer = await self.call("boatyard.v1.Hubs/Prepare", hub=hub)
+        return tuple(answer.done), answer.report, as_struct(answer.report)
 
     # --- orders -------------------------------------------------------------------------------
 

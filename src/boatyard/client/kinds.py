@@ -51,6 +51,7 @@ CLUSTER = KINDS[0]
 TEMPLATE = KINDS[1]
 VERSION = KINDS[2]
 BACKUP = next(kind for kind in KINDS if kind.name == "backup")
+HUB = next(kind for kind in KINDS if kind.name == "hub")
 
 
 def find_kind(word: str) -> Kind:

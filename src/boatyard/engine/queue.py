@@ -1,4 +1,4 @@
-"""Where what is due comes from and results go. The SQL queue; a Kubernetes hub brings its own."""
+"""Where what is due comes from and results go. The SQL queue; that of a Kubernetes hub is in kube_queue.py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ class Queue(Protocol):
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         """Prolongs the leases; the (kind, id) of those that are still held."""
+
+    def check(self, lease: Lease) -> None:
+        """LeaseLost when it is known here, without asking, that the lease may have passed on. Beside its end."""
 
     async def forgive(self, lease: Lease) -> None:
         """Takes back one mark against an object: the worker that lost its lease is alive."""
@@ -53,6 +56,9 @@ class SqlQueue:
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
         return await self._ledger.extend(leases, self._lease_seconds, now)
+
+    def check(self, lease: Lease) -> None:
+        """A lease of the ledger ends by its time alone."""
 
     async def forgive(self, lease: Lease) -> None:
         await self._ledger.forgive(lease)

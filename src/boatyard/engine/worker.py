@@ -192,6 +192,7 @@ class Worker:
         ends = self._ends.get((lease.kind, lease.id))
         if ends is None or self._clock.now() >= ends:
             raise LeaseLost(f"the lease on {lease.kind} {lease.id} has run out")
+        self._queue.check(lease)
 
     async def _keep_leases(self) -> None:
         while True:

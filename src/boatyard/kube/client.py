@@ -12,6 +12,7 @@ import msgspec
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.credentials import Now, wall_clock
 from boatyard.kube.errors import Expired, disrupts, error_for, parse_status
+from boatyard.kube.gate import Gate
 from boatyard.kube.kinds import PODS, Kind
 from boatyard.kube.patience import pause_before_retry
 from boatyard.kube.transport import Answer, Cut, Query, Question, Transport
@@ -23,6 +24,7 @@ MERGE_PATCH = "application/merge-patch+json"
 APPLY_PATCH = (
     "application/apply-patch+yaml"  # JSON is YAML; the server knows apply by this name only
 )
+_STRICT = {"fieldValidation": "Strict"}
 
 Object = dict[str, Any]
 Pause = Callable[[float], Awaitable[None]]
@@ -53,13 +55,19 @@ class KubeClient:
         plugin_seconds: float = 30.0,
         pause: Pause = asyncio.sleep,
         now: Now = wall_clock,
+        gate: Gate | None = None,
     ) -> None:
         self.config = config
         self.manager = manager
         self._patience = patience
         self._pause = pause
         self._transport = Transport(
-            config, agent=manager, timeout=timeout, now=now, plugin_seconds=plugin_seconds
+            config,
+            agent=manager,
+            timeout=timeout,
+            now=now,
+            plugin_seconds=plugin_seconds,
+            gate=gate,
         )
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Object:
@@ -126,10 +134,16 @@ class KubeClient:
         namespace: str = "",
         *,
         subresource: str = "",
+        strict: bool = False,
     ) -> Object:
-        """Sets the fields named; None removes one. NotFound when there is no such object."""
+        """Sets the fields named; None removes one. NotFound when there is no such object.
+
+        With a resourceVersion in its metadata, Conflict when that is no longer the present one. `strict`: a
+        field that the kind does not have is Refused, not dropped.
+        """
         path = kind.path(namespace, name, subresource)
-        return await self._object(self._writing("PATCH", path, patch, MERGE_PATCH))
+        query = _STRICT if strict else {}
+        return await self._object(self._writing("PATCH", path, patch, MERGE_PATCH, query))
 
     async def apply(
         self,
@@ -140,16 +154,24 @@ class KubeClient:
         *,
         subresource: str = "",
         force: bool = True,
+        strict: bool = False,
+        manager: str = "",
     ) -> Object:
         """Server-side apply: what `body` says is ours, what we said before and say no longer goes.
 
         Makes the object when there is none (never through a subresource: NotFound). Without `force`, a field
-        that another manager holds with another value is a Conflict.
+        that another manager holds with another value is a Conflict; so is a resourceVersion in its metadata
+        that is no longer the present one. `strict`: a field that the kind does not have is Refused.
+        `manager` is another name to apply under: what one name says, the other does not take away.
         """
         whole = _complete(kind, body)
         whole["metadata"] = {**whole.get("metadata", {}), "name": name}
         path = kind.path(namespace, name, subresource)
         query = {"force": "true"} if force else {}
+        if strict:
+            query |= _STRICT
+        if manager:
+            query["fieldManager"] = manager
         return await self._object(self._writing("PATCH", path, whole, APPLY_PATCH, query))
 
     async def delete(
@@ -270,7 +292,7 @@ class KubeClient:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> Question:
-        asked = {**(query or {}), "fieldManager": self.manager}
+        asked = {"fieldManager": self.manager, **(query or {})}
         return Question(method, path, asked, msgspec.json.encode(body), content_type)
 
     async def _object(self, question: Question) -> Object:

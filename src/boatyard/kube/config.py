@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import yaml
-
 from boatyard.model.errors import Refused
+from boatyard.model.yaml_text import NotYaml, load_yaml
 
 _ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _EXEC_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
@@ -98,11 +97,9 @@ def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = N
 
 def _load(text: str | bytes) -> Mapping[str, Any]:
     try:
-        # The C loader where it is there: a kubeconfig with certificates takes the other 10 ms.
-        loaded = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError:
-        # Not chained: the parser quotes the line it stumbled over.
-        raise Refused("the kubeconfig is not YAML") from None
+        loaded = load_yaml(text)
+    except NotYaml as error:
+        raise Refused(f"the kubeconfig cannot be read: {error}") from None
     if not isinstance(loaded, Mapping):
         raise Refused("the kubeconfig is not a mapping")
     return loaded

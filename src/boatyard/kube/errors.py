@@ -16,6 +16,8 @@ from boatyard.model.errors import (
     Violation,
 )
 
+_TERMINATING = "NamespaceTerminating"
+_UNKNOWN_FIELD = "field not declared in schema"
 _LONGEST = 800  # characters of the server's words that are passed on
 
 
@@ -58,9 +60,15 @@ def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> 
             return Unavailable(message, reason=reason or "Unavailable")
     if reason in ("Expired", "Gone"):
         return Expired(message)
+    if any(cause.get("reason") == _TERMINATING for cause in _causes(status)):
+        # Not for ever: once the namespace has gone, it can be made anew.
+        return Unavailable(message, reason=_TERMINATING)
     if 400 <= code < 500:
         violations = () if secret else _violations(status)
         return Refused(message, *violations, reason=reason or "Refused")
+    if _UNKNOWN_FIELD in text:
+        # How the server refuses an apply with a field that the kind does not have: as if it were its own fault.
+        return Refused(message, reason="UnknownField")
     return Unavailable(message, reason=reason or "Unavailable")
 
 

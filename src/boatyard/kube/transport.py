@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlencode
@@ -17,6 +17,7 @@ from yarl import URL
 
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.credentials import Credentials, Now, Proof, wall_clock
+from boatyard.kube.gate import Gate
 from boatyard.model.errors import Refused, Unavailable
 
 Query = Mapping[str, str]
@@ -67,13 +68,16 @@ class Transport:
         timeout: float,
         now: Now = wall_clock,
         plugin_seconds: float = 30.0,
+        gate: Gate | None = None,
     ) -> None:
         self.config = config
+        self._gate = gate
         self._agent = agent
         self._timeout = timeout
         self._credentials = Credentials(config, now=now, plugin_seconds=plugin_seconds)
         self._sessions: tuple[aiohttp.ClientSession, aiohttp.ClientSession] | None = None
         self._tls: tuple[Proof, ssl.SSLContext] | None = None
+        self._streams: set[aiohttp.ClientResponse] = set()
         self.closed = asyncio.Event()
 
     async def exchange(self, question: Question) -> Answer:
@@ -88,12 +92,14 @@ class Transport:
         return answer
 
     async def _exchange(self, question: Question, proof: Proof) -> Answer:
-        with self._told(question):
+        with self._gated(question) as answered, self._told(question):
             async with (
                 asyncio.timeout(self._timeout),
                 self._send(question, proof, watch=False) as response,
             ):
-                return Answer(response.status, response.headers, await response.read())
+                answer = Answer(response.status, response.headers, await response.read())
+                answered(answer.code)
+                return answer
 
     @asynccontextmanager
     async def stream(
@@ -110,22 +116,29 @@ class Transport:
                 response.close()
                 proof = await self._credentials.current()
                 response = await self._open(stack, question, proof)
+            self._streams.add(response)
+            stack.callback(self._streams.discard, response)
             yield response.status, self._pieces(response, question, silence)
 
     async def close(self) -> None:
         """Ends all that is under way with Unavailable. May be called twice."""
         self.closed.set()
         sessions, self._sessions = self._sessions, None
+        # A session that is closed leaves whoever waits for the next piece waiting.
+        for response in self._streams:
+            response.content.set_exception(Cut("the client was closed", reason="Closed"))
         for session in sessions or ():
             await session.close()
 
     async def _open(
         self, stack: contextlib.AsyncExitStack, question: Question, proof: Proof
     ) -> aiohttp.ClientResponse:
-        with self._told(question):
+        with self._gated(question) as answered, self._told(question):
             async with asyncio.timeout(self._timeout):
                 sending = self._send(question, proof, watch=True)
-                return await stack.enter_async_context(sending)
+                response = await stack.enter_async_context(sending)
+                answered(response.status)
+                return response
 
     async def _pieces(
         self, response: aiohttp.ClientResponse, question: Question, silence: float
@@ -200,6 +213,23 @@ class Transport:
             if self._tls is None or self._tls[0] != stripped:
                 self._tls = stripped, made
         return self._tls[1]
+
+    @contextlib.contextmanager
+    def _gated(self, question: Question) -> Iterator[Callable[[int], None]]:
+        """Asks the gate whether to send, and tells it what came of it; yields what is called with the code."""
+        gate = self._gate
+        if gate is None:
+            yield lambda code: None
+            return
+        gate.enter(str(question))
+        # An eviction that a budget keeps is answered 429, and that says nothing about the server.
+        about_pod = question.path.endswith("/eviction")
+        try:
+            yield lambda code: gate.answered(200 if about_pod and code == 429 else code)
+        except Unavailable as error:
+            if not self.closed.is_set():
+                gate.failed(str(error).removeprefix(f"{question}: "))
+            raise
 
     @contextlib.contextmanager
     def _told(self, question: Question) -> Iterator[None]:

@@ -1,5 +1,6 @@
-"""Where a hub keeps its orders: the ledger itself, or (later) the hub's Kubernetes."""
+"""Where a hub keeps its orders: the ledger itself, or the hub's Kubernetes."""
 
 DRIVERS = {
     "embedded": "boatyard.orderbook.drivers.embedded:EmbeddedOrderBook",
+    "kube": "boatyard.orderbook.drivers.kube.book:KubeOrderBook",
 }

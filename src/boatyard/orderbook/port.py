@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from boatyard.model.generated.boatyard import Order, OrderSpec
+from boatyard.model.generated.boatyard import Leftover, Order, OrderSpec
+
+RETRY = "boatyard.io/retry"  # annotation of an order: how often somebody asked for a retry, in all
 
 
 class OrderBook(Protocol):
@@ -40,3 +42,6 @@ class OrderBook(Protocol):
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         """Gives back what this owner holds, in every pool. Nothing held: content."""
+
+    async def leftover(self, leftover_id: str) -> Leftover | None:
+        """What a deletion on this hub had to leave behind; None when nothing is left of it."""

@@ -44,6 +44,9 @@ class ClusterWanted:
     settings: Mapping[str, str] = field(
         default_factory=dict
     )  # what the template tells the platform
+    host_types: tuple[
+        str, ...
+    ] = ()  # of its nodes, so that one that cannot be had is refused first
     rest: Rest = Rest.AWAKE
     restore: RestoreWanted | None = None
 
@@ -62,6 +65,7 @@ class NodeWanted:
     node_set: str
     host: str
     address: str
+    host_type: str = ""
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from boatyard.app.drivers import Site
 from boatyard.app.proving.points import Point, Points, WatchedCalls, WatchedKube
-from boatyard.app.wiring import HubDirectory, Site, make_reconcilers, make_worker
+from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.checks.drivers import kube as kube_checks
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger

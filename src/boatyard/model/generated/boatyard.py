@@ -24,6 +24,13 @@ class BackupState(IntEnum):
     FAILED = 3
 
 
+class HubFindingResult(IntEnum):
+    UNSPECIFIED = 0
+    PASSED = 1
+    WARNED = 2  # orders go there, but some may not succeed
+    FAILED = 3  # no orders go there
+
+
 class ItemState(IntEnum):
     UNSPECIFIED = 0
     PLANNED = 1  # may exist outside: an effect is only tried for what is written here
@@ -190,129 +197,6 @@ class BackupsDeleteResponse(
 NO_BACKUPS_DELETE_RESPONSE = BackupsDeleteResponse()
 
 
-class ClusterOrderBareMetal(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    instance_type: str = ""
-
-
-NO_CLUSTER_ORDER_BARE_METAL = ClusterOrderBareMetal()
-
-
-class ClusterOrderNodeRequest(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    """Both shapes in use: resource_class alone, or node_set with bare_metal."""
-
-    resource_class: str = ""
-    number_of_nodes: int = 0
-    # The key of the cluster's node set.
-    node_set: str = ""
-    bare_metal: ClusterOrderBareMetal = NO_CLUSTER_ORDER_BARE_METAL
-    # The network card whose address is looked for.
-    fabric_interface: str = ""
-
-
-NO_CLUSTER_ORDER_NODE_REQUEST = ClusterOrderNodeRequest()
-
-
-class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    pod_cidr: str = ""
-    service_cidr: str = ""
-
-
-NO_CLUSTER_ORDER_NETWORK = ClusterOrderNetwork()
-
-
-class ClusterOrderNetworkAttachment(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    subnet_ref: str = ""
-    security_group_refs: tuple[str, ...] = ()
-
-
-NO_CLUSTER_ORDER_NETWORK_ATTACHMENT = ClusterOrderNetworkAttachment()
-
-
-class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    template_id: str = ""
-    # A JSON map encoded as a string.
-    template_parameters: str = ""
-    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
-    pull_secret: str = ""
-    ssh_public_key: str = ""
-    network: ClusterOrderNetwork = NO_CLUSTER_ORDER_NETWORK
-    network_attachment: ClusterOrderNetworkAttachment = NO_CLUSTER_ORDER_NETWORK_ATTACHMENT
-
-
-NO_CLUSTER_ORDER_SPEC = ClusterOrderSpec()
-
-
-class ClusterOrderCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    type: str = ""
-    # True, False or Unknown.
-    status: str = ""
-    last_transition_time: datetime | None = None
-    reason: str = ""
-    message: str = ""
-    observed_generation: int = 0
-
-
-NO_CLUSTER_ORDER_CONDITION = ClusterOrderCondition()
-
-
-class ClusterOrderReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
-    namespace: str = ""
-    hosted_cluster_name: str = ""
-    service_account_name: str = ""
-    role_binding_name: str = ""
-
-
-NO_CLUSTER_ORDER_REFERENCE = ClusterOrderReference()
-
-
-class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    agent_name: str = ""
-    host_name: str = ""
-    subnet_ref: str = ""
-    ip_address: str = ""
-
-
-NO_CLUSTER_ORDER_AGENT = ClusterOrderAgent()
-
-
-class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    name: str = ""
-    fabric_interface: str = ""
-    agents: tuple[ClusterOrderAgent, ...] = ()
-
-
-NO_CLUSTER_ORDER_NODE_SET = ClusterOrderNodeSet()
-
-
-class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    # Progressing, Ready, Failed or Deleting.
-    phase: str = ""
-    conditions: tuple[ClusterOrderCondition, ...] = ()
-    cluster_reference: ClusterOrderReference = NO_CLUSTER_ORDER_REFERENCE
-    # What is there, in the shape of what was asked for.
-    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
-    desired_config_version: str = ""
-    api_endpoint: str = ""
-    ingress_endpoint: str = ""
-    node_sets: tuple[ClusterOrderNodeSet, ...] = ()
-    desired_workers: int | None = None
-    current_workers: int | None = None
-    ready_workers: int | None = None
-
-
-NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
-
-
 class OrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     host_type: str = ""
     size: int = 0
@@ -352,6 +236,8 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     platform_settings: Mapping[str, str] = {}
     rest: osac.ClusterRest = osac.ClusterRest(0)
     restore: OrderRestore = NO_ORDER_RESTORE
+    # names of template parameters that are nobody's business
+    secret_parameters: tuple[str, ...] = ()
 
 
 NO_ORDER_SPEC = OrderSpec()
@@ -488,6 +374,278 @@ class Order(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
 
 NO_ORDER = Order()
+
+
+class ClusterOrderBareMetal(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    instance_type: str = ""
+
+
+NO_CLUSTER_ORDER_BARE_METAL = ClusterOrderBareMetal()
+
+
+class ClusterOrderNodeRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    """Both shapes in use: resource_class alone, or node_set with bare_metal."""
+
+    resource_class: str = ""
+    number_of_nodes: int = 0
+    # The key of the cluster's node set.
+    node_set: str = ""
+    bare_metal: ClusterOrderBareMetal = NO_CLUSTER_ORDER_BARE_METAL
+    # The network card whose address is looked for.
+    fabric_interface: str = ""
+
+
+NO_CLUSTER_ORDER_NODE_REQUEST = ClusterOrderNodeRequest()
+
+
+class ClusterOrderNetwork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    pod_cidr: str = ""
+    service_cidr: str = ""
+
+
+NO_CLUSTER_ORDER_NETWORK = ClusterOrderNetwork()
+
+
+class ClusterOrderNetworkAttachment(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    subnet_ref: str = ""
+    security_group_refs: tuple[str, ...] = ()
+
+
+NO_CLUSTER_ORDER_NETWORK_ATTACHMENT = ClusterOrderNetworkAttachment()
+
+
+class ClusterOrderSecretReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    """A Secret beside the order."""
+
+    name: str = ""
+    # The resourceVersion it had when it was written for this spec.
+    version: str = ""
+
+
+NO_CLUSTER_ORDER_SECRET_REFERENCE = ClusterOrderSecretReference()
+
+
+class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """An order of Boatyard's is what these fields and those of OSAC say together."""
+
+    # Whose order it is; counts only in the namespace and under the name that belong to it.
+    cluster_id: str = ""
+    cluster_name: str = ""
+    hub: str = ""
+    version: str = ""
+    # Of the cluster's spec that this order follows.
+    generation: int = 0
+    ordered_at: datetime | None = None
+    deleted_at: datetime | None = None
+    # What is not released by then becomes a Leftover.
+    delete_by: datetime | None = None
+    # What the template tells the platform.
+    platform_settings: Mapping[str, str] = {}
+    rest: osac.ClusterRest = osac.ClusterRest(0)
+    restore: OrderRestore = NO_ORDER_RESTORE
+    secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE
+    # Of template parameters whose JSON does not tell it.
+    parameter_types: Mapping[str, str] = {}
+    # Names of template parameters whose values are in the Secret.
+    secret_parameters: tuple[str, ...] = ()
+    # Values that OSAC's field of the same name does not accept.
+    template: str = ""
+    release_image: str = ""
+    ssh_public_key: str = ""
+    pod_cidr: str = ""
+    service_cidr: str = ""
+    tenant: str = ""
+
+
+NO_CLUSTER_ORDER_WISH = ClusterOrderWish()
+
+
+class ClusterOrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    template_id: str = ""
+    # A JSON map encoded as a string.
+    template_parameters: str = ""
+    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
+    pull_secret: str = ""
+    ssh_public_key: str = ""
+    network: ClusterOrderNetwork = NO_CLUSTER_ORDER_NETWORK
+    network_attachment: ClusterOrderNetworkAttachment = NO_CLUSTER_ORDER_NETWORK_ATTACHMENT
+    release_image: str = ""
+    # What Boatyard asks for beyond the rest; absent on orders that others made.
+    boatyard: ClusterOrderWish = NO_CLUSTER_ORDER_WISH
+
+
+NO_CLUSTER_ORDER_SPEC = ClusterOrderSpec()
+
+
+class ClusterOrderCondition(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    type: str = ""
+    # True, False or Unknown.
+    status: str = ""
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+
+
+NO_CLUSTER_ORDER_CONDITION = ClusterOrderCondition()
+
+
+class ClusterOrderReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    namespace: str = ""
+    hosted_cluster_name: str = ""
+    service_account_name: str = ""
+    role_binding_name: str = ""
+
+
+NO_CLUSTER_ORDER_REFERENCE = ClusterOrderReference()
+
+
+class ClusterOrderAgent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    agent_name: str = ""
+    host_name: str = ""
+    subnet_ref: str = ""
+    ip_address: str = ""
+
+
+NO_CLUSTER_ORDER_AGENT = ClusterOrderAgent()
+
+
+class ClusterOrderNodeSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    name: str = ""
+    fabric_interface: str = ""
+    agents: tuple[ClusterOrderAgent, ...] = ()
+
+
+NO_CLUSTER_ORDER_NODE_SET = ClusterOrderNodeSet()
+
+
+class ClusterOrderCredentialsReference(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    """The Secret with the cluster's kubeconfig; absent before there is one."""
+
+    namespace: str = ""
+    name: str = ""
+
+
+NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE = ClusterOrderCredentialsReference()
+
+
+class ClusterOrderStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # Progressing, Ready, Failed or Deleting.
+    phase: str = ""
+    conditions: tuple[ClusterOrderCondition, ...] = ()
+    cluster_reference: ClusterOrderReference = NO_CLUSTER_ORDER_REFERENCE
+    # What is there, in the shape of what was asked for.
+    node_requests: tuple[ClusterOrderNodeRequest, ...] = ()
+    desired_config_version: str = ""
+    api_endpoint: str = ""
+    ingress_endpoint: str = ""
+    node_sets: tuple[ClusterOrderNodeSet, ...] = ()
+    desired_workers: int | None = None
+    current_workers: int | None = None
+    ready_workers: int | None = None
+    # How far Boatyard has come with it, in full; credentials are in a Secret.
+    boatyard: OrderStatus = NO_ORDER_STATUS
+    credentials_ref: ClusterOrderCredentialsReference = NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE
+
+
+NO_CLUSTER_ORDER_STATUS = ClusterOrderStatus()
+
+
+class HubClaimSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """A scarce thing of the hub and who holds it; its name is the hash of pool and item."""
+
+    # "hub-1/hosts"
+    pool: str = ""
+    item: str = ""
+    # "<order id>/<item key>"
+    owner: str = ""
+    claimed_at: datetime | None = None
+
+
+NO_HUB_CLAIM_SPEC = HubClaimSpec()
+
+
+class HubLeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """What a deletion could not take back in time; its status is that of a Leftover."""
+
+    # The id of the order; counts only in the namespace and under the name that belong to it.
+    order: str = ""
+    tenant: str = ""
+    cluster_name: str = ""
+    hub: str = ""
+    left_at: datetime | None = None
+
+
+NO_HUB_LEFTOVER_SPEC = HubLeftoverSpec()
+
+
+class HubsCheckRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    hub: str = ""
+
+
+NO_HUBS_CHECK_REQUEST = HubsCheckRequest()
+
+
+class HubFinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # "rights", "crd claims.boatyard.io"
+    check: str = ""
+    result: HubFindingResult = HubFindingResult(0)
+    message: str = ""
+    remedy: str = ""
+
+
+NO_HUB_FINDING = HubFinding()
+
+
+class HubReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    hub: str = ""
+    # of its Kubernetes
+    version: str = ""
+    # nothing keeps orders from it
+    ready: bool = False
+    findings: tuple[HubFinding, ...] = ()
+
+
+NO_HUB_REPORT = HubReport()
+
+
+class HubsCheckResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    report: HubReport = NO_HUB_REPORT
+
+
+NO_HUBS_CHECK_RESPONSE = HubsCheckResponse()
+
+
+class HubsPrepareRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    hub: str = ""
+
+
+NO_HUBS_PREPARE_REQUEST = HubsPrepareRequest()
+
+
+class HubsPrepareResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # one calm sentence each
+    done: tuple[str, ...] = ()
+    report: HubReport = NO_HUB_REPORT
+
+
+NO_HUBS_PREPARE_RESPONSE = HubsPrepareResponse()
 
 
 class LeftoverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):

@@ -41,6 +41,8 @@ _ACTOR = _Members(boatyard.Actor)
 
 _BACKUP_STATE = _Members(boatyard.BackupState)
 
+_HUB_FINDING_RESULT = _Members(boatyard.HubFindingResult)
+
 _ITEM_STATE = _Members(boatyard.ItemState)
 
 _ORDER_PHASE = _Members(boatyard.OrderPhase)
@@ -58,6 +60,8 @@ _CLUSTER_VERSION_STATE = _Members(osac.ClusterVersionState)
 _CONDITION_STATUS = _Members(osac.ConditionStatus)
 
 _EVENT_TYPE = _Members(osac.EventType)
+
+_HUB_CONDITION_TYPE = _Members(osac.HubConditionType)
 
 _HUB_STATE = _Members(osac.HubState)
 
@@ -580,6 +584,8 @@ def _private_cluster_template_parameter_definition(
         d["type"] = v
     if (v := x.default) is not None:
         d["default"] = any_fields(v)
+    if v := x.no_log:
+        d["no_log"] = v
     return d
 
 
@@ -601,6 +607,7 @@ def private_cluster_template_parameter_definition_from_message(
         required=m.required,
         type=m.type,
         default=any_value(m.default) if m.HasField("default") else None,
+        no_log=m.no_log,
     )
 
 
@@ -857,6 +864,41 @@ def private_hub_spec_from_message(m: Any) -> osac.HubSpec:
     )
 
 
+def _private_hub_condition(x: osac.HubCondition) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.type:
+        d["type"] = int(v)
+    if v := x.status:
+        d["status"] = int(v)
+    if (v := x.last_transition_time) is not None:
+        d["last_transition_time"] = timestamp_fields(v)
+    if v := x.reason:
+        d["reason"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    return d
+
+
+def private_hub_condition_to_message(x: osac.HubCondition) -> Message:
+    return message("osac.private.v1.HubCondition")(**_private_hub_condition(x))
+
+
+def private_hub_condition_from_message(m: Any) -> osac.HubCondition:
+    return osac.HubCondition(
+        type=_HUB_CONDITION_TYPE[m.type],
+        status=_CONDITION_STATUS[m.status],
+        last_transition_time=moment(m.last_transition_time)
+        if m.HasField("last_transition_time")
+        else None,
+        reason=m.reason,
+        message=m.message,
+        remedy=m.remedy,
+    )
+
+
 def _private_hub_status(x: osac.HubStatus) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -870,6 +912,12 @@ def _private_hub_status(x: osac.HubStatus) -> dict[str, Any]:
         d["used"] = x.used
     if v := x.observed_generation:
         d["observed_generation"] = v
+    if x.conditions:
+        d["conditions"] = [_private_hub_condition(v) for v in x.conditions]
+    if v := x.version:
+        d["version"] = v
+    if x.capacity:
+        d["capacity"] = x.capacity
     return d
 
 
@@ -884,6 +932,11 @@ def private_hub_status_from_message(m: Any) -> osac.HubStatus:
         last_seen=moment(m.last_seen) if m.HasField("last_seen") else None,
         used={k: c[k] for k in c} if (c := m.used) else {},
         observed_generation=m.observed_generation,
+        conditions=tuple([private_hub_condition_from_message(v) for v in c])
+        if (c := m.conditions)
+        else (),
+        version=m.version,
+        capacity={k: c[k] for k in c} if (c := m.capacity) else {},
     )
 
 
@@ -1743,321 +1796,6 @@ def boatyard_backups_delete_response_from_message(m: Any) -> boatyard.BackupsDel
     return boatyard.BackupsDeleteResponse()
 
 
-def _boatyard_cluster_order_bare_metal(x: boatyard.ClusterOrderBareMetal) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.instance_type:
-        d["instance_type"] = v
-    return d
-
-
-def boatyard_cluster_order_bare_metal_to_message(x: boatyard.ClusterOrderBareMetal) -> Message:
-    return message("boatyard.v1.ClusterOrderBareMetal")(**_boatyard_cluster_order_bare_metal(x))
-
-
-def boatyard_cluster_order_bare_metal_from_message(m: Any) -> boatyard.ClusterOrderBareMetal:
-    return boatyard.ClusterOrderBareMetal(
-        instance_type=m.instance_type,
-    )
-
-
-def _boatyard_cluster_order_node_request(x: boatyard.ClusterOrderNodeRequest) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.resource_class:
-        d["resource_class"] = v
-    if v := x.number_of_nodes:
-        d["number_of_nodes"] = v
-    if v := x.node_set:
-        d["node_set"] = v
-    if (v := x.bare_metal) is not boatyard.NO_CLUSTER_ORDER_BARE_METAL:
-        d["bare_metal"] = _boatyard_cluster_order_bare_metal(v)
-    if v := x.fabric_interface:
-        d["fabric_interface"] = v
-    return d
-
-
-def boatyard_cluster_order_node_request_to_message(x: boatyard.ClusterOrderNodeRequest) -> Message:
-    return message("boatyard.v1.ClusterOrderNodeRequest")(**_boatyard_cluster_order_node_request(x))
-
-
-def boatyard_cluster_order_node_request_from_message(m: Any) -> boatyard.ClusterOrderNodeRequest:
-    return boatyard.ClusterOrderNodeRequest(
-        resource_class=m.resource_class,
-        number_of_nodes=m.number_of_nodes,
-        node_set=m.node_set,
-        bare_metal=boatyard_cluster_order_bare_metal_from_message(m.bare_metal)
-        if m.HasField("bare_metal")
-        else boatyard.NO_CLUSTER_ORDER_BARE_METAL,
-        fabric_interface=m.fabric_interface,
-    )
-
-
-def _boatyard_cluster_order_network(x: boatyard.ClusterOrderNetwork) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.pod_cidr:
-        d["pod_cidr"] = v
-    if v := x.service_cidr:
-        d["service_cidr"] = v
-    return d
-
-
-def boatyard_cluster_order_network_to_message(x: boatyard.ClusterOrderNetwork) -> Message:
-    return message("boatyard.v1.ClusterOrderNetwork")(**_boatyard_cluster_order_network(x))
-
-
-def boatyard_cluster_order_network_from_message(m: Any) -> boatyard.ClusterOrderNetwork:
-    return boatyard.ClusterOrderNetwork(
-        pod_cidr=m.pod_cidr,
-        service_cidr=m.service_cidr,
-    )
-
-
-def _boatyard_cluster_order_network_attachment(
-    x: boatyard.ClusterOrderNetworkAttachment,
-) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.subnet_ref:
-        d["subnet_ref"] = v
-    if x.security_group_refs:
-        d["security_group_refs"] = x.security_group_refs
-    return d
-
-
-def boatyard_cluster_order_network_attachment_to_message(
-    x: boatyard.ClusterOrderNetworkAttachment,
-) -> Message:
-    return message("boatyard.v1.ClusterOrderNetworkAttachment")(
-        **_boatyard_cluster_order_network_attachment(x)
-    )
-
-
-def boatyard_cluster_order_network_attachment_from_message(
-    m: Any,
-) -> boatyard.ClusterOrderNetworkAttachment:
-    return boatyard.ClusterOrderNetworkAttachment(
-        subnet_ref=m.subnet_ref,
-        security_group_refs=tuple(c) if (c := m.security_group_refs) else (),
-    )
-
-
-def _boatyard_cluster_order_spec(x: boatyard.ClusterOrderSpec) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.template_id:
-        d["template_id"] = v
-    if v := x.template_parameters:
-        d["template_parameters"] = v
-    if x.node_requests:
-        d["node_requests"] = [_boatyard_cluster_order_node_request(v) for v in x.node_requests]
-    if v := x.pull_secret:
-        d["pull_secret"] = v
-    if v := x.ssh_public_key:
-        d["ssh_public_key"] = v
-    if (v := x.network) is not boatyard.NO_CLUSTER_ORDER_NETWORK:
-        d["network"] = _boatyard_cluster_order_network(v)
-    if (v := x.network_attachment) is not boatyard.NO_CLUSTER_ORDER_NETWORK_ATTACHMENT:
-        d["network_attachment"] = _boatyard_cluster_order_network_attachment(v)
-    return d
-
-
-def boatyard_cluster_order_spec_to_message(x: boatyard.ClusterOrderSpec) -> Message:
-    return message("boatyard.v1.ClusterOrderSpec")(**_boatyard_cluster_order_spec(x))
-
-
-def boatyard_cluster_order_spec_from_message(m: Any) -> boatyard.ClusterOrderSpec:
-    return boatyard.ClusterOrderSpec(
-        template_id=m.template_id,
-        template_parameters=m.template_parameters,
-        node_requests=tuple([boatyard_cluster_order_node_request_from_message(v) for v in c])
-        if (c := m.node_requests)
-        else (),
-        pull_secret=m.pull_secret,
-        ssh_public_key=m.ssh_public_key,
-        network=boatyard_cluster_order_network_from_message(m.network)
-        if m.HasField("network")
-        else boatyard.NO_CLUSTER_ORDER_NETWORK,
-        network_attachment=boatyard_cluster_order_network_attachment_from_message(
-            m.network_attachment
-        )
-        if m.HasField("network_attachment")
-        else boatyard.NO_CLUSTER_ORDER_NETWORK_ATTACHMENT,
-    )
-
-
-def _boatyard_cluster_order_condition(x: boatyard.ClusterOrderCondition) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.type:
-        d["type"] = v
-    if v := x.status:
-        d["status"] = v
-    if (v := x.last_transition_time) is not None:
-        d["last_transition_time"] = timestamp_fields(v)
-    if v := x.reason:
-        d["reason"] = v
-    if v := x.message:
-        d["message"] = v
-    if v := x.observed_generation:
-        d["observed_generation"] = v
-    return d
-
-
-def boatyard_cluster_order_condition_to_message(x: boatyard.ClusterOrderCondition) -> Message:
-    return message("boatyard.v1.ClusterOrderCondition")(**_boatyard_cluster_order_condition(x))
-
-
-def boatyard_cluster_order_condition_from_message(m: Any) -> boatyard.ClusterOrderCondition:
-    return boatyard.ClusterOrderCondition(
-        type=m.type,
-        status=m.status,
-        last_transition_time=moment(m.last_transition_time)
-        if m.HasField("last_transition_time")
-        else None,
-        reason=m.reason,
-        message=m.message,
-        observed_generation=m.observed_generation,
-    )
-
-
-def _boatyard_cluster_order_reference(x: boatyard.ClusterOrderReference) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.namespace:
-        d["namespace"] = v
-    if v := x.hosted_cluster_name:
-        d["hosted_cluster_name"] = v
-    if v := x.service_account_name:
-        d["service_account_name"] = v
-    if v := x.role_binding_name:
-        d["role_binding_name"] = v
-    return d
-
-
-def boatyard_cluster_order_reference_to_message(x: boatyard.ClusterOrderReference) -> Message:
-    return message("boatyard.v1.ClusterOrderReference")(**_boatyard_cluster_order_reference(x))
-
-
-def boatyard_cluster_order_reference_from_message(m: Any) -> boatyard.ClusterOrderReference:
-    return boatyard.ClusterOrderReference(
-        namespace=m.namespace,
-        hosted_cluster_name=m.hosted_cluster_name,
-        service_account_name=m.service_account_name,
-        role_binding_name=m.role_binding_name,
-    )
-
-
-def _boatyard_cluster_order_agent(x: boatyard.ClusterOrderAgent) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.agent_name:
-        d["agent_name"] = v
-    if v := x.host_name:
-        d["host_name"] = v
-    if v := x.subnet_ref:
-        d["subnet_ref"] = v
-    if v := x.ip_address:
-        d["ip_address"] = v
-    return d
-
-
-def boatyard_cluster_order_agent_to_message(x: boatyard.ClusterOrderAgent) -> Message:
-    return message("boatyard.v1.ClusterOrderAgent")(**_boatyard_cluster_order_agent(x))
-
-
-def boatyard_cluster_order_agent_from_message(m: Any) -> boatyard.ClusterOrderAgent:
-    return boatyard.ClusterOrderAgent(
-        agent_name=m.agent_name,
-        host_name=m.host_name,
-        subnet_ref=m.subnet_ref,
-        ip_address=m.ip_address,
-    )
-
-
-def _boatyard_cluster_order_node_set(x: boatyard.ClusterOrderNodeSet) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.name:
-        d["name"] = v
-    if v := x.fabric_interface:
-        d["fabric_interface"] = v
-    if x.agents:
-        d["agents"] = [_boatyard_cluster_order_agent(v) for v in x.agents]
-    return d
-
-
-def boatyard_cluster_order_node_set_to_message(x: boatyard.ClusterOrderNodeSet) -> Message:
-    return message("boatyard.v1.ClusterOrderNodeSet")(**_boatyard_cluster_order_node_set(x))
-
-
-def boatyard_cluster_order_node_set_from_message(m: Any) -> boatyard.ClusterOrderNodeSet:
-    return boatyard.ClusterOrderNodeSet(
-        name=m.name,
-        fabric_interface=m.fabric_interface,
-        agents=tuple([boatyard_cluster_order_agent_from_message(v) for v in c])
-        if (c := m.agents)
-        else (),
-    )
-
-
-def _boatyard_cluster_order_status(x: boatyard.ClusterOrderStatus) -> dict[str, Any]:
-    v: Any
-    d: dict[str, Any] = {}
-    if v := x.phase:
-        d["phase"] = v
-    if x.conditions:
-        d["conditions"] = [_boatyard_cluster_order_condition(v) for v in x.conditions]
-    if (v := x.cluster_reference) is not boatyard.NO_CLUSTER_ORDER_REFERENCE:
-        d["cluster_reference"] = _boatyard_cluster_order_reference(v)
-    if x.node_requests:
-        d["node_requests"] = [_boatyard_cluster_order_node_request(v) for v in x.node_requests]
-    if v := x.desired_config_version:
-        d["desired_config_version"] = v
-    if v := x.api_endpoint:
-        d["api_endpoint"] = v
-    if v := x.ingress_endpoint:
-        d["ingress_endpoint"] = v
-    if x.node_sets:
-        d["node_sets"] = [_boatyard_cluster_order_node_set(v) for v in x.node_sets]
-    if (v := x.desired_workers) is not None:
-        d["desired_workers"] = v
-    if (v := x.current_workers) is not None:
-        d["current_workers"] = v
-    if (v := x.ready_workers) is not None:
-        d["ready_workers"] = v
-    return d
-
-
-def boatyard_cluster_order_status_to_message(x: boatyard.ClusterOrderStatus) -> Message:
-    return message("boatyard.v1.ClusterOrderStatus")(**_boatyard_cluster_order_status(x))
-
-
-def boatyard_cluster_order_status_from_message(m: Any) -> boatyard.ClusterOrderStatus:
-    return boatyard.ClusterOrderStatus(
-        phase=m.phase,
-        conditions=tuple([boatyard_cluster_order_condition_from_message(v) for v in c])
-        if (c := m.conditions)
-        else (),
-        cluster_reference=boatyard_cluster_order_reference_from_message(m.cluster_reference)
-        if m.HasField("cluster_reference")
-        else boatyard.NO_CLUSTER_ORDER_REFERENCE,
-        node_requests=tuple([boatyard_cluster_order_node_request_from_message(v) for v in c])
-        if (c := m.node_requests)
-        else (),
-        desired_config_version=m.desired_config_version,
-        api_endpoint=m.api_endpoint,
-        ingress_endpoint=m.ingress_endpoint,
-        node_sets=tuple([boatyard_cluster_order_node_set_from_message(v) for v in c])
-        if (c := m.node_sets)
-        else (),
-        desired_workers=m.desired_workers if m.HasField("desired_workers") else None,
-        current_workers=m.current_workers if m.HasField("current_workers") else None,
-        ready_workers=m.ready_workers if m.HasField("ready_workers") else None,
-    )
-
-
 def _boatyard_order_node_set(x: boatyard.OrderNodeSet) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -2135,6 +1873,8 @@ def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
         d["rest"] = int(v)
     if (v := x.restore) is not boatyard.NO_ORDER_RESTORE:
         d["restore"] = _boatyard_order_restore(v)
+    if x.secret_parameters:
+        d["secret_parameters"] = x.secret_parameters
     return d
 
 
@@ -2164,6 +1904,7 @@ def boatyard_order_spec_from_message(m: Any) -> boatyard.OrderSpec:
         restore=boatyard_order_restore_from_message(m.restore)
         if m.HasField("restore")
         else boatyard.NO_ORDER_RESTORE,
+        secret_parameters=tuple(c) if (c := m.secret_parameters) else (),
     )
 
 
@@ -2487,6 +2228,668 @@ def boatyard_order_from_message(m: Any) -> boatyard.Order:
         status=boatyard_order_status_from_message(m.status)
         if m.HasField("status")
         else boatyard.NO_ORDER_STATUS,
+    )
+
+
+def _boatyard_cluster_order_bare_metal(x: boatyard.ClusterOrderBareMetal) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.instance_type:
+        d["instance_type"] = v
+    return d
+
+
+def boatyard_cluster_order_bare_metal_to_message(x: boatyard.ClusterOrderBareMetal) -> Message:
+    return message("boatyard.v1.ClusterOrderBareMetal")(**_boatyard_cluster_order_bare_metal(x))
+
+
+def boatyard_cluster_order_bare_metal_from_message(m: Any) -> boatyard.ClusterOrderBareMetal:
+    return boatyard.ClusterOrderBareMetal(
+        instance_type=m.instance_type,
+    )
+
+
+def _boatyard_cluster_order_node_request(x: boatyard.ClusterOrderNodeRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.resource_class:
+        d["resource_class"] = v
+    if v := x.number_of_nodes:
+        d["number_of_nodes"] = v
+    if v := x.node_set:
+        d["node_set"] = v
+    if (v := x.bare_metal) is not boatyard.NO_CLUSTER_ORDER_BARE_METAL:
+        d["bare_metal"] = _boatyard_cluster_order_bare_metal(v)
+    if v := x.fabric_interface:
+        d["fabric_interface"] = v
+    return d
+
+
+def boatyard_cluster_order_node_request_to_message(x: boatyard.ClusterOrderNodeRequest) -> Message:
+    return message("boatyard.v1.ClusterOrderNodeRequest")(**_boatyard_cluster_order_node_request(x))
+
+
+def boatyard_cluster_order_node_request_from_message(m: Any) -> boatyard.ClusterOrderNodeRequest:
+    return boatyard.ClusterOrderNodeRequest(
+        resource_class=m.resource_class,
+        number_of_nodes=m.number_of_nodes,
+        node_set=m.node_set,
+        bare_metal=boatyard_cluster_order_bare_metal_from_message(m.bare_metal)
+        if m.HasField("bare_metal")
+        else boatyard.NO_CLUSTER_ORDER_BARE_METAL,
+        fabric_interface=m.fabric_interface,
+    )
+
+
+def _boatyard_cluster_order_network(x: boatyard.ClusterOrderNetwork) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.pod_cidr:
+        d["pod_cidr"] = v
+    if v := x.service_cidr:
+        d["service_cidr"] = v
+    return d
+
+
+def boatyard_cluster_order_network_to_message(x: boatyard.ClusterOrderNetwork) -> Message:
+    return message("boatyard.v1.ClusterOrderNetwork")(**_boatyard_cluster_order_network(x))
+
+
+def boatyard_cluster_order_network_from_message(m: Any) -> boatyard.ClusterOrderNetwork:
+    return boatyard.ClusterOrderNetwork(
+        pod_cidr=m.pod_cidr,
+        service_cidr=m.service_cidr,
+    )
+
+
+def _boatyard_cluster_order_network_attachment(
+    x: boatyard.ClusterOrderNetworkAttachment,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.subnet_ref:
+        d["subnet_ref"] = v
+    if x.security_group_refs:
+        d["security_group_refs"] = x.security_group_refs
+    return d
+
+
+def boatyard_cluster_order_network_attachment_to_message(
+    x: boatyard.ClusterOrderNetworkAttachment,
+) -> Message:
+    return message("boatyard.v1.ClusterOrderNetworkAttachment")(
+        **_boatyard_cluster_order_network_attachment(x)
+    )
+
+
+def boatyard_cluster_order_network_attachment_from_message(
+    m: Any,
+) -> boatyard.ClusterOrderNetworkAttachment:
+    return boatyard.ClusterOrderNetworkAttachment(
+        subnet_ref=m.subnet_ref,
+        security_group_refs=tuple(c) if (c := m.security_group_refs) else (),
+    )
+
+
+def _boatyard_cluster_order_secret_reference(
+    x: boatyard.ClusterOrderSecretReference,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.name:
+        d["name"] = v
+    if v := x.version:
+        d["version"] = v
+    return d
+
+
+def boatyard_cluster_order_secret_reference_to_message(
+    x: boatyard.ClusterOrderSecretReference,
+) -> Message:
+    return message("boatyard.v1.ClusterOrderSecretReference")(
+        **_boatyard_cluster_order_secret_reference(x)
+    )
+
+
+def boatyard_cluster_order_secret_reference_from_message(
+    m: Any,
+) -> boatyard.ClusterOrderSecretReference:
+    return boatyard.ClusterOrderSecretReference(
+        name=m.name,
+        version=m.version,
+    )
+
+
+def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster_id:
+        d["cluster_id"] = v
+    if v := x.cluster_name:
+        d["cluster_name"] = v
+    if v := x.hub:
+        d["hub"] = v
+    if v := x.version:
+        d["version"] = v
+    if v := x.generation:
+        d["generation"] = v
+    if (v := x.ordered_at) is not None:
+        d["ordered_at"] = timestamp_fields(v)
+    if (v := x.deleted_at) is not None:
+        d["deleted_at"] = timestamp_fields(v)
+    if (v := x.delete_by) is not None:
+        d["delete_by"] = timestamp_fields(v)
+    if x.platform_settings:
+        d["platform_settings"] = x.platform_settings
+    if v := x.rest:
+        d["rest"] = int(v)
+    if (v := x.restore) is not boatyard.NO_ORDER_RESTORE:
+        d["restore"] = _boatyard_order_restore(v)
+    if (v := x.secret_ref) is not boatyard.NO_CLUSTER_ORDER_SECRET_REFERENCE:
+        d["secret_ref"] = _boatyard_cluster_order_secret_reference(v)
+    if x.parameter_types:
+        d["parameter_types"] = x.parameter_types
+    if x.secret_parameters:
+        d["secret_parameters"] = x.secret_parameters
+    if v := x.template:
+        d["template"] = v
+    if v := x.release_image:
+        d["release_image"] = v
+    if v := x.ssh_public_key:
+        d["ssh_public_key"] = v
+    if v := x.pod_cidr:
+        d["pod_cidr"] = v
+    if v := x.service_cidr:
+        d["service_cidr"] = v
+    if v := x.tenant:
+        d["tenant"] = v
+    return d
+
+
+def boatyard_cluster_order_wish_to_message(x: boatyard.ClusterOrderWish) -> Message:
+    return message("boatyard.v1.ClusterOrderWish")(**_boatyard_cluster_order_wish(x))
+
+
+def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWish:
+    return boatyard.ClusterOrderWish(
+        cluster_id=m.cluster_id,
+        cluster_name=m.cluster_name,
+        hub=m.hub,
+        version=m.version,
+        generation=m.generation,
+        ordered_at=moment(m.ordered_at) if m.HasField("ordered_at") else None,
+        deleted_at=moment(m.deleted_at) if m.HasField("deleted_at") else None,
+        delete_by=moment(m.delete_by) if m.HasField("delete_by") else None,
+        platform_settings={k: c[k] for k in c} if (c := m.platform_settings) else {},
+        rest=_CLUSTER_REST[m.rest],
+        restore=boatyard_order_restore_from_message(m.restore)
+        if m.HasField("restore")
+        else boatyard.NO_ORDER_RESTORE,
+        secret_ref=boatyard_cluster_order_secret_reference_from_message(m.secret_ref)
+        if m.HasField("secret_ref")
+        else boatyard.NO_CLUSTER_ORDER_SECRET_REFERENCE,
+        parameter_types={k: c[k] for k in c} if (c := m.parameter_types) else {},
+        secret_parameters=tuple(c) if (c := m.secret_parameters) else (),
+        template=m.template,
+        release_image=m.release_image,
+        ssh_public_key=m.ssh_public_key,
+        pod_cidr=m.pod_cidr,
+        service_cidr=m.service_cidr,
+        tenant=m.tenant,
+    )
+
+
+def _boatyard_cluster_order_spec(x: boatyard.ClusterOrderSpec) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.template_id:
+        d["template_id"] = v
+    if v := x.template_parameters:
+        d["template_parameters"] = v
+    if x.node_requests:
+        d["node_requests"] = [_boatyard_cluster_order_node_request(v) for v in x.node_requests]
+    if v := x.pull_secret:
+        d["pull_secret"] = v
+    if v := x.ssh_public_key:
+        d["ssh_public_key"] = v
+    if (v := x.network) is not boatyard.NO_CLUSTER_ORDER_NETWORK:
+        d["network"] = _boatyard_cluster_order_network(v)
+    if (v := x.network_attachment) is not boatyard.NO_CLUSTER_ORDER_NETWORK_ATTACHMENT:
+        d["network_attachment"] = _boatyard_cluster_order_network_attachment(v)
+    if v := x.release_image:
+        d["release_image"] = v
+    if (v := x.boatyard) is not boatyard.NO_CLUSTER_ORDER_WISH:
+        d["boatyard"] = _boatyard_cluster_order_wish(v)
+    return d
+
+
+def boatyard_cluster_order_spec_to_message(x: boatyard.ClusterOrderSpec) -> Message:
+    return message("boatyard.v1.ClusterOrderSpec")(**_boatyard_cluster_order_spec(x))
+
+
+def boatyard_cluster_order_spec_from_message(m: Any) -> boatyard.ClusterOrderSpec:
+    return boatyard.ClusterOrderSpec(
+        template_id=m.template_id,
+        template_parameters=m.template_parameters,
+        node_requests=tuple([boatyard_cluster_order_node_request_from_message(v) for v in c])
+        if (c := m.node_requests)
+        else (),
+        pull_secret=m.pull_secret,
+        ssh_public_key=m.ssh_public_key,
+        network=boatyard_cluster_order_network_from_message(m.network)
+        if m.HasField("network")
+        else boatyard.NO_CLUSTER_ORDER_NETWORK,
+        network_attachment=boatyard_cluster_order_network_attachment_from_message(
+            m.network_attachment
+        )
+        if m.HasField("network_attachment")
+        else boatyard.NO_CLUSTER_ORDER_NETWORK_ATTACHMENT,
+        release_image=m.release_image,
+        boatyard=boatyard_cluster_order_wish_from_message(m.boatyard)
+        if m.HasField("boatyard")
+        else boatyard.NO_CLUSTER_ORDER_WISH,
+    )
+
+
+def _boatyard_cluster_order_condition(x: boatyard.ClusterOrderCondition) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.type:
+        d["type"] = v
+    if v := x.status:
+        d["status"] = v
+    if (v := x.last_transition_time) is not None:
+        d["last_transition_time"] = timestamp_fields(v)
+    if v := x.reason:
+        d["reason"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.observed_generation:
+        d["observed_generation"] = v
+    return d
+
+
+def boatyard_cluster_order_condition_to_message(x: boatyard.ClusterOrderCondition) -> Message:
+    return message("boatyard.v1.ClusterOrderCondition")(**_boatyard_cluster_order_condition(x))
+
+
+def boatyard_cluster_order_condition_from_message(m: Any) -> boatyard.ClusterOrderCondition:
+    return boatyard.ClusterOrderCondition(
+        type=m.type,
+        status=m.status,
+        last_transition_time=moment(m.last_transition_time)
+        if m.HasField("last_transition_time")
+        else None,
+        reason=m.reason,
+        message=m.message,
+        observed_generation=m.observed_generation,
+    )
+
+
+def _boatyard_cluster_order_reference(x: boatyard.ClusterOrderReference) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.namespace:
+        d["namespace"] = v
+    if v := x.hosted_cluster_name:
+        d["hosted_cluster_name"] = v
+    if v := x.service_account_name:
+        d["service_account_name"] = v
+    if v := x.role_binding_name:
+        d["role_binding_name"] = v
+    return d
+
+
+def boatyard_cluster_order_reference_to_message(x: boatyard.ClusterOrderReference) -> Message:
+    return message("boatyard.v1.ClusterOrderReference")(**_boatyard_cluster_order_reference(x))
+
+
+def boatyard_cluster_order_reference_from_message(m: Any) -> boatyard.ClusterOrderReference:
+    return boatyard.ClusterOrderReference(
+        namespace=m.namespace,
+        hosted_cluster_name=m.hosted_cluster_name,
+        service_account_name=m.service_account_name,
+        role_binding_name=m.role_binding_name,
+    )
+
+
+def _boatyard_cluster_order_agent(x: boatyard.ClusterOrderAgent) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.agent_name:
+        d["agent_name"] = v
+    if v := x.host_name:
+        d["host_name"] = v
+    if v := x.subnet_ref:
+        d["subnet_ref"] = v
+    if v := x.ip_address:
+        d["ip_address"] = v
+    return d
+
+
+def boatyard_cluster_order_agent_to_message(x: boatyard.ClusterOrderAgent) -> Message:
+    return message("boatyard.v1.ClusterOrderAgent")(**_boatyard_cluster_order_agent(x))
+
+
+def boatyard_cluster_order_agent_from_message(m: Any) -> boatyard.ClusterOrderAgent:
+    return boatyard.ClusterOrderAgent(
+        agent_name=m.agent_name,
+        host_name=m.host_name,
+        subnet_ref=m.subnet_ref,
+        ip_address=m.ip_address,
+    )
+
+
+def _boatyard_cluster_order_node_set(x: boatyard.ClusterOrderNodeSet) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.name:
+        d["name"] = v
+    if v := x.fabric_interface:
+        d["fabric_interface"] = v
+    if x.agents:
+        d["agents"] = [_boatyard_cluster_order_agent(v) for v in x.agents]
+    return d
+
+
+def boatyard_cluster_order_node_set_to_message(x: boatyard.ClusterOrderNodeSet) -> Message:
+    return message("boatyard.v1.ClusterOrderNodeSet")(**_boatyard_cluster_order_node_set(x))
+
+
+def boatyard_cluster_order_node_set_from_message(m: Any) -> boatyard.ClusterOrderNodeSet:
+    return boatyard.ClusterOrderNodeSet(
+        name=m.name,
+        fabric_interface=m.fabric_interface,
+        agents=tuple([boatyard_cluster_order_agent_from_message(v) for v in c])
+        if (c := m.agents)
+        else (),
+    )
+
+
+def _boatyard_cluster_order_credentials_reference(
+    x: boatyard.ClusterOrderCredentialsReference,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.namespace:
+        d["namespace"] = v
+    if v := x.name:
+        d["name"] = v
+    return d
+
+
+def boatyard_cluster_order_credentials_reference_to_message(
+    x: boatyard.ClusterOrderCredentialsReference,
+) -> Message:
+    return message("boatyard.v1.ClusterOrderCredentialsReference")(
+        **_boatyard_cluster_order_credentials_reference(x)
+    )
+
+
+def boatyard_cluster_order_credentials_reference_from_message(
+    m: Any,
+) -> boatyard.ClusterOrderCredentialsReference:
+    return boatyard.ClusterOrderCredentialsReference(
+        namespace=m.namespace,
+        name=m.name,
+    )
+
+
+def _boatyard_cluster_order_status(x: boatyard.ClusterOrderStatus) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.phase:
+        d["phase"] = v
+    if x.conditions:
+        d["conditions"] = [_boatyard_cluster_order_condition(v) for v in x.conditions]
+    if (v := x.cluster_reference) is not boatyard.NO_CLUSTER_ORDER_REFERENCE:
+        d["cluster_reference"] = _boatyard_cluster_order_reference(v)
+    if x.node_requests:
+        d["node_requests"] = [_boatyard_cluster_order_node_request(v) for v in x.node_requests]
+    if v := x.desired_config_version:
+        d["desired_config_version"] = v
+    if v := x.api_endpoint:
+        d["api_endpoint"] = v
+    if v := x.ingress_endpoint:
+        d["ingress_endpoint"] = v
+    if x.node_sets:
+        d["node_sets"] = [_boatyard_cluster_order_node_set(v) for v in x.node_sets]
+    if (v := x.desired_workers) is not None:
+        d["desired_workers"] = v
+    if (v := x.current_workers) is not None:
+        d["current_workers"] = v
+    if (v := x.ready_workers) is not None:
+        d["ready_workers"] = v
+    if (v := x.boatyard) is not boatyard.NO_ORDER_STATUS:
+        d["boatyard"] = _boatyard_order_status(v)
+    if (v := x.credentials_ref) is not boatyard.NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE:
+        d["credentials_ref"] = _boatyard_cluster_order_credentials_reference(v)
+    return d
+
+
+def boatyard_cluster_order_status_to_message(x: boatyard.ClusterOrderStatus) -> Message:
+    return message("boatyard.v1.ClusterOrderStatus")(**_boatyard_cluster_order_status(x))
+
+
+def boatyard_cluster_order_status_from_message(m: Any) -> boatyard.ClusterOrderStatus:
+    return boatyard.ClusterOrderStatus(
+        phase=m.phase,
+        conditions=tuple([boatyard_cluster_order_condition_from_message(v) for v in c])
+        if (c := m.conditions)
+        else (),
+        cluster_reference=boatyard_cluster_order_reference_from_message(m.cluster_reference)
+        if m.HasField("cluster_reference")
+        else boatyard.NO_CLUSTER_ORDER_REFERENCE,
+        node_requests=tuple([boatyard_cluster_order_node_request_from_message(v) for v in c])
+        if (c := m.node_requests)
+        else (),
+        desired_config_version=m.desired_config_version,
+        api_endpoint=m.api_endpoint,
+        ingress_endpoint=m.ingress_endpoint,
+        node_sets=tuple([boatyard_cluster_order_node_set_from_message(v) for v in c])
+        if (c := m.node_sets)
+        else (),
+        desired_workers=m.desired_workers if m.HasField("desired_workers") else None,
+        current_workers=m.current_workers if m.HasField("current_workers") else None,
+        ready_workers=m.ready_workers if m.HasField("ready_workers") else None,
+        boatyard=boatyard_order_status_from_message(m.boatyard)
+        if m.HasField("boatyard")
+        else boatyard.NO_ORDER_STATUS,
+        credentials_ref=boatyard_cluster_order_credentials_reference_from_message(m.credentials_ref)
+        if m.HasField("credentials_ref")
+        else boatyard.NO_CLUSTER_ORDER_CREDENTIALS_REFERENCE,
+    )
+
+
+def _boatyard_hub_claim_spec(x: boatyard.HubClaimSpec) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.pool:
+        d["pool"] = v
+    if v := x.item:
+        d["item"] = v
+    if v := x.owner:
+        d["owner"] = v
+    if (v := x.claimed_at) is not None:
+        d["claimed_at"] = timestamp_fields(v)
+    return d
+
+
+def boatyard_hub_claim_spec_to_message(x: boatyard.HubClaimSpec) -> Message:
+    return message("boatyard.v1.HubClaimSpec")(**_boatyard_hub_claim_spec(x))
+
+
+def boatyard_hub_claim_spec_from_message(m: Any) -> boatyard.HubClaimSpec:
+    return boatyard.HubClaimSpec(
+        pool=m.pool,
+        item=m.item,
+        owner=m.owner,
+        claimed_at=moment(m.claimed_at) if m.HasField("claimed_at") else None,
+    )
+
+
+def _boatyard_hub_leftover_spec(x: boatyard.HubLeftoverSpec) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.order:
+        d["order"] = v
+    if v := x.tenant:
+        d["tenant"] = v
+    if v := x.cluster_name:
+        d["cluster_name"] = v
+    if v := x.hub:
+        d["hub"] = v
+    if (v := x.left_at) is not None:
+        d["left_at"] = timestamp_fields(v)
+    return d
+
+
+def boatyard_hub_leftover_spec_to_message(x: boatyard.HubLeftoverSpec) -> Message:
+    return message("boatyard.v1.HubLeftoverSpec")(**_boatyard_hub_leftover_spec(x))
+
+
+def boatyard_hub_leftover_spec_from_message(m: Any) -> boatyard.HubLeftoverSpec:
+    return boatyard.HubLeftoverSpec(
+        order=m.order,
+        tenant=m.tenant,
+        cluster_name=m.cluster_name,
+        hub=m.hub,
+        left_at=moment(m.left_at) if m.HasField("left_at") else None,
+    )
+
+
+def _boatyard_hubs_check_request(x: boatyard.HubsCheckRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    return d
+
+
+def boatyard_hubs_check_request_to_message(x: boatyard.HubsCheckRequest) -> Message:
+    return message("boatyard.v1.HubsCheckRequest")(**_boatyard_hubs_check_request(x))
+
+
+def boatyard_hubs_check_request_from_message(m: Any) -> boatyard.HubsCheckRequest:
+    return boatyard.HubsCheckRequest(
+        hub=m.hub,
+    )
+
+
+def _boatyard_hub_finding(x: boatyard.HubFinding) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.check:
+        d["check"] = v
+    if v := x.result:
+        d["result"] = int(v)
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    return d
+
+
+def boatyard_hub_finding_to_message(x: boatyard.HubFinding) -> Message:
+    return message("boatyard.v1.HubFinding")(**_boatyard_hub_finding(x))
+
+
+def boatyard_hub_finding_from_message(m: Any) -> boatyard.HubFinding:
+    return boatyard.HubFinding(
+        check=m.check,
+        result=_HUB_FINDING_RESULT[m.result],
+        message=m.message,
+        remedy=m.remedy,
+    )
+
+
+def _boatyard_hub_report(x: boatyard.HubReport) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    if v := x.version:
+        d["version"] = v
+    if v := x.ready:
+        d["ready"] = v
+    if x.findings:
+        d["findings"] = [_boatyard_hub_finding(v) for v in x.findings]
+    return d
+
+
+def boatyard_hub_report_to_message(x: boatyard.HubReport) -> Message:
+    return message("boatyard.v1.HubReport")(**_boatyard_hub_report(x))
+
+
+def boatyard_hub_report_from_message(m: Any) -> boatyard.HubReport:
+    return boatyard.HubReport(
+        hub=m.hub,
+        version=m.version,
+        ready=m.ready,
+        findings=tuple([boatyard_hub_finding_from_message(v) for v in c])
+        if (c := m.findings)
+        else (),
+    )
+
+
+def _boatyard_hubs_check_response(x: boatyard.HubsCheckResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.report) is not boatyard.NO_HUB_REPORT:
+        d["report"] = _boatyard_hub_report(v)
+    return d
+
+
+def boatyard_hubs_check_response_to_message(x: boatyard.HubsCheckResponse) -> Message:
+    return message("boatyard.v1.HubsCheckResponse")(**_boatyard_hubs_check_response(x))
+
+
+def boatyard_hubs_check_response_from_message(m: Any) -> boatyard.HubsCheckResponse:
+    return boatyard.HubsCheckResponse(
+        report=boatyard_hub_report_from_message(m.report)
+        if m.HasField("report")
+        else boatyard.NO_HUB_REPORT,
+    )
+
+
+def _boatyard_hubs_prepare_request(x: boatyard.HubsPrepareRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.hub:
+        d["hub"] = v
+    return d
+
+
+def boatyard_hubs_prepare_request_to_message(x: boatyard.HubsPrepareRequest) -> Message:
+    return message("boatyard.v1.HubsPrepareRequest")(**_boatyard_hubs_prepare_request(x))
+
+
+def boatyard_hubs_prepare_request_from_message(m: Any) -> boatyard.HubsPrepareRequest:
+    return boatyard.HubsPrepareRequest(
+        hub=m.hub,
+    )
+
+
+def _boatyard_hubs_prepare_response(x: boatyard.HubsPrepareResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if x.done:
+        d["done"] = x.done
+    if (v := x.report) is not boatyard.NO_HUB_REPORT:
+        d["report"] = _boatyard_hub_report(v)
+    return d
+
+
+def boatyard_hubs_prepare_response_to_message(x: boatyard.HubsPrepareResponse) -> Message:
+    return message("boatyard.v1.HubsPrepareResponse")(**_boatyard_hubs_prepare_response(x))
+
+
+def boatyard_hubs_prepare_response_from_message(m: Any) -> boatyard.HubsPrepareResponse:
+    return boatyard.HubsPrepareResponse(
+        done=tuple(c) if (c := m.done) else (),
+        report=boatyard_hub_report_from_message(m.report)
+        if m.HasField("report")
+        else boatyard.NO_HUB_REPORT,
     )
 
 
@@ -3456,6 +3859,8 @@ def _public_cluster_template_parameter_definition(
         d["type"] = v
     if (v := x.default) is not None:
         d["default"] = any_fields(v)
+    if v := x.no_log:
+        d["no_log"] = v
     return d
 
 
@@ -3477,6 +3882,7 @@ def public_cluster_template_parameter_definition_from_message(
         required=m.required,
         type=m.type,
         default=any_value(m.default) if m.HasField("default") else None,
+        no_log=m.no_log,
     )
 
 
@@ -4135,6 +4541,7 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": _private_cluster_template_spec_defaults,
     "osac.private.v1.ClusterTemplate": _private_cluster_template,
     "osac.private.v1.HubSpec": _private_hub_spec,
+    "osac.private.v1.HubCondition": _private_hub_condition,
     "osac.private.v1.HubStatus": _private_hub_status,
     "osac.private.v1.Hub": _private_hub,
     "osac.private.v1.ClusterTemplateReference": _private_cluster_template_reference,
@@ -4164,16 +4571,6 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.BackupsCreateResponse": _boatyard_backups_create_response,
     "boatyard.v1.BackupsDeleteRequest": _boatyard_backups_delete_request,
     "boatyard.v1.BackupsDeleteResponse": _boatyard_backups_delete_response,
-    "boatyard.v1.ClusterOrderBareMetal": _boatyard_cluster_order_bare_metal,
-    "boatyard.v1.ClusterOrderNodeRequest": _boatyard_cluster_order_node_request,
-    "boatyard.v1.ClusterOrderNetwork": _boatyard_cluster_order_network,
-    "boatyard.v1.ClusterOrderNetworkAttachment": _boatyard_cluster_order_network_attachment,
-    "boatyard.v1.ClusterOrderSpec": _boatyard_cluster_order_spec,
-    "boatyard.v1.ClusterOrderCondition": _boatyard_cluster_order_condition,
-    "boatyard.v1.ClusterOrderReference": _boatyard_cluster_order_reference,
-    "boatyard.v1.ClusterOrderAgent": _boatyard_cluster_order_agent,
-    "boatyard.v1.ClusterOrderNodeSet": _boatyard_cluster_order_node_set,
-    "boatyard.v1.ClusterOrderStatus": _boatyard_cluster_order_status,
     "boatyard.v1.OrderNodeSet": _boatyard_order_node_set,
     "boatyard.v1.OrderRestore": _boatyard_order_restore,
     "boatyard.v1.OrderSpec": _boatyard_order_spec,
@@ -4185,6 +4582,27 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.Credentials": _boatyard_credentials,
     "boatyard.v1.OrderStatus": _boatyard_order_status,
     "boatyard.v1.Order": _boatyard_order,
+    "boatyard.v1.ClusterOrderBareMetal": _boatyard_cluster_order_bare_metal,
+    "boatyard.v1.ClusterOrderNodeRequest": _boatyard_cluster_order_node_request,
+    "boatyard.v1.ClusterOrderNetwork": _boatyard_cluster_order_network,
+    "boatyard.v1.ClusterOrderNetworkAttachment": _boatyard_cluster_order_network_attachment,
+    "boatyard.v1.ClusterOrderSecretReference": _boatyard_cluster_order_secret_reference,
+    "boatyard.v1.ClusterOrderWish": _boatyard_cluster_order_wish,
+    "boatyard.v1.ClusterOrderSpec": _boatyard_cluster_order_spec,
+    "boatyard.v1.ClusterOrderCondition": _boatyard_cluster_order_condition,
+    "boatyard.v1.ClusterOrderReference": _boatyard_cluster_order_reference,
+    "boatyard.v1.ClusterOrderAgent": _boatyard_cluster_order_agent,
+    "boatyard.v1.ClusterOrderNodeSet": _boatyard_cluster_order_node_set,
+    "boatyard.v1.ClusterOrderCredentialsReference": _boatyard_cluster_order_credentials_reference,
+    "boatyard.v1.ClusterOrderStatus": _boatyard_cluster_order_status,
+    "boatyard.v1.HubClaimSpec": _boatyard_hub_claim_spec,
+    "boatyard.v1.HubLeftoverSpec": _boatyard_hub_leftover_spec,
+    "boatyard.v1.HubsCheckRequest": _boatyard_hubs_check_request,
+    "boatyard.v1.HubFinding": _boatyard_hub_finding,
+    "boatyard.v1.HubReport": _boatyard_hub_report,
+    "boatyard.v1.HubsCheckResponse": _boatyard_hubs_check_response,
+    "boatyard.v1.HubsPrepareRequest": _boatyard_hubs_prepare_request,
+    "boatyard.v1.HubsPrepareResponse": _boatyard_hubs_prepare_response,
     "boatyard.v1.LeftoverSpec": _boatyard_leftover_spec,
     "boatyard.v1.LeftoverStatus": _boatyard_leftover_status,
     "boatyard.v1.Leftover": _boatyard_leftover,
@@ -4272,6 +4690,7 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": private_cluster_template_spec_defaults_to_message,
     "osac.private.v1.ClusterTemplate": private_cluster_template_to_message,
     "osac.private.v1.HubSpec": private_hub_spec_to_message,
+    "osac.private.v1.HubCondition": private_hub_condition_to_message,
     "osac.private.v1.HubStatus": private_hub_status_to_message,
     "osac.private.v1.Hub": private_hub_to_message,
     "osac.private.v1.ClusterTemplateReference": private_cluster_template_reference_to_message,
@@ -4301,16 +4720,6 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.BackupsCreateResponse": boatyard_backups_create_response_to_message,
     "boatyard.v1.BackupsDeleteRequest": boatyard_backups_delete_request_to_message,
     "boatyard.v1.BackupsDeleteResponse": boatyard_backups_delete_response_to_message,
-    "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_to_message,
-    "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_to_message,
-    "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_to_message,
-    "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_to_message,
-    "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_to_message,
-    "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_to_message,
-    "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_to_message,
-    "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_to_message,
-    "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_to_message,
-    "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_to_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_to_message,
     "boatyard.v1.OrderRestore": boatyard_order_restore_to_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_to_message,
@@ -4322,6 +4731,27 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.Credentials": boatyard_credentials_to_message,
     "boatyard.v1.OrderStatus": boatyard_order_status_to_message,
     "boatyard.v1.Order": boatyard_order_to_message,
+    "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_to_message,
+    "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_to_message,
+    "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_to_message,
+    "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_to_message,
+    "boatyard.v1.ClusterOrderSecretReference": boatyard_cluster_order_secret_reference_to_message,
+    "boatyard.v1.ClusterOrderWish": boatyard_cluster_order_wish_to_message,
+    "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_to_message,
+    "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_to_message,
+    "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_to_message,
+    "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_to_message,
+    "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_to_message,
+    "boatyard.v1.ClusterOrderCredentialsReference": boatyard_cluster_order_credentials_reference_to_message,
+    "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_to_message,
+    "boatyard.v1.HubClaimSpec": boatyard_hub_claim_spec_to_message,
+    "boatyard.v1.HubLeftoverSpec": boatyard_hub_leftover_spec_to_message,
+    "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_to_message,
+    "boatyard.v1.HubFinding": boatyard_hub_finding_to_message,
+    "boatyard.v1.HubReport": boatyard_hub_report_to_message,
+    "boatyard.v1.HubsCheckResponse": boatyard_hubs_check_response_to_message,
+    "boatyard.v1.HubsPrepareRequest": boatyard_hubs_prepare_request_to_message,
+    "boatyard.v1.HubsPrepareResponse": boatyard_hubs_prepare_response_to_message,
     "boatyard.v1.LeftoverSpec": boatyard_leftover_spec_to_message,
     "boatyard.v1.LeftoverStatus": boatyard_leftover_status_to_message,
     "boatyard.v1.Leftover": boatyard_leftover_to_message,
@@ -4409,6 +4839,7 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "osac.private.v1.ClusterTemplateSpecDefaults": private_cluster_template_spec_defaults_from_message,
     "osac.private.v1.ClusterTemplate": private_cluster_template_from_message,
     "osac.private.v1.HubSpec": private_hub_spec_from_message,
+    "osac.private.v1.HubCondition": private_hub_condition_from_message,
     "osac.private.v1.HubStatus": private_hub_status_from_message,
     "osac.private.v1.Hub": private_hub_from_message,
     "osac.private.v1.ClusterTemplateReference": private_cluster_template_reference_from_message,
@@ -4438,16 +4869,6 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.BackupsCreateResponse": boatyard_backups_create_response_from_message,
     "boatyard.v1.BackupsDeleteRequest": boatyard_backups_delete_request_from_message,
     "boatyard.v1.BackupsDeleteResponse": boatyard_backups_delete_response_from_message,
-    "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_from_message,
-    "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_from_message,
-    "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_from_message,
-    "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_from_message,
-    "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_from_message,
-    "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_from_message,
-    "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_from_message,
-    "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_from_message,
-    "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_from_message,
-    "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_from_message,
     "boatyard.v1.OrderNodeSet": boatyard_order_node_set_from_message,
     "boatyard.v1.OrderRestore": boatyard_order_restore_from_message,
     "boatyard.v1.OrderSpec": boatyard_order_spec_from_message,
@@ -4459,6 +4880,27 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.Credentials": boatyard_credentials_from_message,
     "boatyard.v1.OrderStatus": boatyard_order_status_from_message,
     "boatyard.v1.Order": boatyard_order_from_message,
+    "boatyard.v1.ClusterOrderBareMetal": boatyard_cluster_order_bare_metal_from_message,
+    "boatyard.v1.ClusterOrderNodeRequest": boatyard_cluster_order_node_request_from_message,
+    "boatyard.v1.ClusterOrderNetwork": boatyard_cluster_order_network_from_message,
+    "boatyard.v1.ClusterOrderNetworkAttachment": boatyard_cluster_order_network_attachment_from_message,
+    "boatyard.v1.ClusterOrderSecretReference": boatyard_cluster_order_secret_reference_from_message,
+    "boatyard.v1.ClusterOrderWish": boatyard_cluster_order_wish_from_message,
+    "boatyard.v1.ClusterOrderSpec": boatyard_cluster_order_spec_from_message,
+    "boatyard.v1.ClusterOrderCondition": boatyard_cluster_order_condition_from_message,
+    "boatyard.v1.ClusterOrderReference": boatyard_cluster_order_reference_from_message,
+    "boatyard.v1.ClusterOrderAgent": boatyard_cluster_order_agent_from_message,
+    "boatyard.v1.ClusterOrderNodeSet": boatyard_cluster_order_node_set_from_message,
+    "boatyard.v1.ClusterOrderCredentialsReference": boatyard_cluster_order_credentials_reference_from_message,
+    "boatyard.v1.ClusterOrderStatus": boatyard_cluster_order_status_from_message,
+    "boatyard.v1.HubClaimSpec": boatyard_hub_claim_spec_from_message,
+    "boatyard.v1.HubLeftoverSpec": boatyard_hub_leftover_spec_from_message,
+    "boatyard.v1.HubsCheckRequest": boatyard_hubs_check_request_from_message,
+    "boatyard.v1.HubFinding": boatyard_hub_finding_from_message,
+    "boatyard.v1.HubReport": boatyard_hub_report_from_message,
+    "boatyard.v1.HubsCheckResponse": boatyard_hubs_check_response_from_message,
+    "boatyard.v1.HubsPrepareRequest": boatyard_hubs_prepare_request_from_message,
+    "boatyard.v1.HubsPrepareResponse": boatyard_hubs_prepare_response_from_message,
     "boatyard.v1.LeftoverSpec": boatyard_leftover_spec_from_message,
     "boatyard.v1.LeftoverStatus": boatyard_leftover_status_from_message,
     "boatyard.v1.Leftover": boatyard_leftover_from_message,

@@ -58,10 +58,21 @@ class EventType(IntEnum):
     OBJECT_SIGNALED = 4
 
 
+class HubConditionType(IntEnum):
+    UNSPECIFIED = 0
+    REACHABLE = 1  # Its address answers, and is who it should be.
+    AUTHORIZED = 2  # It knows us, and lets us do what is needed.
+    SUPPORTED = 3  # Its version is one we work with.
+    PREPARED = 4  # What orders are kept in is installed.
+    OPERATED = 5  # Somebody there carries orders out.
+    DRIVERS_READY = 6  # The systems that an embedded hub drives answer.
+
+
 class HubState(IntEnum):
     UNSPECIFIED = 0
     READY = 1
     UNREACHABLE = 2
+    NOT_READY = 3  # It answers, but lacks something.
 
 
 class ProjectConditionType(IntEnum):
@@ -276,6 +287,8 @@ class ClusterTemplateParameterDefinition(
     required: bool = False
     type: str = ""
     default: Mapping[str, Any] | None = None
+    # Its value is a secret and travels to a hub as one.
+    no_log: bool = False
 
 
 NO_CLUSTER_TEMPLATE_PARAMETER_DEFINITION = ClusterTemplateParameterDefinition()
@@ -379,6 +392,18 @@ class HubSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
 NO_HUB_SPEC = HubSpec()
 
 
+class HubCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    type: HubConditionType = HubConditionType(0)
+    status: ConditionStatus = ConditionStatus(0)
+    last_transition_time: datetime | None = None
+    reason: str = ""
+    message: str = ""
+    remedy: str = ""
+
+
+NO_HUB_CONDITION = HubCondition()
+
+
 class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     state: HubState = HubState(0)
     message: str = ""
@@ -387,6 +412,12 @@ class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     used: Mapping[str, int] = {}
     # The generation of the spec that was last acted upon.
     observed_generation: int = 0
+    # Why it takes no orders, if it takes none.
+    conditions: tuple[HubCondition, ...] = ()
+    # Of the Kubernetes it is.
+    version: str = ""
+    # As the capacity of the spec, but found on the hub; used where the spec has none.
+    capacity: Mapping[str, int] = {}
 
 
 NO_HUB_STATUS = HubStatus()

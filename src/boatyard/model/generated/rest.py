@@ -41,6 +41,12 @@ ROUTES: tuple[Route, ...] = (
     Route(
         "DELETE", "/api/boatyard/v1/backups/{id}", "boatyard.v1.Backups", "Delete", "", "", False
     ),
+    Route(
+        "GET", "/api/boatyard/v1/hubs/{hub}/check", "boatyard.v1.Hubs", "Check", "", "report", False
+    ),
+    Route(
+        "POST", "/api/boatyard/v1/hubs/{hub}/prepare", "boatyard.v1.Hubs", "Prepare", "*", "", False
+    ),
     Route("GET", "/api/boatyard/v1/leftovers", "boatyard.v1.Leftovers", "List", "", "", False),
     Route(
         "GET",

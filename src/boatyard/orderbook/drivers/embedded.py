@@ -11,7 +11,7 @@ from boatyard.ledger.changes import Archive, Change, Due, Insert, Note, Replace,
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import Lease
 from boatyard.model.errors import Precondition
-from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
+from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import Metadata
 
 
@@ -63,6 +63,9 @@ class EmbeddedOrderBook:
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         await self._ledger.commit([Unclaim(owner)], lease=self._lease, now=now)
+
+    async def leftover(self, leftover_id: str) -> Leftover | None:
+        return await self._ledger.get(Leftover, leftover_id)
 
     async def _write(self, change: Change, order: Order, now: datetime) -> None:
         due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)

@@ -75,11 +75,22 @@ def pool(hub_id: str, what: str) -> str:
     return f"{hub_id}/capacity/{what}"
 
 
+def offers(hub: Hub) -> Mapping[str, int]:
+    """What the hub has of each host type, and of "clusters" where that is bounded.
+
+    What an operator has set wins over what was found there: the host types as one list, for what is not in it
+    is not meant to be offered, and the number of clusters by itself.
+    """
+    found, asked = dict(hub.status.capacity), dict(hub.spec.capacity)
+    clusters = asked.pop(CLUSTERS, found.pop(CLUSTERS, None))
+    found.pop(CLUSTERS, None)
+    hosts = asked or found
+    return hosts if clusters is None else {**hosts, CLUSTERS: clusters}
+
+
 def capacity(hub: Hub, what: str) -> int:
     """How much of it the hub has. Clusters are unbounded unless the hub says otherwise."""
-    if what == CLUSTERS:
-        return hub.spec.capacity.get(CLUSTERS, UNBOUNDED)
-    return hub.spec.capacity.get(what, 0)
+    return offers(hub).get(what, UNBOUNDED if what == CLUSTERS else 0)
 
 
 def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:

@@ -110,7 +110,7 @@ class ClusterReconciler:
                 hub=hub,
                 reserved={
                     what: reserved.get(placement.pool(hub.id, what), 0)
-                    for what in (*hub.spec.capacity, placement.CLUSTERS)
+                    for what in {*placement.offers(hub), placement.CLUSTERS}
                 },
             )
             for hub in hubs

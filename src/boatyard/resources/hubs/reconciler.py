@@ -1,25 +1,71 @@
-"""Keeps an eye on a hub: does it answer, how much does it hold. Called by the engine, every half minute."""
+"""Keeps an eye on a hub: does it answer, what does it lack, how much does it hold. Called by the engine.
+
+A hub that is well is looked at every half minute, one that is not at first every two seconds and then ever more
+patiently. It costs the others nothing: each hub has its own turn, its own client, and one turn is a dozen requests.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
 
+from boatyard.kube.client import KubeClient
 from boatyard.ledger.changes import Change, Note, Replace, Wake
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.errors import Refused, Unavailable
-from boatyard.model.generated.osac import Hub, HubState
+from boatyard.model.errors import BoatyardError, NotFound, Refused, Unavailable
+from boatyard.model.generated.osac import Hub, HubConditionType, HubState, HubStatus
+from boatyard.resources.clusters import placement
 from boatyard.resources.clusters.reconciler import CAPACITY
+from boatyard.resources.hubs import capacity
+from boatyard.resources.hubs.access import HubAccess
+from boatyard.resources.hubs.checking import look
+from boatyard.resources.hubs.findings import (
+    EMBEDDED_CONDITIONS,
+    FAILED,
+    KUBERNETES_CONDITIONS,
+    PASSED,
+    Finding,
+    conditions,
+    failing_since,
+    state,
+)
+from boatyard.resources.hubs.judging import is_current, registered_as, was_not_asked
+from boatyard.resources.hubs.preparing import ensure_settings, remove_settings
+from boatyard.resources.hubs.seen import Seen
+from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.hubs.sweep import sweep
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.reconciling import Result, Turn
 
-_LOOK_SECONDS = 30.0
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS = 30.0
+SHORTEST_SECONDS = 2.0  # between two looks at a hub that is not well
 _ANSWER_SECONDS = 5.0
 SWEEP_EVERY = timedelta(minutes=10)
+LEARN_EVERY = timedelta(minutes=5)
+TIDY_FOR = timedelta(minutes=10)  # how long a hub that was removed is asked to forget us
+
+_REASONS = {
+    HubState.READY: "Ready",
+    HubState.UNREACHABLE: "Unreachable",
+    HubState.NOT_READY: "NotReady",
+}
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one look came to."""
+
+    findings: list[Finding]
+    types: tuple[HubConditionType, ...]
+    version: str = ""
+    capacity: Mapping[str, int] | None = None  # None: not learned at this look
 
 
 class HubReconciler:
@@ -28,44 +74,133 @@ class HubReconciler:
         *,
         ledger: Ledger,
         drivers_for: Callable[[str], Awaitable[HubDrivers]],
+        access: HubAccess,
         sweep_every: timedelta = SWEEP_EVERY,
     ) -> None:
         self._ledger = ledger
         self._drivers_for = drivers_for
+        self._access = access
         self._sweep_every = sweep_every
-        self._swept: dict[str, datetime] = {}  # a sweep more or less does no harm
+        # One more or less of either does no harm, so they are not kept.
+        self._swept: dict[str, datetime] = {}
+        self._learned: dict[str, tuple[int, datetime]] = {}  # generation, when
 
     async def reconcile(self, turn: Turn) -> Result:
         hub = await self._ledger.get(Hub, turn.id)
         if hub is None:
-            return Result()
-        state, message = await self._health(hub.id)
-        spec = hub.spec
-        if state == HubState.READY and not spec.capacity:
-            drivers = await self._drivers_for(hub.id)
-            spec = msgspec.structs.replace(spec, capacity=dict(await drivers.inventory.capacity()))
-        seen = msgspec.structs.replace(
-            hub.status,
-            state=state,
-            message=message,
-            last_seen=turn.now if state != hub.status.state else hub.status.last_seen,
-            observed_generation=hub.metadata.generation,
-        )
-        found = msgspec.structs.replace(hub, spec=spec, status=seen)
-        changes: list[Change] = []
-        if found != hub:
-            note = Note(state.name.capitalize(), message or f"Hub is {state.name.lower()}")
-            changes.append(Replace(found, note=note))
-        if state == HubState.READY and _may_take_more(hub, found):
-            changes.append(Wake(CAPACITY, turn.now))
-        if state == HubState.READY:
+            return await self._tidy(turn)
+        looked = await (self._look if is_kubernetes(hub) else self._look_embedded)(hub, turn)
+        if looked is None:
+            return self._later(hub, hub.status, turn.now)
+        used = await self._used(hub)
+        status = _status(hub, looked, used, turn.now)
+        changes = _changes(hub, status, turn.now)
+        if status.state == HubState.READY and not is_kubernetes(hub):
             changes += await self._sweep(hub.id, turn)
-        return Result(
-            changes=changes, look_again=turn.now + timedelta(seconds=_LOOK_SECONDS), hub=hub.id
-        )
+        return self._later(hub, status, turn.now, changes)
 
     async def poisoned(self, turn: Turn) -> Result:
-        return Result(look_again=turn.now + timedelta(seconds=10 * _LOOK_SECONDS))
+        return Result(look_again=turn.now + timedelta(seconds=10 * LOOK_SECONDS))
+
+    def _later(
+        self, hub: Hub, status: HubStatus, now: datetime, changes: list[Change] | None = None
+    ) -> Result:
+        pause = pause_before_look(msgspec.structs.replace(hub, status=status), now)
+        return Result(changes=changes or [], look_again=now + pause, hub=hub.id)
+
+    # --- a Kubernetes hub ---------------------------------------------------------------------
+
+    async def _look(self, hub: Hub, turn: Turn) -> _Look | None:
+        """None when the hub was not asked, because it fails and others are asking."""
+        looked = await look(hub, self._access, turn.now, thorough=False)
+        lost = hub.status.state == HubState.UNREACHABLE
+        if lost and looked.error is not None and was_not_asked(looked.error):
+            return None
+        if looked.seen is None or looked.client is None:
+            return _Look(looked.findings, KUBERNETES_CONDITIONS, hub.status.version)
+        findings = looked.findings
+        if _may_write(hub, looked.seen) and not is_current(hub, looked.seen):
+            turn.check_lease()
+            findings = await self._write_settings(hub, looked.client, turn, findings)
+        found = await self._learn(hub, looked.client, turn.now)
+        return _Look(findings, KUBERNETES_CONDITIONS, looked.version, found)
+
+    async def _write_settings(
+        self, hub: Hub, client: KubeClient, turn: Turn, findings: list[Finding]
+    ) -> list[Finding]:
+        """Tells the hub who it is, and what is then to be said of it. Where we may not, the findings stand."""
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                for done in await ensure_settings(client, hub):
+                    logger.info("hub prepared", extra={"hub": hub.id, "done": done})
+        except (BoatyardError, TimeoutError) as error:
+            logger.warning("hub not prepared", extra={"hub": hub.id, "why": str(error)})
+            return findings
+        again = await look(hub, self._access, turn.now, thorough=False)
+        return again.findings
+
+    async def _learn(self, hub: Hub, client: KubeClient, now: datetime) -> Mapping[str, int] | None:
+        generation, last = self._learned.get(hub.id, (0, now))
+        if generation == hub.metadata.generation and now < last + LEARN_EVERY:
+            return None
+        try:
+            async with asyncio.timeout(LOOK_SECONDS):
+                found = await capacity.learn(client, hub)
+        except (Unavailable, TimeoutError) as error:
+            logger.warning("capacity not learned", extra={"hub": hub.id, "why": str(error)})
+            return None
+        self._learned[hub.id] = (hub.metadata.generation, now)
+        return found
+
+    async def _tidy(self, turn: Turn) -> Result:
+        """After a hub was removed: it forgets who it was, so that it can be registered anew. Then nothing is left."""
+        gone = await self._ledger.archived(Hub, turn.id)
+        since = gone.metadata.deletion_timestamp if gone is not None else None
+        if gone is not None and since is not None and is_kubernetes(gone):
+            try:
+                async with asyncio.timeout(LOOK_SECONDS):
+                    await remove_settings(await self._access.clients.client(gone), gone)
+            except (Unavailable, Refused, TimeoutError) as error:
+                logger.warning("hub not tidied", extra={"hub": turn.id, "why": str(error)})
+                if turn.now < since + TIDY_FOR:
+                    return Result(look_again=turn.now + timedelta(seconds=LOOK_SECONDS))
+        await self._access.clients.forget(turn.id)
+        self._learned.pop(turn.id, None)
+        self._swept.pop(turn.id, None)
+        return Result()
+
+    # --- an embedded hub ----------------------------------------------------------------------
+
+    async def _look_embedded(self, hub: Hub, turn: Turn) -> _Look:
+        failure = await self._failure(hub.id)
+        if failure is not None:
+            return _Look([failure], EMBEDDED_CONDITIONS)
+        finding = Finding("drivers", PASSED, "all answer", condition=HubConditionType.DRIVERS_READY)
+        found: Mapping[str, int] | None = None
+        if not set(hub.spec.capacity) - {placement.CLUSTERS}:
+            drivers = await self._drivers_for(hub.id)
+            found = dict(await drivers.inventory.capacity())
+        return _Look([finding], EMBEDDED_CONDITIONS, capacity=found)
+
+    async def _failure(self, hub_id: str) -> Finding | None:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                drivers = await self._drivers_for(hub_id)
+                await drivers.check_ready()
+        except (Unavailable, Refused, NotFound) as error:
+            words, reason = str(error), getattr(error, "reason", "NotFound")
+        except TimeoutError:
+            words, reason = f"did not answer within {_ANSWER_SECONDS:g} s", "Timeout"
+        else:
+            return None
+        return Finding(
+            "drivers",
+            FAILED,
+            words,
+            "see that what the hub's drivers speak to runs",
+            reason,
+            HubConditionType.DRIVERS_READY,
+        )
 
     async def _sweep(self, hub_id: str, turn: Turn) -> list[Change]:
         last = self._swept.get(hub_id)
@@ -74,22 +209,63 @@ class HubReconciler:
         self._swept[hub_id] = turn.now
         return await sweep(self._ledger, hub_id, await self._drivers_for(hub_id), turn.now)
 
-    async def _health(self, hub_id: str) -> tuple[HubState, str]:
-        try:
-            async with asyncio.timeout(_ANSWER_SECONDS):
-                drivers = await self._drivers_for(hub_id)
-                await drivers.check_ready()
-        except (Unavailable, Refused) as error:
-            return HubState.UNREACHABLE, str(error)
-        except TimeoutError:
-            return HubState.UNREACHABLE, f"did not answer within {_ANSWER_SECONDS:g} s"
-        return HubState.READY, ""
+    async def _used(self, hub: Hub) -> Mapping[str, int]:
+        reserved = await self._ledger.reserved_by_pool()
+        prefix = placement.pool(hub.id, "")
+        return {
+            name.removeprefix(prefix): amount
+            for name, amount in sorted(reserved.items())
+            if name.startswith(prefix) and amount
+        }
+
+
+def pause_before_look(hub: Hub, now: datetime) -> timedelta:
+    """Half as long as it has not been well, within bounds: soon while it may heal at once, patiently later."""
+    since = failing_since(hub)
+    if since is None:
+        return timedelta(seconds=LOOK_SECONDS)
+    half = (now - since).total_seconds() / 2
+    return timedelta(seconds=min(max(half, SHORTEST_SECONDS), LOOK_SECONDS))
+
+
+def _may_write(hub: Hub, seen: Seen) -> bool:
+    """Another hub's settings are left alone."""
+    return seen.settings is None or registered_as(seen.settings) in ("", hub.id)
+
+
+def _status(hub: Hub, looked: _Look, used: Mapping[str, int], now: datetime) -> HubStatus:
+    found, message = state(looked.findings)
+    old = hub.status
+    return msgspec.structs.replace(
+        old,
+        state=found,
+        message=message,
+        last_seen=now if found != old.state else old.last_seen,
+        observed_generation=hub.metadata.generation,
+        conditions=conditions(hub, looked.findings, looked.types, now),
+        version=looked.version,
+        capacity=old.capacity if looked.capacity is None else looked.capacity,
+        used=used,
+    )
+
+
+def _changes(hub: Hub, status: HubStatus, now: datetime) -> list[Change]:
+    if status == hub.status:
+        return []
+    note = None
+    if (status.state, status.message) != (hub.status.state, hub.status.message):
+        note = Note(_REASONS[status.state], status.message or "Hub is ready")
+    after = msgspec.structs.replace(hub, status=status)
+    changes: list[Change] = [Replace(after, note=note)]
+    if status.state == HubState.READY and _may_take_more(hub, after):
+        changes.append(Wake(CAPACITY, now))
+    return changes
 
 
 def _may_take_more(before: Hub, after: Hub) -> bool:
-    """A hub that came back, or was changed by a person since the last look, may have room for who waits."""
+    """A hub that came back, was changed by a person, or has more than before, may have room for who waits."""
     return (
         before.status.state != after.status.state
         or before.status.observed_generation != after.status.observed_generation
-        or before.spec != after.spec
+        or before.status.capacity != after.status.capacity
     )

@@ -1,48 +1,151 @@
-"""What a hub must be like. Called by the API before a hub is stored."""
+"""What a hub must be like. Called by the API before a hub is stored.
+
+What only the author can mend is refused here. What may heal (an address that does not answer, a missing right) is
+not: the hub is registered, and its conditions say what it lacks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
+
+from msgspec.structs import replace
 
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.metadata import is_label, shown
+from boatyard.resources.hubs import kubeconfigs
+from boatyard.resources.hubs.ports import PORTS
+from boatyard.resources.hubs.settings import (
+    CONTEXT,
+    INSECURE,
+    LONGEST_ORDERS_NAMESPACE,
+    NO_LEASE,
+    OPERATOR_LEASE,
+    ORDERS_NAMESPACE,
+    SYSTEM_NAMESPACE,
+    is_kubernetes,
+)
+from boatyard.resources.metadata import is_label, is_subdomain, shown
 from boatyard.resources.world import World
 
 LONGEST_KUBECONFIG = 256 * 1024
 MOST_ENTRIES = 1000
+_TENANTS = "boatyard-"  # how the namespaces of tenants' orders begin
+
+
+def complete(new: Hub) -> Hub:
+    if is_kubernetes(new) and not new.spec.namespace:
+        return replace(new, spec=replace(new.spec, namespace=SYSTEM_NAMESPACE))
+    return new
 
 
 def admit_create(new: Hub, world: World) -> Hub:
-    """A hub is reached by its kubeconfig, or by the drivers it names."""
-    _check(new)
+    """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
+    _refuse([*_violations(new), *_kubeconfig_violations(new, world.now)])
     return new
 
 
 def admit_update(old: Hub, new: Hub, world: World) -> Hub:
-    _check(new)
+    """What is kept as it was is not judged again: a certificate that has ended must not forbid a cordon."""
+    violations = list(_violations(new))
+    if is_kubernetes(old) != is_kubernetes(new):
+        violations.append(
+            Violation(
+                kubeconfigs.PATH,
+                "a hub stays embedded or Kubernetes: its orders are kept there",
+                "register another hub",
+            )
+        )
+    elif _access(old) != _access(new):
+        violations += _kubeconfig_violations(new, world.now)
+    _refuse(violations)
     return new
 
 
-def _check(hub: Hub) -> None:
-    violations = list(_violations(hub))
+def _refuse(violations: list[Violation]) -> None:
     if violations:
         raise Refused("", *violations)
+
+
+def _access(hub: Hub) -> tuple[bytes, str, str]:
+    settings = hub.spec.settings
+    return hub.spec.kubeconfig, settings.get(CONTEXT, ""), settings.get(INSECURE, "")
+
+
+def _kubeconfig_violations(hub: Hub, now: datetime) -> Iterator[Violation]:
+    spec = hub.spec
+    if not spec.kubeconfig or len(spec.kubeconfig) > LONGEST_KUBECONFIG:
+        return
+    told = kubeconfigs.read(
+        spec.kubeconfig,
+        spec.settings.get(CONTEXT, ""),
+        insecure=spec.settings.get(INSECURE) == "true",
+    )
+    yield from told.violations
+    if told.ends_at is not None and told.ends_at <= now:
+        yield Violation(
+            kubeconfigs.PATH,
+            f"its credentials ended at {told.ends_at:%Y-%m-%d %H:%M} UTC",
+            kubeconfigs.TOKEN_REMEDY,
+        )
 
 
 def _violations(hub: Hub) -> Iterator[Violation]:
     spec = hub.spec
     if not spec.drivers and not spec.kubeconfig:
-        yield Violation("spec.kubeconfig", "is required", "or name drivers in spec.drivers")
-    if spec.kubeconfig and not spec.namespace:
-        yield Violation("spec.namespace", "is required", "name the namespace for orders")
+        yield Violation(
+            "spec.kubeconfig", "is required", "or name drivers in spec.drivers for an embedded hub"
+        )
     if len(spec.kubeconfig) > LONGEST_KUBECONFIG:
         yield Violation("spec.kubeconfig", "is too long", f"at most {LONGEST_KUBECONFIG} bytes")
-    if spec.namespace and not is_label(spec.namespace):
-        yield Violation("spec.namespace", f"{shown(spec.namespace)} is not a namespace")
+    yield from _namespace_violations(hub)
     for name in ("labels", "drivers", "capacity", "settings", "templates"):
         if len(getattr(spec, name)) > MOST_ENTRIES:
             yield Violation(f"spec.{name}", f"at most {MOST_ENTRIES} entries are kept")
     for key, count in spec.capacity.items():
         if count < 0:
             yield Violation(f"spec.capacity.{key}", f"{count} is negative", "give 0 or more")
+    yield from _driver_violations(hub)
+    yield from _setting_violations(hub)
+
+
+def _namespace_violations(hub: Hub) -> Iterator[Violation]:
+    name = hub.spec.namespace
+    if name and not is_label(name):
+        yield Violation("spec.namespace", f"{shown(name)} is not a namespace")
+    elif is_kubernetes(hub) and name.startswith(_TENANTS) and name != SYSTEM_NAMESPACE:
+        yield Violation(
+            "spec.namespace",
+            f"{shown(name)} may be the namespace of a tenant's orders",
+            f"use {SYSTEM_NAMESPACE}, or a name that does not begin with {_TENANTS}",
+        )
+
+
+def _driver_violations(hub: Hub) -> Iterator[Violation]:
+    for port, driver in hub.spec.drivers.items():
+        path = f"spec.drivers.{port}"
+        if port not in PORTS:
+            yield Violation(path, "there is no such port", f"there is {', '.join(PORTS)}")
+        elif driver not in PORTS[port]:
+            known = ", ".join(sorted(PORTS[port]))
+            yield Violation(path, f"there is no driver {shown(driver)}", f"there is {known}")
+
+
+def _setting_violations(hub: Hub) -> Iterator[Violation]:
+    settings = hub.spec.settings
+    orders = settings.get(ORDERS_NAMESPACE)
+    if orders is not None and not (is_label(orders) and len(orders) <= LONGEST_ORDERS_NAMESPACE):
+        yield Violation(
+            f"spec.settings.{ORDERS_NAMESPACE}",
+            f"{shown(orders)} cannot hold orders",
+            f"name a namespace of at most {LONGEST_ORDERS_NAMESPACE} characters",
+        )
+    lease = settings.get(OPERATOR_LEASE)
+    if lease is not None and not is_subdomain(lease):
+        yield Violation(
+            f"spec.settings.{OPERATOR_LEASE}",
+            f"{shown(lease)} is not the name of a Lease",
+            f"name the operator's, or {NO_LEASE} when another operator carries orders out",
+        )
+    if settings.get(INSECURE) not in (None, "true", "false"):
+        yield Violation(f"spec.settings.{INSECURE}", "is neither true nor false")

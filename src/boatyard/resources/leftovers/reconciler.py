@@ -8,9 +8,8 @@ from datetime import datetime, timedelta
 import msgspec
 
 from boatyard.ledger.changes import Archive, Change, Note, Replace, Unclaim, Unreserve, Wake
-from boatyard.ledger.ledger import Ledger
 from boatyard.model.generated.boatyard import Item, Leftover, Order, OrderSpec, OrderStatus, Step
-from boatyard.model.generated.osac import Cluster, Metadata
+from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.clusters.reconciler import leftover_owner
 from boatyard.resources.orders import progress
@@ -25,22 +24,20 @@ _LONGEST_LOOK = 3600.0
 
 
 class LeftoverReconciler:
-    def __init__(
-        self, *, ledger: Ledger, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor
-    ) -> None:
-        self._ledger = ledger
+    def __init__(self, *, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor) -> None:
         self._book_for = book_for
         self._drivers_for = drivers_for
 
     async def reconcile(self, turn: Turn) -> Result:
-        leftover = await self._ledger.get(Leftover, turn.id)
+        book = self._book_for(turn)
+        leftover = await book.leftover(turn.id)
         if leftover is None:
             return Result()
         order = _as_order(leftover, turn.now)
         context = Context(
             order=order,
             drivers=await self._drivers_for(leftover.spec.hub),
-            book=self._book_for(turn),
+            book=book,
             now=turn.now,
             items={item.key: item for item in leftover.status.items},
         )
@@ -54,8 +51,8 @@ class LeftoverReconciler:
             order_id=leftover.id,
             now=turn.now,
         )
-        # While the cluster is there its end may still reserve room in the name of what is left.
-        ended = not items and await self._ledger.get(Cluster, leftover.spec.order) is None
+        # While the order is there its cluster's end may still reserve room in the name of what is left.
+        ended = not items and await book.get(leftover.spec.order) is None
         return _written(leftover, items, steps, ended=ended, unfinished=unfinished, now=turn.now)
 
     async def poisoned(self, turn: Turn) -> Result:

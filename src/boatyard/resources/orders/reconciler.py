@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from boatyard.kube import naming
 from boatyard.ledger.changes import Change, Due, Insert, Note, Replace, Unclaim
 from boatyard.model.errors import BoatyardError, NotFound
 from boatyard.model.generated.boatyard import (
@@ -20,7 +21,7 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.outcome import Done, Waiting
-from boatyard.orderbook.port import OrderBook
+from boatyard.orderbook.port import RETRY, OrderBook
 from boatyard.platforms.port import API_ANSWERS, Access, ClusterSeen
 from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
@@ -53,12 +54,17 @@ class OrderReconciler:
         order = await book.get(turn.id)
         if order is None or order.status.phase == OrderPhase.DELETED:
             return Result()
+        asked = _retries(order)
+        if asked > order.status.retried:
+            return _retried(order, asked, turn.now)
         if _is_leaving(order) and plan.needs_planning(order):
             return _plan_leaving(order, turn.now)
         try:
             drivers = await self._drivers_for(order.spec.hub)
         except BoatyardError as error:
             return _out_of_reach(order, error, turn.now)
+        if _is_manual(order) and not _is_leaving(order):
+            return await _observe(_context(order, book, drivers, turn))
         if plan.needs_planning(order):
             return await self._plan(order, drivers, turn)
         if not _is_leaving(order) and resting.should_stop(order, self._freeze_for, turn.now):
@@ -99,13 +105,7 @@ class OrderReconciler:
         return _written(order, status, look_again=turn.now, now=turn.now, note=note)
 
     async def _act(self, order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Result:
-        context = Context(
-            order=order,
-            drivers=drivers,
-            book=book,
-            now=turn.now,
-            items={item.key: item for item in order.status.items},
-        )
+        context = _context(order, book, drivers, turn)
         attempts, unfinished = await work(context, turn)
         items = tuple(context.items.values())
         deleting = order.metadata.deletion_timestamp is not None
@@ -132,6 +132,27 @@ class OrderReconciler:
             now=turn.now,
             freed=absorbed.freed,
         )
+
+
+def _context(order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Context:
+    return Context(
+        order=order,
+        drivers=drivers,
+        book=book,
+        now=turn.now,
+        items={item.key: item for item in order.status.items},
+    )
+
+
+async def _observe(context: Context) -> Result:
+    """Somebody works on it by hand: it is looked at, and nothing is done to it."""
+    order, items, now = context.order, context.order.status.items, context.now
+    seen, access = await _look(context, items) if _has_control_plane(items) else (None, None)
+    absorbed = rules.absorb(
+        order, items=items, attempts=(), seen=seen, access=access, unfinished=False, now=now
+    )
+    look = now + timedelta(seconds=rules.STEADY_LOOK)
+    return _written(order, absorbed.status, look_again=look, now=now)
 
 
 async def _look(
@@ -187,6 +208,22 @@ async def _ask_access(context: Context) -> Access | None:
         seconds=TRY_SECONDS,
     )
     return found[0] if found else None
+
+
+def _retries(order: Order) -> int:
+    """How often a retry was asked for where the order is kept; whoever keeps it writes digits."""
+    said = order.metadata.annotations.get(RETRY, "")
+    return int(said) if said.isdecimal() else 0
+
+
+def _retried(order: Order, asked: int, now: datetime) -> Result:
+    status = rules.retry(order, now, asked=asked).status
+    note = Note("Retried", "Retry requested")
+    return _written(order, status, look_again=now, now=now, note=note)
+
+
+def _is_manual(order: Order) -> bool:
+    return order.metadata.annotations.get(naming.MANAGEMENT_STATE) == naming.MANUAL
 
 
 def _stop(order: Order, now: datetime) -> Result:

@@ -29,6 +29,7 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
         pull_secret=spec.pull_secret,
         parameters=_parameters(context.order),
         settings=spec.platform_settings,
+        host_types=tuple(sorted({one.host_type for one in spec.node_sets.values()})),
         rest=wanted_rest(context.order),
         restore=_restore(context.order),
     )
@@ -61,6 +62,7 @@ async def ensure_node(context: Context, item: Item) -> Outcome:
         node_set=item.node_set,
         host=context.fact(f"host/{item.slot}", "host"),
         address=context.fact(f"agent/{item.slot}", "address"),
+        host_type=context.order.spec.node_sets[item.node_set].host_type,
     )
     return await context.drivers.platform.ensure_node(
         context.key(item.key), context.key("cluster"), node

@@ -1,0 +1,124 @@
+"""Looking at a hub and making it ready, for operators. Called by both doors."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from boatyard.api import policy, writing
+from boatyard.api.crud import Call, Crud, check_id, check_wet, missing
+from boatyard.api.kinds import KINDS, OURS
+from boatyard.api.policy import Verb
+from boatyard.ledger.changes import Due, Signal
+from boatyard.model import wire
+from boatyard.model.errors import (
+    BoatyardError,
+    NotFound,
+    Precondition,
+    Refused,
+    Unavailable,
+    Violation,
+)
+from boatyard.model.generated import convert
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.access import HubAccess
+from boatyard.resources.hubs.checking import Looked, check
+from boatyard.resources.hubs.findings import report
+from boatyard.resources.hubs.judging import judge_failure
+from boatyard.resources.hubs.preparing import prepare
+from boatyard.resources.hubs.settings import is_kubernetes
+from boatyard.resources.metadata import shown
+
+# Together less than callers wait.
+PREPARE_SECONDS = 15.0
+CHECK_AGAIN_SECONDS = 10.0
+
+_HUB = KINDS["Hub"]
+
+
+class Hubs:
+    """What `boatyard.v1.Hubs` answers. Tenants are refused before a name is looked up: they learn of no hub."""
+
+    def __init__(self, crud: Crud, access: HubAccess | None) -> None:
+        self._ledger = crud.ledger
+        self._access = access
+
+    async def check(self, request: Any, call: Call) -> Message:
+        """Asks the hub at once. A hub that does not answer is an answer, not a failure of the call."""
+        policy.check(call.caller, Verb.CHECK, "Hub", private=True)
+        hub = await self._find(request.hub)
+        looked = await check(hub, self._reach(), self._ledger.clock.now())
+        return _response("Check")(report=_report(hub, looked))
+
+    async def prepare(self, request: Any, call: Call) -> Message:
+        """Installs what is missing; the report says what is left. On record on the hub."""
+        policy.check(call.caller, Verb.PREPARE, "Hub", private=True)
+        check_wet(call)
+        hub = await self._find(request.hub)
+        access = self._reach()
+        if not is_kubernetes(hub):
+            raise Precondition("an embedded hub needs nothing installed: its orders are kept here")
+        try:
+            async with asyncio.timeout(PREPARE_SECONDS):
+                done = await prepare(await access.clients.client(hub), hub, access.crds)
+        except TimeoutError:
+            raise Unavailable("the hub is slow; what was done stays, ask again") from None
+        except (Unavailable, Refused, NotFound) as error:
+            raise _not_prepared(hub, error) from error
+        await self._record(hub, done, call)
+        now = self._ledger.clock.now()
+        looked = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
+        return _response("Prepare")(done=done, report=_report(hub, looked))
+
+    async def _record(self, hub: Hub, done: list[str], call: Call) -> None:
+        """Workers look at once: the hub may be ready now."""
+        now = self._ledger.clock.now()
+        words = "; ".join(done) or "Nothing was missing"
+        await self._ledger.commit(
+            [
+                Signal(
+                    "Hub", hub.id, hub.metadata.tenant, writing.note("Prepared", call.caller, words)
+                ),
+                Due("Hub", hub.id, now, tenant=hub.metadata.tenant, hub=hub.id),
+            ],
+            now=now,
+        )
+
+    async def _find(self, key: str) -> Hub:
+        """By id or name, with its credentials in clear: for use here, and for nothing that is answered."""
+        check_id(key)
+        found = await self._ledger.get(Hub, key)
+        if found is not None:
+            return found
+        named = await self._ledger.find(Hub, name=key, tenants=None)
+        if len(named) > 1:
+            raise Refused("", Violation("hub", f"{shown(key)} is ambiguous", "give the id"))
+        if not named:
+            raise missing(_HUB, key)
+        return named[0]
+
+    def _reach(self) -> HubAccess:
+        if self._access is None:
+            raise Precondition("this server does not reach hubs; ask one that does")
+        return self._access
+
+
+def _not_prepared(hub: Hub, error: BoatyardError) -> Precondition:
+    """In the words of the check. Not Unavailable: to a caller that would be this server."""
+    if isinstance(error, Refused) and error.reason == "Forbidden":
+        return Precondition(
+            f"we may not install it: {error}; apply deploy/rbac/service.yaml to the hub"
+        )
+    failed = next(one for one in judge_failure(hub, error) if one.remedy)
+    return Precondition(f"{failed.message}; {failed.remedy}")
+
+
+def _report(hub: Hub, looked: Looked) -> Message:
+    return convert.TO_MESSAGE[f"{OURS}.HubReport"](report(hub, looked.version, looked.findings))
+
+
+def _response(rpc: str) -> Callable[..., Message]:
+    return wire.message(f"{OURS}.Hubs{rpc}Response")

@@ -1,0 +1,112 @@
+"""One Kubernetes client per hub, while its credentials are the same. Used by reconcilers, order books and the API."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig, read_kubeconfig
+from boatyard.kube.gate import Gate
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.settings import CONTEXT
+
+# Short: nobody who waits for a hub has to wait for another one, but a worker is held meanwhile.
+REQUEST_SECONDS = 8.0
+PATIENCE_SECONDS = 12.0
+
+Connect = Callable[[KubeConfig, Gate], KubeClient]
+Edition = tuple[datetime | None, int]
+
+
+def connect(config: KubeConfig, gate: Gate) -> KubeClient:
+    return KubeClient(config, timeout=REQUEST_SECONDS, patience=PATIENCE_SECONDS, gate=gate)
+
+
+@dataclass(frozen=True)
+class _Open:
+    edition: Edition
+    digest: str
+    client: KubeClient
+
+
+class HubClients:
+    """The clients of all hubs. Hubs share nothing here: a dead one costs the others nothing.
+
+    A hub that fails is asked at most twice a second in all (`kube/gate.py`); whoever comes in between is told
+    Unavailable at once.
+    """
+
+    def __init__(self, connect: Connect = connect) -> None:
+        self._connect = connect
+        self._open: dict[str, _Open] = {}
+
+    async def client(self, hub: Hub) -> KubeClient:
+        """The client of the hub as it was read, secrets in clear. Nothing is asked of the hub itself.
+
+        Credentials that have changed take effect with this call: the client before them is closed, which ends
+        what is under way on it, watches too, with Unavailable; whoever held it calls here again. Whoever read the
+        hub before the change is given the newer client. Unavailable, with `reason`, when none can be made:
+        Embedded, BadKubeconfig.
+        """
+        held = self._open.get(hub.id)
+        edition = hub.metadata.creation_timestamp, hub.metadata.generation
+        if held is not None and _older(edition, held.edition):
+            return held.client
+        digest = credentials_digest(hub)
+        if held is not None and held.digest == digest and not held.client.closed.is_set():
+            if held.edition != edition:
+                self._open[hub.id] = _Open(edition, digest, held.client)
+            return held.client
+        made = _Open(edition, digest, self._connect(_config(hub), Gate()))
+        self._open[hub.id] = made
+        if held is not None:
+            await held.client.close()
+        return made.client
+
+    async def forget(self, hub_id: str) -> None:
+        """Closes the client of a hub that is no longer registered. Content when there is none."""
+        held = self._open.pop(hub_id, None)
+        if held is not None:
+            await held.client.close()
+
+    async def close(self) -> None:
+        for hub_id in list(self._open):
+            await self.forget(hub_id)
+
+
+def credentials_digest(hub: Hub) -> str:
+    """Tells credentials apart without telling them."""
+    parts = hub.spec.kubeconfig, hub.spec.settings.get(CONTEXT, "").encode()
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _older(edition: Edition, than: Edition) -> bool:
+    """A hub that was removed and registered anew begins with its first generation again."""
+    made, generation = edition
+    made_before, known = than
+    if made is None or made_before is None or made == made_before:
+        return generation < known
+    return made < made_before
+
+
+def _config(hub: Hub) -> KubeConfig:
+    """What the kubeconfig says, as far as it leads to its own server and to nothing of this machine."""
+    if not hub.spec.kubeconfig:
+        raise Unavailable(f"hub {hub.id} is embedded: it has no Kubernetes API", reason="Embedded")
+    try:
+        config = read_kubeconfig(hub.spec.kubeconfig, hub.spec.settings.get(CONTEXT, ""))
+    except Refused as error:
+        raise _bad(hub, str(error)) from error
+    files = (config.ca_file, config.certificate_file, config.key_file, config.token_file)
+    # The API refuses these too; here they would be run or read with the rights of the service.
+    if config.plugin is not None or any(files):
+        raise _bad(hub, "the kubeconfig names a program or a file of another machine")
+    return config
+
+
+def _bad(hub: Hub, why: str) -> Unavailable:
+    return Unavailable(f"hub {hub.id} cannot be asked: {why}", reason="BadKubeconfig")

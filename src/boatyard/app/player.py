@@ -1,0 +1,43 @@
+"""`boatyard player hypershift`: a program that plays HyperShift on a hub, for tests and rehearsals."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from argparse import Namespace
+from pathlib import Path
+
+from boatyard.app import running
+from boatyard.app.settings import Settings
+from boatyard.model.errors import Refused
+from boatyard.twin.players.hypershift.access import BadKubeconfig
+from boatyard.twin.players.hypershift.answering import BadAddress
+from boatyard.twin.players.hypershift.faults import BadFaults
+from boatyard.twin.players.hypershift.pace import BadPace, read_pace
+from boatyard.twin.players.hypershift.process import play
+
+
+def run(args: Namespace) -> int:
+    """Until SIGTERM or Ctrl-C; the next one goes on where this one was."""
+
+    async def body(_: Settings, stop: asyncio.Event) -> None:
+        pace = read_pace(args.pace)
+        await play(
+            Path(args.kubeconfig),
+            pace=pace,
+            faults=Path(args.faults) if args.faults else None,
+            answer=args.answer,
+            make_word=lambda: secrets.token_urlsafe(17),
+            stop=stop,
+            on_ready=lambda server: running.say(
+                f"boatyard: plays HyperShift on {server}, pace {pace}"
+            ),
+        )
+
+    async def told(settings: Settings, stop: asyncio.Event) -> None:
+        try:
+            await body(settings, stop)
+        except (BadAddress, BadFaults, BadKubeconfig, BadPace) as error:
+            raise Refused(str(error)) from error
+
+    return running.run(args, told)

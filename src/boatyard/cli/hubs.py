@@ -1,0 +1,197 @@
+"""The verbs about hubs: register, check, prepare, replace credentials, cordon, delete."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+from pathlib import Path
+from typing import TextIO
+
+from boatyard.cli.calling import call
+from boatyard.cli.clusters import hint
+from boatyard.cli.exits import DONE, FAILED, Unsuccessful
+from boatyard.cli.ordering import parse_pairs, parse_sizes
+from boatyard.cli.output import as_data, as_form, columns, print_object
+from boatyard.cli.tables import word
+from boatyard.cli.words import clean
+from boatyard.client.client import Client, Found, Stretch
+from boatyard.client.hub_kubeconfig import flattened
+from boatyard.client.kinds import HUB
+from boatyard.model.errors import Refused
+from boatyard.model.generated.boatyard import HubFinding, HubFindingResult, HubReport
+from boatyard.model.generated.osac import Hub, HubSpec, HubState, Metadata
+
+_FIRST_LOOK_SECONDS = 40.0
+_RESULTS = {
+    HubFindingResult.PASSED: "ok",
+    HubFindingResult.WARNED: "warning",
+    HubFindingResult.FAILED: "lacking",
+}
+
+
+def create(args: argparse.Namespace) -> int:
+    return call(args, _create)
+
+
+async def _create(client: Client, args: argparse.Namespace) -> None:
+    made = await client.create_hub(make_hub(args))
+    # With -o the answer belongs to stdout alone.
+    stream = sys.stderr if args.output else sys.stdout
+    name = clean(args.name)
+    print(f"Registered hub {name}.", file=stream)
+    if not args.no_wait:
+        made = await _until_looked_at(client, made)
+    if args.output:
+        print_object(made, HUB, args.output)
+    if not args.no_wait:
+        _tell(made.document, name, stream)
+
+
+def make_hub(args: argparse.Namespace) -> Hub:
+    """The hub that the flags describe. Its id is its name: people read it in explanations."""
+    if args.context and not args.kubeconfig:
+        raise Refused("--context goes with --kubeconfig")
+    return Hub(
+        id=args.name,
+        metadata=Metadata(name=args.name),
+        spec=HubSpec(
+            kubeconfig=read_kubeconfig(args) if args.kubeconfig else b"",
+            namespace=args.namespace,
+            zone=args.zone,
+            drivers=parse_pairs(args.driver, flag="--driver"),
+            settings=parse_pairs(args.setting, flag="--setting"),
+            capacity=parse_sizes(args.capacity, flag="--capacity"),
+            labels=parse_pairs(args.label, flag="--label"),
+            templates=tuple(args.template),
+            cordoned=args.cordoned,
+        ),
+    )
+
+
+def read_kubeconfig(args: argparse.Namespace) -> bytes:
+    """The one context that is sent, files of this machine read in."""
+    if args.kubeconfig == "-":
+        return flattened(sys.stdin.buffer.read(), args.context, Path())
+    path = Path(args.kubeconfig)
+    return flattened(path.read_bytes(), args.context, path.parent)
+
+
+async def _until_looked_at(client: Client, hub: Found) -> Found:
+    """Until a worker has seen the hub as it is now; some seconds when it does not answer."""
+    stretch = Stretch()
+    generation = hub.document.metadata.generation
+    try:
+        async with asyncio.timeout(_FIRST_LOOK_SECONDS):
+            while hub.document.status.observed_generation < generation:
+                await stretch.rest()
+                hub = await client.get(HUB, hub.id)
+    except TimeoutError:
+        return hub
+    return hub
+
+
+def _tell(hub: Hub, name: str, stream: TextIO) -> None:
+    """How the first look went. It is registered in any case, so what is wrong is told, and what mends it."""
+    status = hub.status
+    if status.observed_generation < hub.metadata.generation:
+        raise Unsuccessful(f"nobody has looked at hub {name} yet; see that a worker runs")
+    if status.state == HubState.READY:
+        version = f", Kubernetes {clean(status.version)}" if status.version else ""
+        print(f"Hub {name} is ready{version}.", file=stream)
+        return
+    remedy = next((one.remedy for one in status.conditions if one.remedy), "")
+    hint(f"boatyard hub check {name}", stream)
+    raise Unsuccessful(
+        f"hub {name} is {word(status.state)}: {status.message}" + (f"; {remedy}" if remedy else "")
+    )
+
+
+# --- looking at it and making it ready -----------------------------------------------------------
+
+
+def hub(args: argparse.Namespace) -> int:
+    acts = {"check": _check, "prepare": _prepare, "credentials": _credentials}
+    return call(args, acts[args.act])
+
+
+async def _check(client: Client, args: argparse.Namespace) -> int:
+    if args.install:
+        return await _prepare(client, args)
+    message, report = await client.check_hub(args.name)
+    if args.output:
+        print(as_form(as_data(message), args.output))
+    else:
+        print("\n".join(report_lines(report)))
+    return DONE if report.ready else FAILED
+
+
+async def _prepare(client: Client, args: argparse.Namespace) -> int:
+    done, message, report = await client.prepare_hub(args.name)
+    if args.output:
+        print(as_form(as_data(message), args.output))
+        return DONE if report.ready else FAILED
+    print("\n".join(clean(one) for one in done or ("Nothing was missing",)))
+    left = [one for one in report.findings if one.result != HubFindingResult.PASSED]
+    print()
+    print("\n".join(report_lines(report, left)))
+    return DONE if report.ready else FAILED
+
+
+def report_lines(report: HubReport, shown: list[HubFinding] | None = None) -> list[str]:
+    """A table of what was looked at, and a line on the whole."""
+    findings = report.findings if shown is None else shown
+    rows = [(one.check, _RESULTS.get(one.result, "-"), one.message, one.remedy) for one in findings]
+    lines = columns(("CHECK", "RESULT", "FOUND", "REMEDY"), rows) if rows else []
+    lacking = sum(one.result == HubFindingResult.FAILED for one in report.findings)
+    things = "one thing is" if lacking == 1 else f"{lacking} things are"
+    name = clean(report.hub)
+    whole = (
+        f"Hub {name} takes orders."
+        if report.ready
+        else f"Hub {name} takes no orders: {things} lacking."
+    )
+    return [*lines, *([""] if lines else []), whole]
+
+
+async def _credentials(client: Client, args: argparse.Namespace) -> None:
+    if not args.kubeconfig:
+        raise Refused("say which: --kubeconfig FILE")
+    found = await client.find_one(HUB, args.name)
+    kubeconfig = read_kubeconfig(args)
+    changed = await client.change_hub(found.id, "spec.kubeconfig", {"kubeconfig": kubeconfig})
+    name = clean(args.name)
+    if changed.document.metadata.generation == found.document.metadata.generation:
+        print(f"Hub {name} has these credentials already.")
+        return
+    print(f"Replaced the credentials of hub {name}.")
+    _tell((await _until_looked_at(client, changed)).document, name, sys.stdout)
+
+
+# --- whether it takes orders ---------------------------------------------------------------------
+
+
+def cordon(args: argparse.Namespace) -> int:
+    return call(args, _cordon)
+
+
+def uncordon(args: argparse.Namespace) -> int:
+    return call(args, _uncordon)
+
+
+async def _cordon(client: Client, args: argparse.Namespace) -> None:
+    found = await client.find_one(HUB, args.name)
+    await client.change_hub(found.id, "spec.cordoned", {"cordoned": True})
+    print(f"Hub {clean(args.name)} takes no new orders; what it has stays.")
+
+
+async def _uncordon(client: Client, args: argparse.Namespace) -> None:
+    found = await client.find_one(HUB, args.name)
+    await client.change_hub(found.id, "spec.cordoned", {"cordoned": False})
+    print(f"Hub {clean(args.name)} takes orders again.")
+
+
+async def delete_hub(client: Client, args: argparse.Namespace) -> None:
+    found = await client.find_one(HUB, args.name)
+    await client.delete_hub(found.id)
+    print(f"Hub {clean(args.name)} is no longer registered.")

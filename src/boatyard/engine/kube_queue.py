@@ -1,0 +1,204 @@
+"""What is due on a Kubernetes hub, and where results go: the queue of the operator.
+
+Due times are kept in memory: whoever begins looks at everything once. A lease is the leadership of this process
+together with its own hold on one object.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+from boatyard.kube import naming
+from boatyard.ledger.changes import Due
+from boatyard.ledger.records import Lease
+from boatyard.model.errors import LeaseLost
+from boatyard.orderbook.hub_results import HubResults
+from boatyard.orderbook.hub_view import HubView, Key
+from boatyard.resources.reconciling import Result
+
+_NEVER = timedelta(days=365)  # leadership ends a lease, by its own clock
+
+
+class Leader(Protocol):
+    """Who may work on this hub."""
+
+    @property
+    def suspects(self) -> Mapping[Key, int]:
+        """What was held when the last leader died, with its attempts."""
+
+    def check(self) -> None:
+        """LeaseLost once another may be the leader. Asks nobody."""
+
+    async def begin(self, held: Mapping[Key, int]) -> None:
+        """Told before something new is worked on: all that is held then, with its attempts."""
+
+
+class KubeQueue:
+    def __init__(
+        self, *, view: HubView, results: HubResults, leader: Leader, now: datetime
+    ) -> None:
+        self._view = view
+        self._results = results
+        self._leader = leader
+        self._now = now  # of the last call: what is heard of in between is due from then on
+        self._due: dict[Key, datetime] = {}
+        self._heaps: dict[str, list[tuple[datetime, int, Key]]] = {}  # by tenant
+        self._turns: deque[str] = deque()  # tenants; the first one's turn is next
+        self._numbers = itertools.count(1)
+        self._held: dict[Key, Lease] = {}
+        self._poked: set[Key] = set()
+        self._attempts = dict(leader.suspects)
+        self._hint = asyncio.Event()
+        view.on_change = lambda key: self._look(key, self._now)
+        for key in view.all_keys():
+            self._look(key, now)
+
+    # --- what is due -----------------------------------------------------------------------------
+
+    async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
+        """One of each tenant before a second of any, the most overdue first. LeaseLost when no longer the leader."""
+        self._leader.check()
+        self._now = now
+        keys: list[Key] = []
+        without = 0  # tenants in a row that have nothing due
+        while len(keys) < limit and without < len(self._turns):
+            key = self._next_of(self._turns[0], now)
+            self._turns.rotate(-1)
+            without = 0 if key is not None else without + 1
+            if key is not None:
+                keys.append(key)
+        leases = [self._hold(key, now) for key in keys]
+        try:
+            if leases:
+                await self._leader.begin(self.held())
+        except BaseException:
+            for key in keys:
+                self._let_go(key, now, attempts=self._attempts.get(key, 0))
+            raise
+        return leases
+
+    def _next_of(self, tenant: str, now: datetime) -> Key | None:
+        heap = self._heaps[tenant]
+        while heap and heap[0][0] <= now:
+            due, _, key = heapq.heappop(heap)
+            if self._due.get(key) != due:
+                continue  # put off or brought forward since
+            del self._due[key]
+            item = self._view.object(key)
+            if item is not None and not _is_ignored(item):
+                return key
+        return None
+
+    def _hold(self, key: Key, now: datetime) -> Lease:
+        lease = Lease(
+            kind=key[0],
+            id=key[1],
+            tenant=self._view.tenant(key),
+            hub=self._view.place.hub,
+            attempts=self._attempts.get(key, 0) + 1,
+            token=next(self._numbers),
+            until=now + _NEVER,
+        )
+        self._held[key] = lease
+        return lease
+
+    def _look(self, key: Key, at: datetime) -> None:
+        """It is due at that moment at the latest; during a turn, right after the turn."""
+        if at <= self._now:
+            self._hint.set()
+        if key in self._held:
+            self._poked.add(key)
+            return
+        due = self._due.get(key)
+        if due is not None and due <= at:
+            return
+        self._due[key] = at
+        tenant = self._view.tenant(key)
+        if tenant not in self._heaps:
+            self._heaps[tenant] = []
+            self._turns.append(tenant)
+        heapq.heappush(self._heaps[tenant], (at, next(self._numbers), key))
+
+    def next_due(self) -> datetime | None:
+        return min(self._due.values(), default=None)
+
+    async def wait(self, seconds: float) -> None:
+        """Until something may be due, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._hint.wait()
+        except TimeoutError:
+            return
+        self._hint.clear()
+
+    # --- who holds what --------------------------------------------------------------------------
+
+    def held(self) -> dict[Key, int]:
+        """All that is held and all suspects, with their attempts."""
+        return self._attempts | {key: lease.attempts for key, lease in self._held.items()}
+
+    def check(self, lease: Lease) -> None:
+        self._leader.check()
+
+    async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[Key]:
+        try:
+            self._leader.check()
+        except LeaseLost:
+            return set()
+        return {(lease.kind, lease.id) for lease in leases}
+
+    async def forgive(self, lease: Lease) -> None:
+        """Nothing is held against an object unless the leader itself died."""
+
+    def order_object(self, order_id: str) -> dict[str, Any] | None:
+        """For the book of a turn."""
+        return self._results.read(("Order", order_id))
+
+    def leftover_object(self, leftover_id: str) -> dict[str, Any] | None:
+        return self._results.read(("Leftover", leftover_id))
+
+    # --- results ---------------------------------------------------------------------------------
+
+    async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
+        self._now = now
+        await self._results.carry_out((lease.kind, lease.id), result.changes, now)
+        for change in result.changes:
+            if isinstance(change, Due) and change.kind in ("Order", "Leftover"):
+                self._look((change.kind, change.id), change.at)
+
+    async def finish(self, lease: Lease, result: Result, *, attempts: int, now: datetime) -> None:
+        key = (lease.kind, lease.id)
+        try:
+            await self.write(lease, result, now=now)
+            await self._results.settle(key)
+        except BaseException:
+            if not result.changes:  # else whoever tried gives it back with nothing to write
+                self._let_go(key, result.look_again or now, attempts=attempts)
+            raise
+        self._let_go(key, result.look_again, attempts=attempts)
+
+    def _let_go(self, key: Key, look_again: datetime | None, *, attempts: int) -> None:
+        self._held.pop(key, None)
+        self._results.end(key)
+        if attempts:
+            self._attempts[key] = attempts
+        else:
+            self._attempts.pop(key, None)
+        if key in self._poked:
+            self._poked.discard(key)
+            look_again = self._now
+        if look_again is not None:
+            self._look(key, look_again)
+
+
+def _is_ignored(item: Mapping[str, Any]) -> bool:
+    """Others manage it, until it is to be deleted."""
+    about = item["metadata"]
+    said = (about.get("annotations") or {}).get(naming.MANAGEMENT_STATE)
+    return said == naming.UNMANAGED and not about.get("deletionTimestamp")

@@ -1,0 +1,154 @@
+"""Frozen structs as the JSON that Kubernetes objects hold: camelCase names, enums by name, no empty fields. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from enum import IntEnum
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from boatyard.model.errors import Refused
+
+S = TypeVar("S", bound=msgspec.Struct)
+Shape = Callable[[Any], Any]
+_CAPITALS = {"id": "ID", "cidr": "CIDR"}  # as osac.openshift.io/v1alpha1 spells them
+
+
+def dump(value: msgspec.Struct) -> dict[str, Any]:
+    """The struct without what is empty; times in RFC 3339."""
+    made: dict[str, Any] = _dumper(type(value))(value)
+    return made
+
+
+def load(cls: type[S], said: Mapping[str, Any]) -> S:
+    """The struct that was dumped. What this version does not know is left out.
+
+    Refused with the field when something is not of its type: somebody else wrote it.
+    """
+    try:
+        return msgspec.convert(_loader(cls)(said), cls)
+    except (msgspec.ValidationError, AttributeError, TypeError) as error:
+        raise Refused(f"{cls.__name__} cannot be read: {error}", reason="Unreadable") from error
+
+
+def camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(_CAPITALS.get(word, word.capitalize()) for word in rest)
+
+
+@cache
+def enum_prefix(enum: type[IntEnum]) -> str:
+    """What the wire puts before a value's name: ORDER_PHASE_READY."""
+    letters = [f"_{letter}" if letter.isupper() else letter for letter in enum.__name__]
+    return "".join(letters).lstrip("_").upper() + "_"
+
+
+def time_text(moment: datetime) -> str:
+    text: str = msgspec.to_builtins(moment)
+    return text
+
+
+# --- values to JSON ----------------------------------------------------------------------------
+
+
+@cache
+def _dumper(cls: type[msgspec.Struct]) -> Shape:
+    fields = [
+        (field.name, camel(field.encode_name), field.default, _shape_of(field.type))
+        for field in msgspec.structs.fields(cls)
+    ]
+
+    def dump_struct(value: Any) -> dict[str, Any]:
+        found = {}
+        for attribute, name, default, shape in fields:
+            content = getattr(value, attribute)
+            # Maps have a factory for a default: an empty one is left out by its length.
+            if content is default or content is None or content == default or content == {}:
+                continue
+            found[name] = content if shape is None else shape(content)
+        return found
+
+    return dump_struct
+
+
+def _shape_of(kind: Any) -> Shape | None:
+    """How values of an annotated type are dumped; None: as they are."""
+    return _dumping(msgspec.inspect.type_info(kind))
+
+
+def _dumping(kind: msgspec.inspect.Type) -> Shape | None:
+    match kind:
+        case msgspec.inspect.StructType(cls=cls):
+            return lambda value: _dumper(cls)(value)  # made when first needed
+        case msgspec.inspect.EnumType(cls=cls):
+            prefix = enum_prefix(cls)
+            return lambda value: prefix + value.name
+        case msgspec.inspect.DateTimeType():
+            return time_text
+        case msgspec.inspect.VarTupleType(item_type=item):
+            inner = _dumping(item)
+            return list if inner is None else _each(inner)
+        case msgspec.inspect.DictType(value_type=item):
+            inner = _dumping(item)
+            return dict if inner is None else _each_value(inner)
+        case msgspec.inspect.UnionType(types=types):
+            some = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
+            return _dumping(some[0])
+    return None
+
+
+# --- JSON to values ----------------------------------------------------------------------------
+
+
+@cache
+def _loader(cls: type[Any]) -> Shape:
+    fields = {
+        camel(field.encode_name): (field.encode_name, _loading(_info(field.type)))
+        for field in msgspec.structs.fields(cls)
+    }
+
+    def load_struct(said: Mapping[str, Any]) -> dict[str, Any]:
+        found = {}
+        for name, content in said.items():
+            known = fields.get(name)
+            if known is not None and content is not None:
+                encoded, shape = known
+                found[encoded] = content if shape is None else shape(content)
+        return found
+
+    return load_struct
+
+
+def _info(kind: Any) -> msgspec.inspect.Type:
+    return msgspec.inspect.type_info(kind)
+
+
+def _loading(kind: msgspec.inspect.Type) -> Shape | None:
+    match kind:
+        case msgspec.inspect.StructType(cls=cls):
+            return lambda said: _loader(cls)(said)
+        case msgspec.inspect.EnumType(cls=cls):
+            prefix = enum_prefix(cls)
+            numbers = {prefix + member.name: member.value for member in cls}
+            return lambda said: numbers.get(said, said)
+        case msgspec.inspect.VarTupleType(item_type=item):
+            inner = _loading(item)
+            return None if inner is None else _each(inner)
+        case msgspec.inspect.DictType(value_type=item):
+            inner = _loading(item)
+            return None if inner is None else _each_value(inner)
+        case msgspec.inspect.UnionType(types=types):
+            some = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
+            return _loading(some[0])
+    return None
+
+
+def _each(inner: Shape) -> Shape:
+    return lambda values: [inner(value) for value in values]
+
+
+def _each_value(inner: Shape) -> Shape:
+    return lambda values: {key: inner(value) for key, value in values.items()}

@@ -1,0 +1,67 @@
+"""What a deletion left behind as an object beside the hub's orders, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.kube import naming
+from boatyard.model.generated.boatyard import (
+    HubLeftoverSpec,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.mapping import camel
+from boatyard.orderbook.mapping.orders import Object, Place
+
+
+def leftover_name(order_id: str) -> str:
+    """As the order's, which it outlives in the same namespace."""
+    return naming.order_name(order_id)
+
+
+def to_object(leftover: Leftover, place: Place) -> Object:
+    about = leftover.metadata
+    spec = HubLeftoverSpec(
+        order=leftover.id,
+        tenant=about.tenant,
+        cluster_name=leftover.spec.cluster_name,
+        hub=leftover.spec.hub,
+        left_at=about.creation_timestamp,
+    )
+    return {
+        "metadata": {
+            "name": leftover_name(leftover.id),
+            "namespace": place.namespace(about.tenant),
+            "labels": {naming.ORDER_UUID: naming.label_value(leftover.id)},
+            "annotations": {naming.TENANT: about.tenant},
+        },
+        "spec": camel.dump(spec),
+        "status": camel.dump(leftover.status),
+    }
+
+
+def leftover_id(item: Mapping[str, Any], place: Place) -> str:
+    """The id of its order, where name and namespace are that order's; else the object's own."""
+    about, spec = item["metadata"], item.get("spec") or {}
+    named = str(spec.get("order") or "")
+    ours = about["name"] == leftover_name(named) and about["namespace"] == place.namespace(
+        str(spec.get("tenant") or "")
+    )
+    return named if ours else str(about["uid"])
+
+
+def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
+    """The leftover that an object is. Its order is its own id: nobody's things but its own are released for it."""
+    id = leftover_id(item, place)
+    spec = camel.load(HubLeftoverSpec, item.get("spec") or {})
+    return Leftover(
+        id=id,
+        metadata=Metadata(
+            name=id, tenant=spec.tenant, creator="system", creation_timestamp=spec.left_at
+        ),
+        spec=LeftoverSpec(order=id, cluster_name=spec.cluster_name, hub=spec.hub),
+        status=camel.load(LeftoverStatus, item.get("status") or {}),
+    )

@@ -1,0 +1,332 @@
+"""An order's wish as the spec of a ClusterOrder, and a ClusterOrder of anybody's as an order. Pure.
+
+OSAC's fields are filled as its tools expect them; what they cannot say stands in `spec.boatyard`. An order without
+that object was made by somebody else's tool and is understood from OSAC's fields alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from boatyard.kube import naming
+from boatyard.model.errors import Refused
+from boatyard.model.generated.boatyard import (
+    NO_CLUSTER_ORDER_SECRET_REFERENCE,
+    ClusterOrderSecretReference,
+    ClusterOrderWish,
+    Credentials,
+    Order,
+    OrderNodeSet,
+    OrderSpec,
+    OrderStatus,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.mapping import camel, parameters
+from boatyard.orderbook.port import RETRY
+
+Object = dict[str, Any]
+
+MASK = "***"  # in place of credentials that there are but that were not read
+PULL_SECRET, PARAMETERS = "pullSecret", "parameters"  # keys of the Secret beside an order
+# The fields of a spec that an order of ours fills; others' are left as they are.
+FIELDS = frozenset(
+    (
+        *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
+        *("releaseImage", "network", "boatyard"),
+    )
+)
+DELETE_WITHIN = timedelta(minutes=15)  # for whoever deletes an order without saying by when
+
+_CREATOR = "system"
+_TEMPLATE = re.compile(r"[a-zA-Z_][a-zA-Z0-9._]*")
+_IMAGE = re.compile(r".+/.+:.+")
+_CIDR = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}")
+_VERSION = re.compile(r"\d+\.\d+\.\d+")
+_NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
+_LONGEST_IMAGE, _LONGEST_KEY = 512, 16384
+
+
+@dataclass(frozen=True)
+class Place:
+    """How a hub keeps its orders: whose hub it is, and where orders are."""
+
+    hub: str
+    one_namespace: str = ""  # for all tenants' orders; empty: one for each tenant
+    osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
+    delete_within: timedelta = DELETE_WITHIN
+
+    def namespace(self, tenant: str) -> str:
+        return self.one_namespace or naming.tenant_namespace(tenant)
+
+
+# --- from us to the hub ------------------------------------------------------------------------
+
+
+def secrets_of(spec: OrderSpec) -> dict[str, str]:
+    """What goes into the Secret beside the order; empty when nothing of it is secret."""
+    found: dict[str, str] = {}
+    if spec.pull_secret:
+        found[PULL_SECRET] = spec.pull_secret
+    hidden = _parameters(spec, secret=True)
+    if hidden:
+        found[PARAMETERS] = parameters.to_text(hidden)
+    return found
+
+
+def to_spec(
+    order_id: str,
+    spec: OrderSpec,
+    *,
+    tenant: str,
+    place: Place,
+    ordered_at: datetime | None,
+    deleted_at: datetime | None = None,
+    secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE,
+) -> Object:
+    """The spec of the ClusterOrder. Nothing secret is in it unless the hub is to be compatible."""
+    compatible = place.osac_compatible
+    shown = spec.template_parameters if compatible else _parameters(spec, secret=False)
+    made: Object = {
+        "templateID": spec.template if _TEMPLATE.fullmatch(spec.template) else _fit(spec.template),
+        "templateParameters": parameters.to_text(shown),
+        "nodeRequests": [
+            _node_request(name, node_set.host_type, node_set.size)
+            for name, node_set in sorted(spec.node_sets.items())
+        ],
+        "pullSecret": spec.pull_secret if compatible else "",
+        "sshPublicKey": spec.ssh_public_key if _fits_key(spec) else "",
+        "releaseImage": spec.release_image if _fits_image(spec) else "",
+        "network": {
+            name: cidr
+            for name, cidr in (("podCIDR", spec.pod_cidr), ("serviceCIDR", spec.service_cidr))
+            if _CIDR.fullmatch(cidr)
+        },
+    }
+    made = {name: value for name, value in made.items() if value}
+    wish = ClusterOrderWish(
+        cluster_id=order_id,
+        tenant=tenant,
+        cluster_name=spec.cluster_name,
+        hub=spec.hub,
+        version=spec.version,
+        generation=spec.generation,
+        ordered_at=ordered_at,
+        deleted_at=deleted_at,
+        delete_by=spec.delete_by,
+        platform_settings=spec.platform_settings,
+        rest=spec.rest,
+        restore=spec.restore,
+        secret_ref=secret_ref,
+        parameter_types=parameters.types_of(spec.template_parameters),
+        secret_parameters=spec.secret_parameters,
+        release_image="" if _fits_image(spec) else spec.release_image,
+        ssh_public_key="" if _fits_key(spec) else spec.ssh_public_key,
+        pod_cidr="" if _CIDR.fullmatch(spec.pod_cidr) else spec.pod_cidr,
+        service_cidr="" if _CIDR.fullmatch(spec.service_cidr) else spec.service_cidr,
+    )
+    made["boatyard"] = camel.dump(wish)
+    if made["templateID"] != spec.template:
+        made["boatyard"]["template"] = spec.template
+    return made
+
+
+def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
+    return {
+        name: value
+        for name, value in spec.template_parameters.items()
+        if (name in spec.secret_parameters) == secret
+    }
+
+
+def _node_request(name: str, host_type: str, size: int) -> Object:
+    """Both shapes that are in use, at once."""
+    made: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": size}
+    if host_type:
+        made["bareMetal"] = {"instanceType": host_type}
+    return made
+
+
+def _fit(template: str) -> str:
+    return "_" + re.sub(r"[^a-zA-Z0-9._]", "_", template)
+
+
+def _fits_image(spec: OrderSpec) -> bool:
+    return len(spec.release_image) <= _LONGEST_IMAGE and bool(_IMAGE.fullmatch(spec.release_image))
+
+
+def _fits_key(spec: OrderSpec) -> bool:
+    return len(spec.ssh_public_key) <= _LONGEST_KEY
+
+
+# --- from the hub to us ------------------------------------------------------------------------
+
+
+def order_id(item: Mapping[str, Any], place: Place) -> str:
+    """Whose order an object is: the cluster's id, or the object's own where nobody of ours made it.
+
+    An id that the object names counts only where that very order belongs; otherwise whoever may write into one
+    namespace could speak for a cluster in another.
+    """
+    about, wish = item["metadata"], _wish(item)
+    named = str(wish.get("clusterID") or "")
+    ours = (
+        named
+        and about["name"] == naming.order_name(named)
+        and about["namespace"] == place.namespace(str(wish.get("tenant") or ""))
+    )
+    return named if ours else str(about["uid"])
+
+
+def tenant_of(item: Mapping[str, Any], place: Place) -> str:
+    """Of ours, whom the order says; of others', whom its annotation names, else the namespace itself."""
+    about = item["metadata"]
+    if order_id(item, place) != about["uid"]:
+        return str(_wish(item).get("tenant") or "")
+    return str((about.get("annotations") or {}).get(naming.TENANT) or about["namespace"])
+
+
+def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (item.get("spec") or {}).get("boatyard") or {}
+
+
+def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
+    """The Secret beside the order; None when it needs none."""
+    said = _wish(item).get("secretRef")
+    return camel.load(ClusterOrderSecretReference, said) if said else None
+
+
+def to_order(
+    item: Mapping[str, Any],
+    place: Place,
+    *,
+    secrets: Mapping[str, str] | None = None,
+    credentials: Credentials | None = None,
+) -> Order:
+    """The order that an object is, with the secrets given, and `***` for credentials that were not.
+
+    Refused when somebody wrote what cannot be understood.
+    """
+    spec = item.get("spec") or {}
+    found = item.get("status") or {}
+    status = camel.load(OrderStatus, found.get("boatyard") or {})
+    if credentials is None and found.get("credentialsRef"):
+        credentials = Credentials(kubeconfig=MASK)
+    if credentials is not None:
+        status = msgspec.structs.replace(status, credentials=credentials)
+    id = order_id(item, place)
+    about = item["metadata"]
+    ours = id != about["uid"]
+    read = _read_ours(spec, secrets or {}) if ours else _read_theirs(item, place)
+    wish = camel.load(ClusterOrderWish, (spec.get("boatyard") or {}) if ours else {})
+    return Order(
+        id=id,
+        metadata=Metadata(
+            name=id,
+            tenant=tenant_of(item, place),
+            creator=_CREATOR,
+            creation_timestamp=wish.ordered_at or _moment(about.get("creationTimestamp")),
+            deletion_timestamp=_deleted_at(item, wish),
+            annotations=_kept_annotations(item),
+        ),
+        spec=read,
+        status=status,
+    )
+
+
+def _deleted_at(item: Mapping[str, Any], wish: ClusterOrderWish) -> datetime | None:
+    """Kubernetes says whether; our own clock says when, if it was us who asked."""
+    asked = _moment(item["metadata"].get("deletionTimestamp"))
+    return (wish.deleted_at or asked) if asked else None
+
+
+def _kept_annotations(item: Mapping[str, Any]) -> dict[str, str]:
+    said = item["metadata"].get("annotations") or {}
+    return {name: str(said[name]) for name in (naming.MANAGEMENT_STATE, RETRY) if name in said}
+
+
+def _read_ours(spec: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec:
+    wish = camel.load(ClusterOrderWish, spec["boatyard"])
+    network = spec.get("network") or {}
+    shown = parameters.from_text(spec.get("templateParameters") or "", wish.parameter_types)
+    hidden = parameters.from_text(secrets.get(PARAMETERS, ""), wish.parameter_types)
+    return OrderSpec(
+        cluster_name=wish.cluster_name,
+        hub=wish.hub,
+        template=wish.template if "template" in spec["boatyard"] else spec["templateID"],
+        template_parameters=shown | hidden,
+        secret_parameters=wish.secret_parameters,
+        node_sets=_node_sets(spec.get("nodeRequests") or (), ours=True),
+        version=wish.version,
+        release_image=wish.release_image or spec.get("releaseImage") or "",
+        ssh_public_key=wish.ssh_public_key or spec.get("sshPublicKey") or "",
+        pull_secret=secrets.get(PULL_SECRET) or spec.get("pullSecret") or "",
+        pod_cidr=wish.pod_cidr or network.get("podCIDR") or "",
+        service_cidr=wish.service_cidr or network.get("serviceCIDR") or "",
+        generation=wish.generation,
+        delete_by=wish.delete_by,
+        platform_settings=wish.platform_settings,
+        rest=wish.rest,
+        restore=wish.restore,
+    )
+
+
+def _read_theirs(item: Mapping[str, Any], place: Place) -> OrderSpec:
+    spec, about = item.get("spec") or {}, item["metadata"]
+    network = spec.get("network") or {}
+    image = str(spec.get("releaseImage") or "")
+    version = _VERSION.search(image.rpartition(":")[2])
+    asked = _moment(about.get("deletionTimestamp"))
+    return OrderSpec(
+        cluster_name=about["name"],
+        hub=place.hub,
+        template=str(spec.get("templateID") or ""),
+        template_parameters=parameters.from_text(spec.get("templateParameters") or "", {}),
+        node_sets=_node_sets(spec.get("nodeRequests") or (), ours=False),
+        version=version.group() if version else "",
+        release_image=image,
+        ssh_public_key=str(spec.get("sshPublicKey") or ""),
+        pull_secret=str(spec.get("pullSecret") or ""),
+        pod_cidr=str(network.get("podCIDR") or ""),
+        service_cidr=str(network.get("serviceCIDR") or ""),
+        generation=int(about.get("generation") or 1),
+        delete_by=asked + place.delete_within if asked else None,
+    )
+
+
+def _node_sets(requests: Sequence[Mapping[str, Any]], *, ours: bool) -> dict[str, OrderNodeSet]:
+    """By name. One that has none is called after its resource class; two of a class are told apart by number."""
+    found: dict[str, OrderNodeSet] = {}
+    for request in requests:
+        size = int(request["numberOfNodes"])
+        instance = str((request.get("bareMetal") or {}).get("instanceType") or "")
+        host_type = instance or str(request.get("resourceClass") or "")
+        name = str(request.get("nodeSet") or "")
+        if not ours:
+            host_type = host_type or name
+            name = _free_name(name or host_type, found)
+        found[name] = OrderNodeSet(host_type=host_type, size=size)
+    return found
+
+
+def _free_name(text: str, taken: Mapping[str, object]) -> str:
+    stem = _NOT_IN_NAMES.sub("-", text.lower()).strip("-") or "nodes"
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}-{number}"
+    return name
+
+
+def _moment(text: str | None) -> datetime | None:
+    if not text:
+        return None
+    try:
+        return msgspec.convert(text, datetime)
+    except msgspec.ValidationError as error:
+        raise Refused(f"{text!r} is no time", reason="Unreadable") from error

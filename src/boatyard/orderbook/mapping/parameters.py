@@ -1,0 +1,74 @@
+"""Template parameters as the JSON map that an order carries as one text, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from boatyard.model.errors import Refused
+
+Parameters = Mapping[str, Mapping[str, Any]]  # by name: {"@type": …, "value": …}
+
+_PREFIX = "type.googleapis.com/google.protobuf."
+_WHOLE = ""  # in place of a type: the value is all there is, its type included
+
+
+def to_text(parameters: Parameters) -> str:
+    """Name to plain value, as playbooks read it; empty without parameters."""
+    if not parameters:
+        return ""
+    return msgspec.json.encode({name: _plain(one) for name, one in parameters.items()}).decode()
+
+
+def types_of(parameters: Parameters) -> dict[str, str]:
+    """The types that cannot be told from the plain values."""
+    found = {name: _type(one) for name, one in parameters.items()}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if kind == _WHOLE or kind != _guess(_plain(parameters[name]))
+    }
+
+
+def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The parameters again. Refused when the text is no JSON map: somebody else wrote it."""
+    if not text:
+        return {}
+    try:
+        said = msgspec.json.decode(text, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise Refused(
+            "spec.templateParameters is no JSON map encoded as a string", reason="BadParameters"
+        ) from error
+    return {name: _typed(value, types.get(name)) for name, value in said.items()}
+
+
+def _plain(one: Mapping[str, Any]) -> Any:
+    return one["value"] if one.keys() == {"@type", "value"} else dict(one)
+
+
+def _type(one: Mapping[str, Any]) -> str:
+    return str(one["@type"]) if one.keys() == {"@type", "value"} else _WHOLE
+
+
+def _typed(value: Any, kind: str | None) -> dict[str, Any]:
+    if kind == _WHOLE:
+        if not isinstance(value, dict):
+            raise Refused("a template parameter lost its type", reason="BadParameters")
+        return value
+    return {"@type": _guess(value) if kind is None else kind, "value": value}
+
+
+def _guess(value: Any) -> str:
+    match value:
+        case bool():
+            return f"{_PREFIX}BoolValue"
+        case str():
+            return f"{_PREFIX}StringValue"
+        case int():
+            return f"{_PREFIX}Int32Value" if abs(value) < 2**31 else f"{_PREFIX}Int64Value"
+        case float():
+            return f"{_PREFIX}DoubleValue"
+    return f"{_PREFIX}Value"

@@ -1,0 +1,128 @@
+"""Agents: the hosts of the Agent platform, claimed by labels and given back unlabelled. Called by `nodes`.
+
+Two marks with two meanings. `boatyard.io/joins` lets a node pool take the host; it goes first when the host is to
+leave, so that nobody takes it again. The others say whose it is; they stay until it is observed unbound.
+"""
+
+from __future__ import annotations
+
+from boatyard.kube import naming
+from boatyard.model.errors import Refused
+from boatyard.model.outcome import Waiting
+from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.kinds import (
+    AGENT_TAKEN,
+    AGENTS,
+    Manifest,
+    Seen,
+    annotations_of,
+    at,
+    is_leaving,
+    labels_of,
+    name_of,
+    namespace_of,
+)
+from boatyard.platforms.drivers.hosted.reading import conditions_of
+from boatyard.platforms.drivers.hosted.rendering import JOINS, Place, covers
+from boatyard.platforms.port import NodeWanted
+
+LOOK_AGAIN = 3.0
+_OURS = (naming.ORDER, naming.ORDER_UUID, naming.NODE_SET, naming.SLOT, naming.KEY, naming.HUB)
+
+
+async def find(hub: Hub, namespace: str, host: str) -> Manifest | Waiting:
+    """The Agent of a host: the one of its name, else the one that says that it is that host."""
+    named = await hub.get(AGENTS, host, namespace) if naming.is_label(host) else None
+    found = [named] if named is not None else []
+    if not found:
+        found = [one for one in await hub.all(AGENTS, namespace) if host in _hosts(one)]
+    if len(found) > 1:
+        names = ", ".join(sorted(name_of(one) for one in found))
+        raise Refused(f"several agents say that they are host {host}: {names}", reason="NoAgent")
+    if not found or is_leaving(found[0]):
+        return Waiting("The host has not reported to the hub yet.", LOOK_AGAIN, "NoAgent")
+    return found[0]
+
+
+def _hosts(agent: Seen) -> set[str]:
+    return {
+        annotations_of(agent).get(naming.HOST_UUID, ""),
+        str(at(agent, "spec", "hostname") or ""),
+        str(at(agent, "status", "inventory", "hostname") or ""),
+    } - {""}
+
+
+def is_bound(agent: Seen) -> bool:
+    """Whether a cluster holds the host. Anything that says so counts."""
+    reference = at(agent, "spec", "clusterDeploymentName", "name")
+    return (
+        bool(reference)
+        or AGENT_TAKEN in labels_of(agent)
+        or ("Bound" in conditions_of(agent) and conditions_of(agent)["Bound"].true)
+    )
+
+
+def is_ours(agent: Seen, key: str) -> bool:
+    """Whether this node's key is on it. The annotation decides; the label where that is gone."""
+    annotation = annotations_of(agent).get(naming.KEY)
+    if annotation is not None:
+        return annotation == key
+    return labels_of(agent).get(naming.KEY) == naming.label_value(key)
+
+
+def check_free(agent: Seen, key: str, place: Place) -> None:
+    """Refused when the host is another's."""
+    if is_ours(agent, key):
+        return
+    others = annotations_of(agent).get(naming.KEY) or labels_of(agent).get(naming.KEY)
+    another_order = labels_of(agent).get(naming.ORDER, place.order) != place.order
+    if others or another_order or is_bound(agent):
+        where = f"{namespace_of(agent)}/{name_of(agent)}"
+        raise Refused(f"agent {where} is in use under another key", reason="HeldByAnother")
+
+
+async def claim(
+    hub: Hub, agent: Manifest, key: str, place: Place, pool: str, node: NodeWanted
+) -> Manifest:
+    """Marks the host as this node's and lets the pool take it. Conflict when it has changed since it was seen."""
+    check_free(agent, key, place)
+    wanted = {
+        "metadata": {
+            "labels": {
+                naming.HUB: naming.label_value(place.hub),
+                naming.ORDER: place.order,
+                naming.ORDER_UUID: naming.label_value(place.cluster_id),
+                naming.KEY: naming.label_value(key),
+                naming.NODE_SET: naming.label_value(node.node_set),
+                naming.SLOT: naming.label_value(node.slot),
+                JOINS: pool,
+            },
+            "annotations": {naming.KEY: key, naming.CLUSTER: place.cluster_id},
+        },
+        "spec": {"approved": True},
+    }
+    if covers(agent, wanted):
+        return agent
+    return await hub.change(AGENTS, agent, wanted)
+
+
+async def keep_from_joining(hub: Hub, agent: Manifest) -> Manifest:
+    """From now on no node pool takes it. What the API server answers is as nobody can have changed it since."""
+    if JOINS not in labels_of(agent):
+        return agent
+    return await hub.change(AGENTS, agent, {"metadata": {"labels": {JOINS: None}}})
+
+
+async def give_back(hub: Hub, agent: Manifest, key: str) -> Waiting | None:
+    """Takes our marks off a host that no cluster holds; waits while one does. Another's marks are left alone."""
+    if not is_ours(agent, key):
+        return None
+    agent = await keep_from_joining(hub, agent)
+    if is_bound(agent):
+        return Waiting("The host is being released.", LOOK_AGAIN, "Unbinding")
+    unmarked = {
+        "labels": dict.fromkeys((*_OURS, JOINS)),
+        "annotations": dict.fromkeys((naming.KEY, naming.CLUSTER)),
+    }
+    await hub.change(AGENTS, agent, {"metadata": unmarked})
+    return None

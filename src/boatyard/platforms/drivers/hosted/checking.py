@@ -1,0 +1,232 @@
+"""What HyperShift's CRDs let pass and its controllers do not. Pure; asked before anything is written.
+
+Each function looks at a manifest as it would be written, so that a fault of our own rendering is found as well. The
+paths are those of the order where it has the field, else those of the manifest.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import combinations
+from typing import Any
+
+from boatyard.kube.naming import LONGEST_LABEL, control_plane_namespace, is_label
+from boatyard.model.errors import Refused, Violation
+from boatyard.platforms.drivers.hosted.kinds import Manifest, Seen, at, name_of, namespace_of
+from boatyard.platforms.drivers.hosted.settings import AGENT, KUBEVIRT, PLATFORMS
+
+SERVICES = ("APIServer", "OAuthServer", "Konnectivity", "Ignition")
+REASON = "BadCluster"
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# The order's field for each network of the manifest.
+_NETWORKS = {
+    "clusterNetwork": "pod_cidr",
+    "serviceNetwork": "service_cidr",
+    "machineNetwork": "machine_cidr",
+}
+
+
+def check_cluster(manifest: Manifest) -> None:
+    """Refused with everything that is wrong with a HostedCluster."""
+    spec = manifest["spec"]
+    violations = [
+        *_name(manifest),
+        *_release(spec),
+        *_platform(spec),
+        *_services(spec),
+        *_networks(spec),
+        *_encryption(spec),
+    ]
+    if violations:
+        raise Refused("", *violations, reason=REASON)
+
+
+def check_pool(manifest: Manifest, cluster: Seen) -> None:
+    """Refused with everything that is wrong with a NodePool of this cluster."""
+    violations = [*_pool(manifest, cluster)]
+    if violations:
+        raise Refused("", *violations, reason=REASON)
+
+
+def check_pull_secret(text: str) -> None:
+    """Refused when it is no pull secret. Its contents are in no message."""
+    remedy = "paste the pull secret as it was given to you"
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict) or not isinstance(found.get("auths", {}), dict):
+        problem = Violation("pull_secret", "it is no pull secret", remedy)
+        raise Refused("", problem, reason=REASON)
+
+
+def check_unchanged(existing: Seen, wanted: Manifest) -> None:
+    """Refused when what a cluster keeps for life should be another. Most of this the CRD would let pass."""
+    before, after = existing.get("spec") or {}, wanted["spec"]
+    violations = [
+        Violation(field, f"a cluster keeps its {what}", "order another cluster for that")
+        for field, what, path in _FOR_LIFE
+        if _differs(at(before, *path), at(after, *path))
+    ]
+    if violations:
+        raise Refused("", *violations, reason="NotChangeable")
+
+
+_FOR_LIFE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("hosted.platform", "platform", ("platform", "type")),
+    ("hosted.agent-namespace", "hosts' namespace", ("platform", "agent", "agentNamespace")),
+    (
+        "hosted.base-domain-passthrough",
+        "kind of domain",
+        ("platform", "kubevirt", "baseDomainPassthrough"),
+    ),
+    ("hosted.publish", "way of being published", ("services",)),
+    ("hosted.network-type", "kind of network", ("networking", "networkType")),
+    ("pod_cidr", "pod network", ("networking", "clusterNetwork")),
+    ("service_cidr", "service network", ("networking", "serviceNetwork")),
+    ("machine_cidr", "machine network", ("networking", "machineNetwork")),
+    ("ingress_name", "domain", ("dns",)),
+    ("id", "identity", ("clusterID",)),
+    ("id", "infrastructure's name", ("infraID",)),
+    ("hosted.fips", "cryptography", ("fips",)),
+    ("hosted.availability", "availability", ("controllerAvailabilityPolicy",)),
+    (
+        "hosted.infra-availability",
+        "availability of services",
+        ("infrastructureAvailabilityPolicy",),
+    ),
+    ("hosted.etcd-size", "etcd", ("etcd", "managed", "storage", "persistentVolume", "size")),
+    (
+        "hosted.etcd-storage-class",
+        "etcd's storage",
+        ("etcd", "managed", "storage", "persistentVolume", "storageClassName"),
+    ),
+)
+
+
+def _differs(before: Any, after: Any) -> bool:
+    """What we do not say is not ours to judge: HyperShift fills in what is left out."""
+    if after is None:
+        return False
+    if isinstance(after, Mapping) and isinstance(before, Mapping):
+        return any(_differs(before.get(name), value) for name, value in after.items())
+    if isinstance(after, list) and isinstance(before, list):
+        return len(before) != len(after) or any(
+            _differs(one, other) for one, other in zip(before, after, strict=True)
+        )
+    return bool(before != after)
+
+
+def _name(manifest: Manifest) -> Iterator[Violation]:
+    name, namespace = name_of(manifest), namespace_of(manifest)
+    if not is_label(name):
+        yield Violation("metadata.name", f"{name!r} is no label", "this is a fault of ours")
+    home = control_plane_namespace(namespace, name)
+    if len(home) > LONGEST_LABEL:
+        yield Violation(
+            "metadata.namespace",
+            f"the control plane's namespace {home} has more than {LONGEST_LABEL} characters",
+            "choose a shorter namespace for orders",
+        )
+
+
+def _release(spec: Manifest) -> Iterator[Violation]:
+    image = at(spec, "release", "image") or ""
+    if len(image) < 2 or any(letter.isspace() for letter in image):
+        yield Violation("release_image", f"{image!r} is no image", "name the release's image")
+
+
+def _platform(spec: Manifest) -> Iterator[Violation]:
+    kind = at(spec, "platform", "type")
+    if kind not in PLATFORMS:
+        choices = ", ".join(PLATFORMS)
+        yield Violation("hosted.platform", f"{kind!r} is not hosted", f"choose one of {choices}")
+    if kind == AGENT and not at(spec, "platform", "agent", "agentNamespace"):
+        yield Violation("hosted.agent-namespace", "no namespace of hosts is named", "name it")
+    if kind == KUBEVIRT and at(spec, "platform", "kubevirt") is None:
+        yield Violation("spec.platform.kubevirt", "it is missing", "this is a fault of ours")
+
+
+def _services(spec: Manifest) -> Iterator[Violation]:
+    published = spec.get("services") or []
+    times = Counter(one.get("service") for one in published)
+    for service in SERVICES:
+        if times[service] != 1:
+            yield Violation(
+                "hosted.publish",
+                f"{service} is published {times[service]} times",
+                "each of the four services is published once",
+            )
+    hosts = Counter(at(one, "servicePublishingStrategy", "route", "hostname") for one in published)
+    for host, count in hosts.items():
+        if host and count > 1:
+            yield Violation(
+                "hosted.route-domain",
+                f"{count} services have the host name {host}",
+                "give each service a name of its own",
+            )
+    ports = Counter(
+        (at(port, "address"), at(port, "port"))
+        for one in published
+        if (port := at(one, "servicePublishingStrategy", "nodePort")) and at(port, "port")
+    )
+    for (address, port), count in ports.items():
+        if count > 1:
+            yield Violation(
+                "hosted.publish-address",
+                f"{count} services are at {address}:{port}",
+                "give each service a port of its own",
+            )
+
+
+def _networks(spec: Manifest) -> Iterator[Violation]:
+    found: list[tuple[str, Network]] = []
+    for name, field in _NETWORKS.items():
+        for entry in at(spec, "networking", name) or []:
+            cidr = str(at(entry, "cidr") or "")
+            try:
+                found.append((field, ipaddress.ip_network(cidr)))
+            except ValueError:
+                remedy = "write it as in 10.132.0.0/14, with the first address of the network"
+                yield Violation(field, f"{cidr!r} is no network", remedy)
+    for (field, one), (other_field, other) in combinations(found, 2):
+        if one.version == other.version and one.overlaps(other):
+            yield Violation(
+                field,
+                f"{one} overlaps {other_field} {other}",
+                "choose networks that have no address in common",
+            )
+
+
+def _encryption(spec: Manifest) -> Iterator[Violation]:
+    kind = at(spec, "secretEncryption", "type")
+    if kind and not at(spec, "secretEncryption", kind):
+        path = f"spec.secretEncryption.{kind}"
+        yield Violation(path, "the key to encrypt with is missing", "name it")
+
+
+def _pool(manifest: Manifest, cluster: Seen) -> Iterator[Violation]:
+    spec = manifest["spec"]
+    name, kind = name_of(manifest), at(spec, "platform", "type")
+    if not is_label(name):
+        yield Violation("node_set", f"the node pool's name {name!r} is no label", "choose another")
+    here = name_of(cluster), namespace_of(cluster)
+    if (spec.get("clusterName"), namespace_of(manifest)) != here:
+        yield Violation("spec.clusterName", "there is no such cluster", "this is a fault of ours")
+    yield from _release(spec)
+    if kind != at(cluster, "spec", "platform", "type"):
+        yield Violation("hosted.platform", "the nodes' is not the cluster's", "choose one")
+    if kind == AGENT and not at(spec, "platform", "agent", "agentLabelSelector", "matchLabels"):
+        # Without one, it would take any free host there is.
+        path = "spec.platform.agent.agentLabelSelector"
+        yield Violation(path, "no host is chosen", "this is a fault of ours")
+    sized = all(at(spec, "platform", "kubevirt", part) for part in ("rootVolume", "compute"))
+    if kind == KUBEVIRT and not sized:
+        yield Violation("spec.platform.kubevirt", "it has no size", "this is a fault of ours")
+    if spec.get("replicas") is not None and spec.get("autoScaling") is not None:
+        yield Violation("spec.replicas", "it is set beside autoScaling", "this is a fault of ours")

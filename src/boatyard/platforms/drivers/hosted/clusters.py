@@ -1,0 +1,302 @@
+"""Makes, corrects and removes control planes. Called by the driver."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import yaml
+
+from boatyard.kube import naming
+from boatyard.kube.kinds import NAMESPACES, ROLES
+from boatyard.model.errors import NotFound, Refused, Unavailable, Violation
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.platforms.drivers.hosted import reading, rendering, versions
+from boatyard.platforms.drivers.hosted.checking import (
+    check_cluster,
+    check_pull_secret,
+    check_unchanged,
+)
+from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.kinds import (
+    HOSTED_CLUSTERS,
+    NODE_POOLS,
+    Manifest,
+    Seen,
+    at,
+    is_leaving,
+)
+from boatyard.platforms.drivers.hosted.rendering import Place, Rendered, covers
+from boatyard.platforms.drivers.hosted.settings import (
+    AGENT,
+    KUBEVIRT,
+    Choice,
+    choose,
+    template_part,
+)
+from boatyard.platforms.drivers.hosted.slots import read_slots
+from boatyard.platforms.port import Access, ClusterWanted, Rest
+
+LOOK_AGAIN = 3.0
+
+
+async def ensure(hub: Hub, key: str, wanted: ClusterWanted) -> Outcome:
+    """The next part of making the cluster, or of correcting it. Everything is judged before anything is written."""
+    _check_offered(wanted)
+    place = await hub.find(key)
+    existing = await hub.cluster(place) if place is not None else None
+    place = place or await hub.choose_place(key)
+    if existing is not None:
+        rendering.refuse_stranger(place, HOSTED_CLUSTERS, existing)
+        if is_leaving(existing):
+            return Waiting("The cluster of before is still being removed.", LOOK_AGAIN, "Deleting")
+    wish = await _wish(hub, place, wanted, existing)
+    pools = await hub.pools(place) if existing is not None else []
+    await _check_version(hub, wanted, wish, existing, pools)
+    if existing is None or not covers(existing, wish.cluster):
+        gone = await _write(hub, place, wish)
+        if gone is not None:
+            return gone
+        return Waiting("The control plane has been asked for.", 1.0, "StageUnknown")
+    return await _judge(hub, place, wanted, wish, existing, pools)
+
+
+def _check_offered(wanted: ClusterWanted) -> None:
+    if wanted.rest != Rest.AWAKE:
+        # Pausing stops HyperShift's work, not the cluster; without nodes its workloads would be lost.
+        raise Refused(
+            "",
+            Violation("rest", "hosted clusters cannot rest", "delete it, or let it run"),
+            reason="NoRest",
+        )
+    if wanted.restore is not None:
+        raise Refused(
+            "",
+            Violation("restore", "hosted clusters have no backups", "order it without one"),
+            reason="NoBackups",
+        )
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What should be on the hub for one cluster."""
+
+    choice: Choice
+    image: str
+    cluster: Manifest
+    inputs: tuple[Rendered, ...] = field(repr=False)
+
+
+async def _wish(hub: Hub, place: Place, wanted: ClusterWanted, existing: Seen | None) -> _Wish:
+    kept = rendering.remembered(existing)[1] if existing is not None else None
+    choice = choose(template_part(wanted.settings), hub.settings, kept)
+    if choice.platform == KUBEVIRT:
+        for host_type in wanted.host_types:
+            choice.vm_size(host_type)
+    image = rendering.release_image(wanted, choice)
+    pull_text = wanted.pull_secret or await _hubs_pull_secret(hub, choice)
+    check_pull_secret(pull_text)
+    pull_name = await _input_name(
+        hub,
+        place,
+        base=naming.pull_secret_name(place.order),
+        present=at(existing, "spec", "pullSecret", "name"),
+        entry=".dockerconfigjson",
+        text=pull_text,
+    )
+    secrets = [rendering.pull_secret(place, pull_name, pull_text)]
+    key_name = ""
+    if wanted.ssh_public_key:
+        key_name = await _input_name(
+            hub,
+            place,
+            base=naming.ssh_key_name(place.order),
+            present=at(existing, "spec", "sshKey", "name"),
+            entry="id_rsa.pub",
+            text=wanted.ssh_public_key,
+        )
+        secrets.append(rendering.ssh_key(place, key_name, wanted.ssh_public_key))
+    cluster = rendering.hosted_cluster(
+        place, wanted, choice, image=image, pull_secret_name=pull_name, ssh_key_name=key_name
+    )
+    check_cluster(cluster)
+    if existing is not None:
+        check_unchanged(existing, cluster)
+    return _Wish(choice=choice, image=image, cluster=cluster, inputs=tuple(secrets))
+
+
+async def _hubs_pull_secret(hub: Hub, choice: Choice) -> str:
+    remedy = "give the order one, or set hosted.pull-secret for the hub"
+    if not choice.pull_secret:
+        problem = Violation("pull_secret", "there is none", remedy)
+        raise Refused("", problem, reason="NoPullSecret")
+    namespace, _, name = choice.pull_secret.partition("/")
+    data = await hub.secret(name, namespace)
+    if data is None or ".dockerconfigjson" not in data:
+        raise Unavailable(
+            f"the hub's pull secret {choice.pull_secret} is not there; {remedy}",
+            reason="NoPullSecret",
+        )
+    return b64decode(data[".dockerconfigjson"]).decode(errors="replace")
+
+
+async def _input_name(
+    hub: Hub, place: Place, *, base: str, present: str | None, entry: str, text: str
+) -> str:
+    """The name of the Secret with this text: the present one's while the text is the same, else one of its own."""
+    if not present:
+        return base
+    data = await hub.secret(present, place.namespace)
+    same = data is None or data.get(entry) == b64encode(text.encode()).decode()
+    return present if same else rendering.changed_name(base, text)
+
+
+async def _check_version(
+    hub: Hub, wanted: ClusterWanted, wish: _Wish, existing: Seen | None, pools: list[Manifest]
+) -> None:
+    """Before a version is asked for, it is judged; one that HyperShift has been asked for already is not again."""
+    if existing is not None and at(existing, "spec", "release", "image") == wish.image:
+        return
+    versions.check_supported(wanted.version, await hub.supported_versions())
+    present = reading.running_version(existing) if existing is not None else ""
+    if present:
+        nodes = [str(version) for pool in pools if (version := at(pool, "status", "version"))]
+        versions.check_step(present, wanted.version, nodes)
+
+
+async def _write(hub: Hub, place: Place, wish: _Wish) -> Waiting | None:
+    """Everything, in the order in which one thing needs the other. Says what has to be waited for first."""
+    namespace = await hub.get(NAMESPACES, place.namespace)
+    if namespace is not None:
+        rendering.refuse_stranger(place, NAMESPACES, namespace)
+        if is_leaving(namespace):
+            return Waiting("The cluster of before is still being removed.", LOOK_AGAIN, "Deleting")
+    if wish.choice.platform == AGENT:
+        await _ensure_agent_role(hub, wish.choice.agent_namespace)
+    osac = hub.settings.get("osac-compatible") == "true"
+    for rendered in (*rendering.ground(place, osac_compatible=osac), *wish.inputs):
+        await hub.apply(rendered)
+    await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
+    return None
+
+
+async def _ensure_agent_role(hub: Hub, namespace: str) -> None:
+    if await hub.get(ROLES, rendering.AGENT_ROLE, namespace) is not None:
+        return
+    if await hub.get(NAMESPACES, namespace) is None:
+        raise Unavailable(
+            f"the hub has no namespace {namespace} (hosted.agent-namespace)", reason="NoAgents"
+        )
+    await hub.apply(rendering.agent_role(namespace))
+
+
+async def _judge(
+    hub: Hub,
+    place: Place,
+    wanted: ClusterWanted,
+    wish: _Wish,
+    cluster: Manifest,
+    pools: list[Manifest],
+) -> Outcome:
+    """What HyperShift has made of it so far."""
+    await _take_back_refused_release(hub, wish, cluster)
+    reading.check_not_blocked(cluster)
+    if not reading.is_available(cluster):
+        stage = reading.stage_of(cluster)
+        return Waiting(stage.words, LOOK_AGAIN, stage.reason)
+    nodes = any(at(pool, "spec", "replicas") or read_slots(pool) for pool in pools)
+    if not reading.is_settled_at(cluster, wish.image, nodes=nodes):
+        return Waiting("The control plane is being updated.", LOOK_AGAIN, "Updating")
+    version = reading.version_of_image(cluster, wish.image)
+    if version != wanted.version:
+        remedy = "give the version the image of its own release"
+        message = f"the image is version {version or 'unknown'}, not {wanted.version}"
+        raise Refused("", Violation("release_image", message, remedy), reason="WrongRelease")
+    return await _update_pools(hub, place, wish, cluster, pools, version)
+
+
+async def _take_back_refused_release(hub: Hub, wish: _Wish, cluster: Manifest) -> None:
+    """A new version that HyperShift will not roll out: the cluster is left at the one it runs."""
+    refusal = reading.blocked_release(cluster)
+    runs = reading.completed(cluster)
+    if refusal is None or runs is None or not runs.image or runs.image == wish.image:
+        return
+    back = {**wish.cluster, "spec": {**wish.cluster["spec"], "release": {"image": runs.image}}}
+    await hub.apply(Rendered(HOSTED_CLUSTERS, back))
+    raise Refused(
+        f"HyperShift does not roll out {wish.image}: {refusal.message or refusal.reason}; "
+        f"the cluster runs {runs.version} as before",
+        reason="UpgradeFailed",
+    )
+
+
+async def _update_pools(
+    hub: Hub,
+    place: Place,
+    wish: _Wish,
+    cluster: Manifest,
+    pools: list[Manifest],
+    version: str,
+) -> Outcome:
+    """The control plane comes first; only now its nodes follow."""
+    waiting = False
+    for pool in pools:
+        if is_leaving(pool) or not rendering.is_of(place, pool):
+            continue
+        manifest = rendering.updated_pool(place, cluster, wish.choice, pool, image=wish.image)
+        if not covers(pool, manifest):
+            await hub.apply(Rendered(NODE_POOLS, manifest))
+            waiting = True
+            continue
+        reading.check_pool_not_blocked(pool)
+        # A pool without nodes is asked for nothing, and need not say that it has done it.
+        has_nodes = bool(at(pool, "spec", "replicas"))
+        waiting = waiting or (has_nodes and not reading.is_pool_updated(pool, wish.image, version))
+    if waiting:
+        return Waiting("The nodes are being updated.", LOOK_AGAIN, "UpdatingNodes")
+    return Done({"version": version})
+
+
+# --- access ------------------------------------------------------------------------------------
+
+
+async def access(hub: Hub, key: str) -> Access:
+    place = await hub.find(key)
+    cluster = await hub.cluster(place) if place is not None else None
+    if place is None or cluster is None or not rendering.is_of(place, cluster):
+        raise NotFound(f"there is no hosted cluster {key}")
+    kubeconfig = await _secret_text(hub, place, cluster, "kubeconfig", "kubeconfig")
+    if not kubeconfig:
+        raise NotFound(f"cluster {key} has no kubeconfig yet")
+    password = await _secret_text(hub, place, cluster, "kubeadminPassword", "password")
+    return Access(
+        api_url=_server(kubeconfig, key),
+        console_url=_console(cluster),
+        kubeconfig=kubeconfig,
+        username="kubeadmin" if password else "",
+        password=password,
+    )
+
+
+async def _secret_text(hub: Hub, place: Place, cluster: Seen, which: str, entry: str) -> str:
+    name = reading.secret_name(cluster, which)
+    data: Mapping[str, str] | None = await hub.secret(name, place.namespace) if name else None
+    return b64decode((data or {}).get(entry, "")).decode(errors="replace")
+
+
+def _server(kubeconfig: str, key: str) -> str:
+    try:
+        return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
+    except (yaml.YAMLError, KeyError, IndexError, TypeError):
+        # Not chained: the words of the parser quote what it stumbled over.
+        raise Unavailable(f"the kubeconfig of {key} cannot be read", reason="NoAccess") from None
+
+
+def _console(cluster: Seen) -> str:
+    base = at(cluster, "spec", "dns", "baseDomain")
+    if not base:
+        return ""
+    prefix = at(cluster, "spec", "dns", "baseDomainPrefix")
+    domain = f"{prefix}.{base}" if prefix else base
+    return f"https://console-openshift-console.apps.{domain}"

@@ -1,0 +1,233 @@
+"""The platform driver `hosted`: control planes by HyperShift on a Kubernetes hub, nodes on three of its platforms.
+
+A cluster is found by its key: its namespace carries it, and has a name that follows from it. Where the namespace is not
+there yet, it is made beside the cluster's ClusterOrder; on a hub without such orders, in one namespace for all
+(`kube.namespace`, else `boatyard`). No verb rests on anything remembered but that place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping, Sequence
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import NAMESPACES, NODES, Kind
+from boatyard.model.errors import Conflict, NotFound, Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.platforms.drivers.hosted import (
+    clusters,
+    guest,
+    nodes,
+    reading,
+    rendering,
+    slots,
+    teardown,
+)
+from boatyard.platforms.drivers.hosted.guest import Guests
+from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.kinds import (
+    AGENTS,
+    HOSTED_CLUSTERS,
+    HYPERSHIFT,
+    NODE_POOLS,
+    Manifest,
+    Seen,
+    annotations_of,
+    is_leaving,
+    name_of,
+)
+from boatyard.platforms.drivers.hosted.machines import Machine
+from boatyard.platforms.drivers.hosted.rendering import Place
+from boatyard.platforms.drivers.hosted.settings import AGENT, NONE, check_hub
+from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
+
+
+class HostedPlatform:
+    """`client` is shared and belongs to whoever gave it; `settings` are the hub's."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: Mapping[str, str],
+        hub_id: str,
+        *,
+        connect: guest.Connect = guest.connect,
+    ) -> None:
+        self._hub = Hub(client, settings, hub_id)
+        self._guests = Guests(self._hub, connect)
+
+    async def check_ready(self) -> None:
+        check_hub(self._hub.settings)
+        try:
+            await self._hub.client.call("GET", f"/apis/{HYPERSHIFT}/{HOSTED_CLUSTERS.version}")
+        except NotFound:
+            raise Unavailable(
+                "HyperShift is not installed on this hub", reason="NoHyperShift"
+            ) from None
+
+    # --- clusters ------------------------------------------------------------------------------
+
+    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+        return await _settled(clusters.ensure(self._hub, key, wanted))
+
+    async def release_cluster(self, key: str) -> Outcome:
+        outcome = await _settled(teardown.release(self._hub, key))
+        if isinstance(outcome, Done):
+            await self._guests.forget(key)
+        return outcome
+
+    async def observe(self, cluster_key: str) -> ClusterSeen:
+        place, cluster = await self._find(cluster_key)
+        if place is None or cluster is None:
+            return ClusterSeen(exists=False)
+        seen: list[NodeSeen] = []
+        joined: list[str] = []
+        for pool, machines in await self._nodes(place, cluster):
+            seen += slots.see_nodes(pool, machines)
+            joined += slots.joined(machines)
+        return reading.see(cluster, seen, joined)
+
+    async def access(self, cluster_key: str) -> Access:
+        return await clusters.access(self._hub, cluster_key)
+
+    # --- nodes ---------------------------------------------------------------------------------
+
+    async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
+        place, cluster = await self._find(cluster_key)
+        if place is None or cluster is None or is_leaving(cluster):
+            raise Unavailable(f"there is no hosted cluster {cluster_key}", reason="NoCluster")
+        if nodes.platform_of(cluster) == NONE:
+            return await _settled(self._ensure_guest_node(place, cluster, key, node))
+        return await _settled(nodes.ensure_machine(self._hub, place, cluster, key, node))
+
+    async def release_node(
+        self, key: str, cluster_key: str, slot: str, *, drain: bool = True
+    ) -> Outcome:
+        place, cluster = await self._find(cluster_key)
+        if place is None or cluster is None:
+            return await _settled(nodes.release_agents(self._hub, key))
+        if nodes.platform_of(cluster) == NONE:
+            release = self._release_guest_node(place, cluster, key, slot, drain=drain)
+        else:
+            release = nodes.release_machine(self._hub, place, cluster, key, slot, drain=drain)
+        return await _settled(release)
+
+    async def choose_leaving(
+        self, cluster_key: str, node_set: str, slots_there: Sequence[str], count: int
+    ) -> Sequence[str]:
+        place, cluster = await self._find(cluster_key)
+        machines: dict[str, Machine] = {}
+        if place is not None and cluster is not None:
+            for pool, found in await self._nodes(place, cluster):
+                if slots.node_set_of(pool) == node_set:
+                    machines |= found
+        return slots.choose_leaving(slots_there, count, machines)
+
+    # --- backups -------------------------------------------------------------------------------
+
+    async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
+        raise Refused("hosted clusters have no backups", reason="NoBackups")
+
+    async def release_backup(self, key: str) -> Outcome:
+        return Done()
+
+    # --- all -----------------------------------------------------------------------------------
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        """By each of the objects that carry a key: where one was stripped of it, another tells."""
+        mine = {naming.HUB: naming.label_value(self._hub.id)}
+        found: dict[str, Owned] = {}
+        for kind, what in ((NAMESPACES, "cluster"), (HOSTED_CLUSTERS, "cluster"), (AGENTS, "node")):
+            for thing in await self._carrying(kind, mine):
+                key = annotations_of(thing).get(naming.KEY, "")
+                found.setdefault(key, Owned(key, what, name_of(thing)))
+        for pool in await self._carrying(NODE_POOLS, mine):
+            key = annotations_of(pool).get(naming.KEY, "")
+            found.setdefault(key, Owned(key, "cluster", name_of(pool)))
+            for slot in slots.read_slots(pool).values():
+                found.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
+        return [found[key] for key in sorted(found) if key and key.startswith(prefix)]
+
+    async def close(self) -> None:
+        await self._guests.close()
+
+    # --- below: helpers ------------------------------------------------------------------------
+
+    async def _carrying(self, kind: Kind, labels: Mapping[str, str]) -> Sequence[Manifest]:
+        if kind is AGENTS:
+            return await self._hub.agents_with(labels)
+        return await self._hub.all(kind, labels=labels)
+
+    async def _find(self, cluster_key: str) -> tuple[Place | None, Manifest | None]:
+        """The cluster, if it is there and carries this key."""
+        place = await self._hub.find(cluster_key)
+        cluster = await self._hub.cluster(place) if place is not None else None
+        if place is None or cluster is None or not rendering.is_of(place, cluster):
+            return place, None
+        return place, cluster
+
+    async def _nodes(
+        self, place: Place, cluster: Manifest
+    ) -> list[tuple[Seen, Mapping[str, Machine]]]:
+        """Each pool of the cluster with the machine of each of its slots."""
+        pools = [pool for pool in await self._hub.pools(place) if rendering.is_of(place, pool)]
+        if not pools:
+            return []
+        platform = nodes.platform_of(cluster)
+        if platform == NONE:
+            there = await self._guest_nodes(place, cluster)
+            return [(pool, guest.as_machines(pool, there)) for pool in pools]
+        machines = await self._hub.machines(place)
+        return [(pool, slots.match(pool, machines, agents=platform == AGENT)) for pool in pools]
+
+    async def _guest_nodes(self, place: Place, cluster: Manifest) -> Sequence[Manifest]:
+        try:
+            client = await self._guests.client(place, cluster)
+            return (await client.list(NODES)).items
+        except (Unavailable, Refused):
+            return ()  # seen as not ready: whether they are, nobody can say
+
+    async def _ensure_guest_node(
+        self, place: Place, cluster: Manifest, key: str, node: NodeWanted
+    ) -> Outcome:
+        pools = await self._hub.pools(place)
+        slots.check_free(pools, key, node)
+        pool = await nodes.ensure_pool(self._hub, place, cluster, pools, node)
+        slot = slots.Slot(node.slot, node.node_set, key, node.host, node.address)
+        await nodes.record(self._hub, pool, slot, counted=False)
+        client = await self._guests.client(place, cluster)
+        found = guest.find_node((await client.list(NODES)).items, slot)
+        if found is None:
+            return Waiting("The host has not joined yet.", guest.LOOK_AGAIN, "WorkersJoining")
+        if not guest.is_ready(found):
+            return Waiting("The node is not ready yet.", guest.LOOK_AGAIN, "WorkersJoining")
+        return Done()
+
+    async def _release_guest_node(
+        self, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
+    ) -> Outcome:
+        found = slots.find_slot(await self._hub.pools(place), name)
+        if found is None:
+            return Done()
+        pool, slot = found
+        if slot.key != key:
+            raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
+        try:
+            client = await self._guests.client(place, cluster)
+            waiting = await guest.remove(client, slot, drain=drain)
+        except Unavailable:
+            if drain:
+                raise
+            waiting = None  # its whole cluster goes, and is perhaps past answering
+        if waiting is not None:
+            return waiting
+        await nodes.strike(self._hub, pool, name)
+        return Done()
+
+
+async def _settled(acting: Awaitable[Outcome]) -> Outcome:
+    """Somebody else was faster, or a thing has gone under our hands: looked at anew, it is another case."""
+    try:
+        return await acting
+    except (Conflict, NotFound):
+        return Waiting("The hub is being changed by others.", 0.5, "Busy")

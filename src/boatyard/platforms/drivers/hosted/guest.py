@@ -1,0 +1,160 @@
+"""Nodes of the None platform: hosts that join by other means, seen in the hosted cluster itself. Called by the driver.
+
+HyperShift makes no machines there. Somebody boots the host with the cluster's ignition and approves its certificate;
+here it is waited for, and drained and removed when it is to leave.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig, read_kubeconfig
+from boatyard.kube.kinds import NODES, PODS
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Waiting
+from boatyard.platforms.drivers.hosted import reading
+from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.kinds import (
+    Manifest,
+    Seen,
+    annotations_of,
+    at,
+    labels_of,
+    metadata,
+    name_of,
+    namespace_of,
+)
+from boatyard.platforms.drivers.hosted.machines import Machine
+from boatyard.platforms.drivers.hosted.rendering import Place
+from boatyard.platforms.drivers.hosted.slots import Slot, node_set_of, read_slots
+
+LOOK_AGAIN = 5.0
+REQUEST_SECONDS = 5.0
+PATIENCE_SECONDS = 8.0
+_MIRROR = "kubernetes.io/config.mirror"
+
+Connect = Callable[[KubeConfig], KubeClient]
+
+
+def connect(config: KubeConfig) -> KubeClient:
+    return KubeClient(config, timeout=REQUEST_SECONDS, patience=PATIENCE_SECONDS)
+
+
+class Guests:
+    """Clients of hosted clusters, while their kubeconfigs are the same."""
+
+    def __init__(self, hub: Hub, connect: Connect = connect) -> None:
+        self._hub = hub
+        self._connect = connect
+        self._open: dict[str, tuple[str, KubeClient]] = {}
+
+    async def client(self, place: Place, cluster: Seen) -> KubeClient:
+        """Unavailable while there is no kubeconfig, or none that leads only to its cluster."""
+        name = reading.secret_name(cluster, "kubeconfig")
+        data = await self._hub.secret(name, place.namespace) if name else None
+        text = b64decode((data or {}).get("kubeconfig", ""))
+        if not text:
+            raise Unavailable("the hosted cluster has no kubeconfig yet", reason="NoAccess")
+        digest = hashlib.sha256(text).hexdigest()
+        held = self._open.get(place.key)
+        if held is not None and held[0] == digest:
+            return held[1]
+        made = self._connect(_config(text))
+        self._open[place.key] = digest, made
+        if held is not None:
+            await held[1].close()
+        return made
+
+    async def forget(self, key: str) -> None:
+        held = self._open.pop(key, None)
+        if held is not None:
+            await held[1].close()
+
+    async def close(self) -> None:
+        for key in list(self._open):
+            await self.forget(key)
+
+
+def _config(text: bytes) -> KubeConfig:
+    try:
+        config = read_kubeconfig(text)
+    except Refused as error:
+        raise Unavailable("the hosted cluster's kubeconfig is none", reason="NoAccess") from error
+    files = (config.ca_file, config.certificate_file, config.key_file, config.token_file)
+    if config.plugin is not None or any(files):  # it would be run or read with our rights
+        raise Unavailable("the hosted cluster's kubeconfig names a program", reason="NoAccess")
+    return config
+
+
+def find_node(nodes: Sequence[Seen], slot: Slot) -> Seen | None:
+    """The node that is this slot's host, by name or by address."""
+    for node in nodes:
+        names = {name_of(node), labels_of(node).get("kubernetes.io/hostname", "")}
+        addresses = {str(one.get("address")) for one in at(node, "status", "addresses") or ()}
+        if slot.host in names or (slot.address and slot.address in addresses):
+            return node
+    return None
+
+
+def is_ready(node: Seen) -> bool:
+    ready = reading.conditions_of(node).get("Ready")
+    return ready is not None and ready.true
+
+
+def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
+    """The nodes of a pool in the shape in which those of other platforms are judged."""
+    found: dict[str, Machine] = {}
+    for name, slot in read_slots(pool).items():
+        node = find_node(nodes, slot)
+        if node is None:
+            continue
+        found[name] = Machine(
+            name=name_of(node),
+            namespace="",
+            uid="",
+            resource_version="",
+            pool=node_set_of(pool),
+            agent="",
+            node=name_of(node),
+            ready=is_ready(node),
+            created=str(metadata(node).get("creationTimestamp") or ""),
+            leaving=False,
+            first_to_go=False,
+            slot=name,
+            key=slot.key,
+        )
+    return found
+
+
+async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | None:
+    """Cordons, drains and removes the slot's node; None when it is not there."""
+    node = find_node((await client.list(NODES)).items, slot)
+    if node is None:
+        return None
+    name = name_of(node)
+    if drain:
+        if not at(node, "spec", "unschedulable"):
+            await client.merge_patch(NODES, name, {"spec": {"unschedulable": True}}, strict=True)
+        leaving = await _to_evict(client, name)
+        for pod in leaving:
+            await client.evict(name_of(pod), namespace_of(pod))
+        if leaving:
+            return Waiting("The node is being drained.", LOOK_AGAIN, "Draining")
+    await client.delete(NODES, name)
+    return Waiting("The node is being removed.", 1.0, "Leaving")
+
+
+async def _to_evict(client: KubeClient, node: str) -> list[Manifest]:
+    """Pods that must find another place; what belongs to the node itself goes with it."""
+    pods = (await client.list(PODS, fields=f"spec.nodeName={node}")).items
+    return [pod for pod in pods if not _stays(pod)]
+
+
+def _stays(pod: Seen) -> bool:
+    owners = metadata(pod).get("ownerReferences") or ()
+    finished = at(pod, "status", "phase") in ("Succeeded", "Failed")
+    daemon = any(owner.get("kind") == "DaemonSet" for owner in owners)
+    return finished or daemon or _MIRROR in annotations_of(pod)

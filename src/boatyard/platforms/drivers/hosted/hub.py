@@ -1,0 +1,253 @@
+"""Looks at a hub and writes to it, for the modules that act. Every look is fresh: nothing destructive rests on a copy.
+
+A look that fails raises; an empty answer means that the API server has said that there is nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import CONFIG_MAPS, NAMESPACES, SECRETS, Kind
+from boatyard.model.errors import NotFound, Unavailable
+from boatyard.platforms.drivers.hosted.kinds import (
+    AGENTS,
+    CLUSTER_API,
+    CLUSTER_ORDERS,
+    HOSTED_CLUSTERS,
+    NODE_POOLS,
+    SUPPORTED_VERSIONS,
+    Manifest,
+    Seen,
+    annotations_of,
+    machines_kind,
+    name_of,
+    namespace_of,
+    uid_of,
+    version_of,
+)
+from boatyard.platforms.drivers.hosted.machines import Machine, read_machine
+from boatyard.platforms.drivers.hosted.rendering import Place, Rendered
+from boatyard.platforms.drivers.hosted.versions import read_supported
+
+# Where clusters are whose orders are no objects on this hub. No tenant's namespace is called so.
+WITHOUT_ORDERS = "boatyard"
+HYPERSHIFT_NAMESPACE = "hypershift"
+_MACHINES_BY_DEFAULT = "v1beta1"  # what HyperShift brings along where the hub does not say
+
+
+class Hub:
+    """One hub, as one user. `client` belongs to whoever gave it."""
+
+    def __init__(self, client: KubeClient, settings: Mapping[str, str], hub_id: str) -> None:
+        self.client = client
+        self.settings = settings
+        self.id = hub_id
+        self._places: dict[str, Place] = {}
+        self._machines: Kind | None = None
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    # --- where things are ----------------------------------------------------------------------
+
+    async def find(self, key: str) -> Place | None:
+        """Where the cluster of this key is; None when it has no namespace on this hub.
+
+        By the label of its namespace, and where somebody has taken that away by the name it must have.
+        """
+        known = self._places.get(key)
+        if known is not None:
+            return known
+        order = naming.order_name(_cluster_id(key))
+        marks = {naming.ORDER: order, naming.HUB: naming.label_value(self.id)}
+        for namespace in await self.all(NAMESPACES, labels=marks):
+            place = self._read_place(key, namespace)
+            if place is not None:
+                return self._remember(place)
+        place = await self.choose_place(key)
+        namespace_there = await self.get(NAMESPACES, place.namespace)
+        return None if namespace_there is None else self._remember(place)
+
+    async def choose_place(self, key: str) -> Place:
+        """Where the cluster should be: beside its ClusterOrder, which is found by its name."""
+        cluster_id = _cluster_id(key)
+        order = naming.order_name(cluster_id)
+        namespace, tenant = self._namespace_without_order(), ""
+        for found in await self._orders(order):
+            # A name is a hash: the annotation says whose it really is.
+            if annotations_of(found).get(naming.CLUSTER, cluster_id) == cluster_id:
+                namespace = namespace_of(found)
+                tenant = annotations_of(found).get(naming.TENANT, "")
+        return Place(
+            key=key,
+            cluster_id=cluster_id,
+            order=order,
+            order_namespace=namespace,
+            namespace=naming.cluster_namespace(namespace, order),
+            hub=self.id,
+            tenant=tenant,
+        )
+
+    def forget(self, key: str) -> None:
+        self._places.pop(key, None)
+
+    def _remember(self, place: Place) -> Place:
+        self._places[place.key] = place
+        return place
+
+    def _read_place(self, key: str, namespace: Seen) -> Place | None:
+        cluster_id = _cluster_id(key)
+        order = naming.order_name(cluster_id)
+        order_namespace = naming.order_namespace_of(name_of(namespace), order)
+        stranger = annotations_of(namespace).get(naming.KEY, key) != key
+        if stranger or not order_namespace or order_namespace.endswith(f"-{order}"):
+            return None  # labelled by hand; the last is the control plane's own
+        return Place(
+            key=key,
+            cluster_id=cluster_id,
+            order=order,
+            order_namespace=order_namespace,
+            namespace=name_of(namespace),
+            hub=self.id,
+            tenant=annotations_of(namespace).get(naming.TENANT, ""),
+        )
+
+    async def _orders(self, order: str) -> list[Manifest]:
+        try:
+            listed = await self.client.list(CLUSTER_ORDERS, fields=f"metadata.name={order}")
+        except NotFound:
+            return []  # a hub without that kind: its orders are in the ledger
+        return listed.items
+
+    def _namespace_without_order(self) -> str:
+        chosen = self.settings.get("kube.namespace", "")
+        return naming.check_order_namespace(chosen, "kube.namespace") if chosen else WITHOUT_ORDERS
+
+    # --- looking -------------------------------------------------------------------------------
+
+    async def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
+        """The object; None when there is none. Unavailable when the hub does not know the kind at all."""
+        # Asked as a list: a missing object is an empty list, a missing kind is not.
+        try:
+            listed = await self.client.list(kind, namespace, fields=f"metadata.name={name}")
+        except NotFound:
+            raise _no_kind(kind) from None
+        return listed.items[0] if listed.items else None
+
+    async def all(
+        self, kind: Kind, namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> list[Manifest]:
+        """All of them. Unavailable when the hub does not know the kind."""
+        selector = ",".join(f"{name}={value}" for name, value in (labels or {}).items())
+        try:
+            return (await self.client.list(kind, namespace, labels=selector)).items
+        except NotFound:
+            raise _no_kind(kind) from None
+
+    async def cluster(self, place: Place) -> Manifest | None:
+        return await self.get(HOSTED_CLUSTERS, place.order, place.namespace)
+
+    async def pools(self, place: Place) -> list[Manifest]:
+        return await self.all(NODE_POOLS, place.namespace)
+
+    async def machines(self, place: Place) -> list[Machine]:
+        kind = await self.machines_kind()
+        return [read_machine(one) for one in await self.all(kind, place.home)]
+
+    async def agents_of(self, key: str, written: str = "") -> list[Manifest]:
+        """The Agents that carry this node's key, in whichever namespace. None on a hub without Agents.
+
+        With what was `written` down of it (<namespace>/<name>) it is found also when its labels were taken away.
+        """
+        found = await self.agents_with({naming.KEY: naming.label_value(key)})
+        namespace, _, name = written.partition("/")
+        if not name or any((namespace_of(o), name_of(o)) == (namespace, name) for o in found):
+            return found
+        one = await self.get(AGENTS, name, namespace)
+        return found if one is None else [*found, one]
+
+    async def agents_with(self, labels: Mapping[str, str]) -> list[Manifest]:
+        """Agents in whichever namespace; none on a hub that does not know them."""
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        try:
+            return (await self.client.list(AGENTS, labels=selector)).items
+        except NotFound:
+            return []
+
+    async def machines_kind(self) -> Kind:
+        """The version of Machines that this hub prefers."""
+        if self._machines is None:
+            try:
+                said = await self.client.call("GET", f"/apis/{CLUSTER_API}")
+                version = said["preferredVersion"]["version"]
+            except NotFound:
+                raise _no_kind(machines_kind(_MACHINES_BY_DEFAULT)) from None
+            except (KeyError, TypeError):
+                version = _MACHINES_BY_DEFAULT
+            self._machines = machines_kind(version)
+        return self._machines
+
+    async def supported_versions(self) -> tuple[str, ...] | None:
+        """The minors that HyperShift hosts here, as it publishes them; None when it does not."""
+        try:
+            found = await self.client.get(CONFIG_MAPS, SUPPORTED_VERSIONS, HYPERSHIFT_NAMESPACE)
+        except NotFound:
+            return None
+        listed = (found.get("data") or {}).get(SUPPORTED_VERSIONS)
+        return None if listed is None else read_supported(listed)
+
+    async def secret(self, name: str, namespace: str) -> Mapping[str, str] | None:
+        """Its data, still encoded; None when there is no such Secret."""
+        try:
+            found = await self.client.get(SECRETS, name, namespace)
+        except NotFound:
+            return None
+        return found.get("data") or {}
+
+    def turn(self, what: str) -> asyncio.Lock:
+        """The lock under which this process changes one thing; forgotten with its last holder."""
+        lock = self._turns.get(what)
+        if lock is None:
+            lock = self._turns[what] = asyncio.Lock()
+        return lock
+
+    # --- writing -------------------------------------------------------------------------------
+
+    async def apply(self, rendered: Rendered) -> Manifest:
+        about = rendered.manifest["metadata"]
+        return await self.client.apply(
+            rendered.kind,
+            about["name"],
+            rendered.manifest,
+            about.get("namespace", ""),
+            strict=True,
+        )
+
+    async def change(self, kind: Kind, seen: Seen, patch: Mapping[str, Any]) -> Manifest:
+        """Changes an object that is not ours, if it is still as it was seen: Conflict when not.
+
+        Not applied: applying to an object that has gone meanwhile would make half of one.
+        """
+        about = {**(patch.get("metadata") or {}), "resourceVersion": version_of(seen)}
+        guarded = {**patch, "metadata": about}
+        return await self.client.merge_patch(
+            kind, name_of(seen), guarded, namespace_of(seen), strict=True
+        )
+
+    async def delete(self, kind: Kind, seen: Seen) -> None:
+        """Asks for the deletion of this very object."""
+        await self.client.delete(kind, name_of(seen), namespace_of(seen), uid=uid_of(seen))
+
+
+def _cluster_id(key: str) -> str:
+    return key.partition("/")[0]
+
+
+def _no_kind(kind: Kind) -> Unavailable:
+    return Unavailable(
+        f"this hub has no {kind.plural}.{kind.group}; is HyperShift installed there?",
+        reason="NoHyperShift",
+    )

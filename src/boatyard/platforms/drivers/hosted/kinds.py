@@ -1,0 +1,82 @@
+"""The kinds of HyperShift, Cluster API and the assisted service, and their labels and annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.kube.kinds import Kind
+
+Manifest = dict[str, Any]
+Seen = Mapping[str, Any]  # an object as the API server gave it
+
+HYPERSHIFT = "hypershift.openshift.io"
+HOSTED_CLUSTERS = Kind(HYPERSHIFT, "v1beta1", "hostedclusters", "HostedCluster", True)
+NODE_POOLS = Kind(HYPERSHIFT, "v1beta1", "nodepools", "NodePool", True)
+AGENTS = Kind("agent-install.openshift.io", "v1beta1", "agents", "Agent", True)
+CLUSTER_ORDERS = Kind("osac.openshift.io", "v1alpha1", "clusterorders", "ClusterOrder", True)
+NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy", True)
+
+CLUSTER_API = "cluster.x-k8s.io"
+
+
+def machines_kind(version: str) -> Kind:
+    """Machines as one version of Cluster API serves them; which one, the hub says."""
+    return Kind(CLUSTER_API, version, "machines", "Machine", True)
+
+
+# On a Machine: the NodePool it was made for, as <namespace>/<name>.
+NODE_POOL_OF_MACHINE = "hypershift.openshift.io/nodePool"
+# On a Machine: it goes first when its set shrinks; and it goes without being drained.
+DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
+WITHOUT_DRAINING = "machine.cluster.x-k8s.io/exclude-node-draining"
+# Label of an Agent that a machine has taken.
+AGENT_TAKEN = "agentMachineRef"
+# How a Machine on the Agent platform names its Agent.
+AGENT_PROVIDER = "agent://"
+
+# Where HyperShift says which versions it can host.
+SUPPORTED_VERSIONS = "supported-versions"
+
+
+def metadata(thing: Seen) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = thing.get("metadata") or {}
+    return found
+
+
+def name_of(thing: Seen) -> str:
+    return str(metadata(thing).get("name") or "")
+
+
+def namespace_of(thing: Seen) -> str:
+    return str(metadata(thing).get("namespace") or "")
+
+
+def uid_of(thing: Seen) -> str:
+    return str(metadata(thing).get("uid") or "")
+
+
+def version_of(thing: Seen) -> str:
+    return str(metadata(thing).get("resourceVersion") or "")
+
+
+def labels_of(thing: Seen) -> Mapping[str, str]:
+    return metadata(thing).get("labels") or {}
+
+
+def annotations_of(thing: Seen) -> Mapping[str, str]:
+    return metadata(thing).get("annotations") or {}
+
+
+def is_leaving(thing: Seen) -> bool:
+    """Whether its deletion has been asked for."""
+    return bool(metadata(thing).get("deletionTimestamp"))
+
+
+def at(thing: Any, *path: str) -> Any:
+    """What stands under these names; None when anything on the way is missing."""
+    for name in path:
+        if not isinstance(thing, Mapping):
+            return None
+        thing = thing.get(name)
+    return thing

@@ -1,0 +1,74 @@
+"""Machines as Cluster API tells of them, whichever of its versions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from boatyard.kube import naming
+from boatyard.platforms.drivers.hosted.kinds import (
+    AGENT_PROVIDER,
+    DELETE_FIRST,
+    NODE_POOL_OF_MACHINE,
+    Seen,
+    annotations_of,
+    at,
+    is_leaving,
+    metadata,
+    name_of,
+    namespace_of,
+    uid_of,
+    version_of,
+)
+from boatyard.platforms.drivers.hosted.reading import conditions_of
+
+
+@dataclass(frozen=True)
+class Machine:
+    name: str
+    namespace: str
+    uid: str
+    resource_version: str
+    pool: str  # the name of its node pool
+    agent: str  # the name of the Agent it has taken; empty on other platforms and before
+    node: str  # the name of its node; empty until it has joined
+    ready: bool
+    created: str
+    leaving: bool
+    first_to_go: bool  # it is the one to go when its pool shrinks
+    slot: str  # which of our nodes it is; on the Agent platform the agent tells
+    key: str
+
+
+def read_machine(thing: Seen) -> Machine:
+    annotations = annotations_of(thing)
+    provider = str(at(thing, "spec", "providerID") or "")
+    node = str(at(thing, "status", "nodeRef", "name") or "")
+    healthy = conditions_of(thing).get("NodeHealthy")
+    running = at(thing, "status", "phase") == "Running"
+    return Machine(
+        name=name_of(thing),
+        namespace=namespace_of(thing),
+        uid=uid_of(thing),
+        resource_version=version_of(thing),
+        pool=annotations.get(NODE_POOL_OF_MACHINE, "").partition("/")[2],
+        agent=provider.removeprefix(AGENT_PROVIDER) if provider.startswith(AGENT_PROVIDER) else "",
+        node=node,
+        ready=bool(node) and (healthy.true if healthy is not None else running),
+        created=str(metadata(thing).get("creationTimestamp") or ""),
+        leaving=is_leaving(thing),
+        first_to_go=DELETE_FIRST in annotations,
+        slot=annotations.get(naming.SLOT, ""),
+        key=annotations.get(naming.KEY, ""),
+    )
+
+
+def of_pool(machines: Iterable[Machine], pool: str) -> list[Machine]:
+    """Those of one node pool, oldest first."""
+    found = [machine for machine in machines if machine.pool == pool]
+    return sorted(found, key=lambda machine: (machine.created, machine.name))
+
+
+def staying(machines: Iterable[Machine]) -> list[Machine]:
+    """Those whose deletion nobody has asked for."""
+    return [machine for machine in machines if not machine.leaving]

@@ -1,0 +1,288 @@
+"""Adds nodes to a cluster and takes them away: by slots in a node pool, machines and agents. Called by the driver.
+
+HyperShift makes machines by number. Who leaves is agreed on before the number falls: the machine of the leaving slot
+is marked as the first to go. Where HyperShift names another all the same, that is put right here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from boatyard.kube import naming
+from boatyard.model.errors import Conflict, Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Waiting
+from boatyard.platforms.drivers.hosted import agents, reading, rendering, slots
+from boatyard.platforms.drivers.hosted.checking import check_pool
+from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.kinds import (
+    DELETE_FIRST,
+    NODE_POOLS,
+    WITHOUT_DRAINING,
+    Manifest,
+    Seen,
+    at,
+    is_leaving,
+    name_of,
+    namespace_of,
+)
+from boatyard.platforms.drivers.hosted.machines import Machine, of_pool, staying
+from boatyard.platforms.drivers.hosted.rendering import Place, Rendered
+from boatyard.platforms.drivers.hosted.settings import AGENT, Choice, choose
+from boatyard.platforms.drivers.hosted.slots import Book, Slot
+from boatyard.platforms.port import NodeWanted
+
+LOOK_AGAIN = 3.0
+NODES_MANAGER = (
+    "boatyard-nodes"  # says how many nodes a pool has; the driver's own name says all else
+)
+_TRIES = 5  # of a write that somebody else came before
+
+
+def platform_of(cluster: Seen) -> str:
+    return str(at(cluster, "spec", "platform", "type") or "")
+
+
+def choice_of(hub: Hub, cluster: Seen) -> Choice:
+    """How the cluster is hosted, from what was remembered with it."""
+    template, kept = rendering.remembered(cluster)
+    if (
+        kept is None
+    ):  # taken away by hand: its spec still says the one thing that must not be guessed
+        template = {**template, "hosted.platform": platform_of(cluster)}
+    return choose(template, hub.settings, kept)
+
+
+# --- joining -----------------------------------------------------------------------------------
+
+
+async def ensure_pool(
+    hub: Hub, place: Place, cluster: Manifest, pools: Sequence[Manifest], node: NodeWanted
+) -> Manifest:
+    """The pool of a node set; made when it is not there, at the release its cluster is at."""
+    name = naming.node_pool_name(place.order, node.node_set)
+    for pool in pools:
+        if name_of(pool) == name:
+            rendering.refuse_stranger(place, NODE_POOLS, pool)
+            if is_leaving(pool):
+                raise Unavailable("the node pool of before is still going", reason="NoPool")
+            return pool
+    runs = reading.completed(cluster)
+    image = (
+        runs.image if runs is not None and runs.image else at(cluster, "spec", "release", "image")
+    )
+    manifest = rendering.node_pool(
+        place, cluster, choice_of(hub, cluster), node.node_set, node.host_type, image=str(image)
+    )
+    check_pool(manifest, cluster)
+    return await hub.apply(Rendered(NODE_POOLS, manifest))
+
+
+async def ensure_machine(
+    hub: Hub, place: Place, cluster: Manifest, key: str, node: NodeWanted
+) -> Outcome:
+    """Makes the host a node through HyperShift; Done when it is ready."""
+    pools = await hub.pools(place)
+    slots.check_free(pools, key, node)
+    agent: Manifest | None = None
+    if platform_of(cluster) == AGENT:
+        namespace = str(at(cluster, "spec", "platform", "agent", "agentNamespace"))
+        found = await agents.find(hub, namespace, node.host)
+        if isinstance(found, Waiting):
+            return found
+        agents.check_free(found, key, place)
+        agent = found
+    pool = await ensure_pool(hub, place, cluster, pools, node)
+    where = f"{namespace_of(agent)}/{name_of(agent)}" if agent is not None else ""
+    slot = Slot(node.slot, node.node_set, key, node.host, node.address, where)
+    # Written down before the host is touched: whoever takes it back finds it here.
+    pool = await record(hub, pool, slot)
+    if slots.read_slots(pool)[node.slot].leaving:
+        return Waiting("The node of before is still leaving.", LOOK_AGAIN, "Leaving")
+    if agent is not None:
+        await agents.claim(hub, agent, key, place, name_of(pool), node)
+    return await _joined(hub, place, pool, slot)
+
+
+async def record(hub: Hub, pool: Manifest, slot: Slot, *, counted: bool = True) -> Manifest:
+    """Writes the slot into its pool. One that is leaving goes on leaving."""
+
+    def change(seen: Manifest) -> Book:
+        slots.check_free([seen], slot.key, NodeWanted(slot.slot, slot.node_set, slot.host, ""))
+        written = slots.read_slots(seen).get(slot.slot)
+        if written is not None and written.leaving:
+            return Book(slots.read_slots(seen), slots.replicas_of(seen))
+        return slots.with_slot(seen, slot, counted=counted)
+
+    return await rewrite(hub, pool, change)
+
+
+async def rewrite(hub: Hub, pool: Manifest, change: Callable[[Manifest], Book]) -> Manifest:
+    """Changes the book of a pool as it is now: where somebody else came before, what he wrote is taken in."""
+    # Within this process one after the other: a pool has many nodes, and all of them join at once.
+    async with hub.turn(f"{namespace_of(pool)}/{name_of(pool)}"):
+        for _ in range(_TRIES):
+            book = change(pool)
+            if book == Book(slots.read_slots(pool), slots.replicas_of(pool)):
+                return pool
+            body = slots.write_slots(pool, book.slots.values(), book.replicas)
+            try:
+                return await hub.client.apply(
+                    NODE_POOLS,
+                    name_of(pool),
+                    body,
+                    namespace_of(pool),
+                    strict=True,
+                    manager=NODES_MANAGER,
+                )
+            except Conflict:
+                pool = await _read_again(hub, pool)
+    raise Unavailable("the node pool is being changed by others", reason="Busy")
+
+
+async def _read_again(hub: Hub, pool: Manifest) -> Manifest:
+    found = await hub.get(NODE_POOLS, name_of(pool), namespace_of(pool))
+    if found is None:
+        raise Unavailable("the node pool has gone meanwhile", reason="NoPool")
+    return found
+
+
+async def _joined(hub: Hub, place: Place, pool: Manifest, slot: Slot) -> Outcome:
+    reading.check_pool_not_blocked(pool)
+    machines = await hub.machines(place)
+    machine = slots.match(pool, machines, agents=bool(slot.agent)).get(slot.slot)
+    if machine is None:
+        return Waiting("A machine is being made for the node.", LOOK_AGAIN, "WorkersJoining")
+    if not slot.agent and (machine.slot, machine.key) != (slot.slot, slot.key):
+        await _mark(hub, machine, {naming.SLOT: slot.slot, naming.KEY: slot.key})
+    if machine.leaving:
+        return Waiting("The node's machine is being replaced.", LOOK_AGAIN, "WorkersJoining")
+    if not machine.ready:
+        return Waiting("The node is joining.", LOOK_AGAIN, "WorkersJoining")
+    return Done()
+
+
+async def _mark(hub: Hub, machine: Machine, annotations: dict[str, str | None]) -> None:
+    """Writes on a machine, if it is still as it was seen."""
+    kind = await hub.machines_kind()
+    about = {"annotations": annotations, "resourceVersion": machine.resource_version}
+    await hub.client.merge_patch(
+        kind, machine.name, {"metadata": about}, machine.namespace, strict=True
+    )
+
+
+# --- leaving -----------------------------------------------------------------------------------
+
+
+async def release_machine(
+    hub: Hub, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
+) -> Outcome:
+    """The next part of taking a node away; Done when neither its machine nor its host is the cluster's."""
+    found = slots.find_slot(await hub.pools(place), name)
+    if found is None:
+        return await release_agents(hub, key)
+    pool, slot = found
+    if slot.key != key:
+        raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
+    if is_leaving(pool):
+        return Waiting("The nodes are being removed.", LOOK_AGAIN, "RemovingNodes")
+    if not slot.leaving:
+        return await _start_leaving(hub, place, pool, slot, drain=drain)
+    machines = of_pool(await hub.machines(place), name_of(pool))
+    if platform_of(cluster) == AGENT:
+        waiting = await _finish_agent(hub, pool, slot, machines)
+    else:
+        waiting = await _finish_virtual(hub, pool, slot, machines)
+    if waiting is not None:
+        return waiting
+    await strike(hub, pool, name)
+    return Done()
+
+
+async def _start_leaving(
+    hub: Hub, place: Place, pool: Manifest, slot: Slot, *, drain: bool
+) -> Outcome:
+    """Names the machine that is to go, then lowers the number: from then on HyperShift may choose."""
+    known = await hub.agents_of(slot.key, slot.agent) if slot.agent else []
+    for agent in known:
+        if agents.is_ours(agent, slot.key):
+            await agents.keep_from_joining(hub, agent)
+    machines = await hub.machines(place)
+    machine = slots.match(pool, machines, agents=bool(slot.agent)).get(slot.slot)
+    machine = machine or _idle(of_pool(machines, name_of(pool)))
+    if machine is not None and not machine.leaving:
+        marks: dict[str, str | None] = {DELETE_FIRST: "true"}
+        if not slot.agent:
+            marks |= {naming.SLOT: slot.slot, naming.KEY: slot.key}
+        if not drain:
+            marks[WITHOUT_DRAINING] = "true"
+        await _mark(hub, machine, marks)
+    await rewrite(hub, pool, lambda seen: slots.with_leaving(seen, slot.slot))
+    return Waiting("The node is being drained and removed.", 1.0, "Leaving")
+
+
+def _idle(machines: Sequence[Machine]) -> Machine | None:
+    """A machine that nobody has any use for yet: it may go instead of one that was never made."""
+    idle = [
+        one
+        for one in machines
+        if not (one.leaving or one.first_to_go or one.node or one.agent or one.slot)
+    ]
+    return idle[-1] if idle else None
+
+
+async def _finish_agent(
+    hub: Hub, pool: Manifest, slot: Slot, machines: Sequence[Machine]
+) -> Waiting | None:
+    leaving = Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
+    for machine in (one for one in machines if one.agent == slot.agent_name):
+        if not machine.leaving and len(staying(machines)) <= slots.replicas_of(pool):
+            # HyperShift has let another one go, and will let no more go. This one has to all the same; the
+            # machine that is made instead takes the host that was let go, for that one may still join.
+            await hub.client.delete(
+                await hub.machines_kind(), machine.name, machine.namespace, uid=machine.uid
+            )
+        return leaving
+    answer = await release_agents(hub, slot.key, slot.agent)
+    return answer if isinstance(answer, Waiting) else None
+
+
+async def _finish_virtual(
+    hub: Hub, pool: Manifest, slot: Slot, machines: Sequence[Machine]
+) -> Waiting | None:
+    for machine in (one for one in machines if one.slot == slot.slot):
+        if machine.leaving or len(staying(machines)) > slots.replicas_of(pool):
+            return Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
+        # HyperShift has let another one go. Machines are all alike: this one becomes the node that lost its own.
+        heir = _without_machine(pool, machines)
+        await _mark(
+            hub,
+            machine,
+            {
+                DELETE_FIRST: None,
+                WITHOUT_DRAINING: None,
+                naming.SLOT: heir.slot if heir else None,
+                naming.KEY: heir.key if heir else None,
+            },
+        )
+    return None
+
+
+def _without_machine(pool: Seen, machines: Sequence[Machine]) -> Slot | None:
+    kept = {machine.slot for machine in staying(machines)}
+    for slot in slots.read_slots(pool).values():
+        if not slot.leaving and slot.slot not in kept:
+            return slot
+    return None
+
+
+async def release_agents(hub: Hub, key: str, written: str = "") -> Outcome:
+    """Gives back every host that carries this node's key. None: Done."""
+    waiting: Waiting | None = None
+    for agent in await hub.agents_of(key, written):
+        waiting = await agents.give_back(hub, agent, key) or waiting
+    return waiting or Done()
+
+
+async def strike(hub: Hub, pool: Manifest, name: str) -> None:
+    """Takes the slot out of the book."""
+    await rewrite(hub, pool, lambda seen: slots.without_slot(seen, name))

@@ -1,0 +1,259 @@
+"""What HyperShift's conditions mean, in the house's words. Pure.
+
+The words may be read by tenants: they are ours. HyperShift's own, which name things of the hub, are only in refusals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from boatyard.model.errors import Refused, Violation
+from boatyard.platforms.drivers.hosted.kinds import Seen, at, is_leaving, metadata
+from boatyard.platforms.port import ClusterSeen, NodeSeen
+
+TRUE, FALSE = "True", "False"
+
+
+@dataclass(frozen=True)
+class Condition:
+    status: str = "Unknown"
+    reason: str = ""
+    message: str = ""
+    current: bool = True  # it speaks of what is asked for now, not of what was asked before
+
+    @property
+    def true(self) -> bool:
+        return self.status == TRUE
+
+    @property
+    def false(self) -> bool:
+        return self.status == FALSE
+
+
+_UNKNOWN = Condition()
+
+
+@dataclass(frozen=True)
+class Release:
+    version: str
+    image: str
+
+
+@dataclass(frozen=True)
+class Stage:
+    """How far a control plane is: the reason for machines, and one calm sentence."""
+
+    reason: str
+    words: str
+
+
+def conditions_of(thing: Seen) -> Mapping[str, Condition]:
+    generation = metadata(thing).get("generation") or 0
+    found: dict[str, Condition] = {}
+    for one in at(thing, "status", "conditions") or ():
+        # Not every condition says for which wish it speaks; one that does not is taken at its word.
+        observed = one.get("observedGeneration")
+        found[str(one.get("type"))] = Condition(
+            status=str(one.get("status") or "Unknown"),
+            reason=str(one.get("reason") or ""),
+            message=str(one.get("message") or ""),
+            current=not observed or observed >= generation,
+        )
+    return found
+
+
+# What stays wrong until somebody asks for something else; HyperShift waits for that.
+_TERMINAL = {
+    "ValidConfiguration": ("", "the cluster's configuration is not accepted"),
+    "SupportedHostedCluster": ("", "this hub cannot host such a cluster"),
+    "ValidReleaseImage": ("release_image", "the release is not accepted"),
+    "ValidHostedControlPlaneConfiguration": ("", "the control plane's configuration is refused"),
+    "PlatformCredentialsFound": ("", "the platform's credentials are missing on this hub"),
+}
+_TERMINAL_FOR_NODES = {
+    "ValidReleaseImage": ("release_image", "the nodes' release is not accepted"),
+    "ValidPlatformImage": ("release_image", "there is no disk image for the nodes' release"),
+    "ValidPlatformConfig": ("", "the nodes' configuration is not accepted"),
+    "ValidMachineConfig": ("", "the nodes' machine configuration is not accepted"),
+    "ValidTuningConfig": ("", "the nodes' tuning is not accepted"),
+    "ValidMachineTemplate": ("", "no machine can be made from the nodes' settings"),
+    "UpdateManagementEnabled": ("", "the nodes' way of updating is not accepted"),
+    "SupportedVersionSkew": ("version", "the nodes are too far behind the control plane"),
+}
+# Of these, a False that nobody has explained yet is only the beginning.
+_NOT_YET = ("StatusUnknown", "NotFound", "WaitingForAvailable")
+
+
+def check_not_blocked(cluster: Seen) -> None:
+    """Refused when HyperShift will do no more until something else is asked for."""
+    _check(cluster, _TERMINAL)
+
+
+def check_pool_not_blocked(pool: Seen) -> None:
+    """The same for a node pool."""
+    _check(pool, _TERMINAL_FOR_NODES)
+
+
+def blocked_release(cluster: Seen) -> Condition | None:
+    """The condition that says that the release asked for now is not accepted."""
+    condition = conditions_of(cluster).get("ValidReleaseImage", _UNKNOWN)
+    return condition if _is_terminal(condition) else None
+
+
+def _check(thing: Seen, terminal: Mapping[str, tuple[str, str]]) -> None:
+    found = conditions_of(thing)
+    violations = []
+    reason = ""
+    for name, (field, words) in terminal.items():
+        condition = found.get(name, _UNKNOWN)
+        if _is_terminal(condition):
+            said = condition.message or condition.reason
+            violations.append(Violation(field, words, f"HyperShift says: {said}"))
+            reason = reason or condition.reason
+    if violations:
+        raise Refused("", *violations, reason=reason or "Blocked")
+
+
+def _is_terminal(condition: Condition) -> bool:
+    return condition.false and condition.current and condition.reason not in _NOT_YET
+
+
+def is_available(cluster: Seen) -> bool:
+    return conditions_of(cluster).get("Available", _UNKNOWN).true and not is_leaving(cluster)
+
+
+def stage_of(cluster: Seen) -> Stage:
+    """The first thing that is not there yet, in the order in which HyperShift makes them."""
+    found = conditions_of(cluster)
+    if is_leaving(cluster):
+        return Stage("Deleting", "The control plane is being removed.")
+    if found.get("ReconciliationActive", _UNKNOWN).false:
+        return Stage("Paused", "Work on the cluster has been paused by an operator.")
+    if not found:
+        return Stage("StageUnknown", "The control plane has been asked for.")
+    for name, reason, words in _ROAD:
+        if not found.get(name, _UNKNOWN).true:
+            return Stage(reason, words)
+    return Stage("WorkersJoining", "The nodes are joining.")
+
+
+_ROAD = (
+    (
+        "InfrastructureReady",
+        "PreparingInfrastructure",
+        "The control plane's infrastructure is being prepared.",
+    ),
+    ("EtcdAvailable", "ControlPlaneStarting", "The control plane's storage is starting."),
+    ("KubeAPIServerAvailable", "ControlPlaneStarting", "The API server is starting."),
+    ("Available", "ControlPlaneStarting", "The control plane is starting."),
+)
+
+
+def completed(cluster: Seen) -> Release | None:
+    """The newest version that was rolled out wholly; None before the first one was."""
+    for entry in _history(cluster):
+        if entry.get("state") == "Completed":
+            return Release(str(entry.get("version") or ""), str(entry.get("image") or ""))
+    return None
+
+
+def _history(cluster: Seen) -> Sequence[Mapping[str, Any]]:
+    """What was rolled out, newest first."""
+    return at(cluster, "status", "version", "history") or ()
+
+
+def running_version(cluster: Seen) -> str:
+    """The version that can be relied on now. Before the first is complete, that is the one being installed."""
+    done = completed(cluster)
+    if done is not None:
+        return done.version
+    history = _history(cluster)
+    first = history[0].get("version") if history else ""
+    return str(first or at(cluster, "status", "version", "desired", "version") or "")
+
+
+def has_image(cluster: Seen, image: str) -> bool:
+    """Whether HyperShift has taken up this release; its status lags behind the wish."""
+    return bool(image) and at(cluster, "status", "version", "desired", "image") == image
+
+
+def is_rolled_out(cluster: Seen, image: str) -> bool:
+    """Whether the control plane is wholly at this release."""
+    history = _history(cluster)
+    newest = history[0] if history else {}
+    complete = (newest.get("image"), newest.get("state")) == (image, "Completed")
+    return has_image(cluster, image) and complete
+
+
+def is_settled_at(cluster: Seen, image: str, *, nodes: bool) -> bool:
+    """Whether the control plane is at this release as far as it can be now.
+
+    A release is only complete on nodes: without any, and while the first ones join, it is enough that it has begun.
+    """
+    history = _history(cluster)
+    first = completed(cluster) is None and len(history) == 1
+    if first or not nodes:
+        return has_image(cluster, image) and bool(history) and history[0].get("image") == image
+    return is_rolled_out(cluster, image)
+
+
+def version_of_image(cluster: Seen, image: str) -> str:
+    """The version that HyperShift has found in an image; empty while it has not looked."""
+    for entry in _history(cluster):
+        if entry.get("image") == image:
+            return str(entry.get("version") or "")
+    return ""
+
+
+def is_rolling_out(cluster: Seen) -> bool:
+    found = conditions_of(cluster)
+    return any(
+        found.get(name, _UNKNOWN).true for name in ("Progressing", "ClusterVersionProgressing")
+    )
+
+
+def is_pool_updated(pool: Seen, image: str, version: str) -> bool:
+    """Whether all nodes of the pool are at this release."""
+    found = conditions_of(pool)
+    updating = any(found.get(name, _UNKNOWN).true for name in ("UpdatingVersion", "UpdatingConfig"))
+    asked = at(pool, "spec", "release", "image") == image
+    return asked and not updating and at(pool, "status", "version") == version
+
+
+def see(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> ClusterSeen:
+    """All of it as the order wants to know it. `joined` are the slots whose nodes have been seen before."""
+    available = is_available(cluster)
+    trouble = _trouble(cluster, nodes, joined) if available else ""
+    return ClusterSeen(
+        exists=True,
+        available=available,
+        degraded=bool(trouble),
+        version=running_version(cluster),
+        message=trouble or ("" if available else stage_of(cluster).words),
+        nodes=tuple(nodes),
+    )
+
+
+def _trouble(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> str:
+    """What is wrong with a cluster whose API answers, in one sentence; empty when nothing is."""
+    if any(not node.ready and node.slot in joined for node in nodes):
+        return "Not all nodes are ready."
+    found = conditions_of(cluster)
+    # Without nodes a new cluster cannot but fail in this sense.
+    if found.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
+        return "The cluster's own operators report a failure."
+    # HyperShift says Degraded for every replica that restarts: while it rolls something out, that is no news.
+    if found.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):
+        return "A part of the control plane is not running."
+    connected = ("DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable")
+    if any(found.get(name, _UNKNOWN).false for name in connected) and any(n.ready for n in nodes):
+        return "The control plane and the nodes do not reach each other."
+    return ""
+
+
+def secret_name(cluster: Seen, which: str) -> str:
+    """The Secret with the administrator's `kubeconfig` or `kubeadminPassword`; empty while there is none."""
+    found: Any = at(cluster, "status", which, "name")
+    return str(found or "")

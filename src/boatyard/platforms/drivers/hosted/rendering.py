@@ -1,0 +1,391 @@
+"""What a cluster is on the hub: its manifests, from what is wanted. Pure; nothing here looks or acts."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boatyard.kube import naming
+from boatyard.kube.kinds import NAMESPACES, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, Kind
+from boatyard.model.errors import Refused, Violation
+from boatyard.platforms.drivers.hosted.checking import SERVICES
+from boatyard.platforms.drivers.hosted.kinds import (
+    AGENTS,
+    NETWORK_POLICIES,
+    Manifest,
+    Seen,
+    annotations_of,
+    at,
+    name_of,
+    namespace_of,
+)
+from boatyard.platforms.drivers.hosted.settings import (
+    AGENT,
+    KUBEVIRT,
+    LOAD_BALANCER,
+    NODE_PORT,
+    Choice,
+    VmSize,
+    template_part,
+)
+from boatyard.platforms.port import ClusterWanted
+
+# On a HostedCluster: the settings it was made with, for looks that know only the cluster.
+REMEMBERED = "boatyard.io/hosted-settings"
+# On an Agent: which node pool may take it. It goes first when the host is to leave.
+JOINS = "boatyard.io/joins"
+AGENT_ROLE = (
+    "capi-provider-role"  # HyperShift binds its provider to this role in the hosts' namespace
+)
+HUB_ACCESS_ROLE = "boatyard-hub-access"
+
+_UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_APPS = "*.apps."
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where one cluster is on the hub, and under which names."""
+
+    key: str
+    cluster_id: str
+    order: str
+    order_namespace: str
+    namespace: str
+    hub: str
+    tenant: str = ""
+
+    @property
+    def home(self) -> str:
+        """The namespace in which HyperShift runs its control plane."""
+        return naming.control_plane_namespace(self.namespace, self.order)
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A manifest with the kind it is written as."""
+
+    kind: Kind
+    manifest: Manifest
+
+
+def ground(place: Place, *, osac_compatible: bool) -> tuple[Rendered, ...]:
+    """What every cluster has of its own before HyperShift hears of it, in the order of making."""
+    account = {"kind": "ServiceAccount", "name": naming.SERVICE_ACCOUNT}
+    reader = {
+        "kind": "ServiceAccount",
+        "name": naming.HUB_ACCESS,
+        "namespace": place.order_namespace,
+    }
+    role = naming.hub_access_role(place.order_namespace) if osac_compatible else HUB_ACCESS_ROLE
+    same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
+    return (
+        Rendered(NAMESPACES, _manifest(place, place.namespace, namespaced=False)),
+        Rendered(SERVICE_ACCOUNTS, _manifest(place, naming.SERVICE_ACCOUNT)),
+        Rendered(
+            ROLE_BINDINGS,
+            _manifest(
+                place,
+                naming.ROLE_BINDING,
+                roleRef=_cluster_role("admin"),
+                subjects=[{**account, "namespace": place.namespace}],
+            ),
+        ),
+        Rendered(
+            ROLE_BINDINGS,
+            _manifest(place, naming.HUB_ACCESS, roleRef=_cluster_role(role), subjects=[reader]),
+        ),
+        Rendered(
+            NETWORK_POLICIES,
+            _manifest(
+                place,
+                naming.NETWORK_POLICY,
+                spec={"podSelector": {}, "policyTypes": ["Ingress"], "ingress": same_namespace},
+            ),
+        ),
+    )
+
+
+def agent_role(namespace: str) -> Rendered:
+    """Lets HyperShift's provider take agents. One for all clusters: it stays when one of them goes."""
+    verbs = ["get", "list", "watch", "update", "patch"]
+    rule = {"apiGroups": [AGENTS.group], "resources": [AGENTS.plural], "verbs": verbs}
+    about = {"name": AGENT_ROLE, "namespace": namespace}
+    return Rendered(ROLES, {"metadata": about, "rules": [rule]})
+
+
+def pull_secret(place: Place, name: str, text: str) -> Rendered:
+    return _secret(place, name, "kubernetes.io/dockerconfigjson", ".dockerconfigjson", text)
+
+
+def ssh_key(place: Place, name: str, text: str) -> Rendered:
+    return _secret(place, name, "Opaque", "id_rsa.pub", text)
+
+
+def changed_name(name: str, text: str) -> str:
+    """The name of a Secret whose contents are no longer the first: HyperShift follows names, not contents."""
+    return f"{name}-{naming.order_name(text).removeprefix('order-')[:6]}"
+
+
+def release_image(wanted: ClusterWanted, choice: Choice) -> str:
+    """The image of the version: the catalogue's, else the one the hub's pattern gives. Refused without either."""
+    image = wanted.release_image or choice.release_image.replace("{version}", wanted.version)
+    if image:
+        return image
+    remedy = "give the version an image, or set hosted.release-image for the hub"
+    problem = Violation("release_image", f"no image of {wanted.version} is known", remedy)
+    raise Refused("", problem, reason="NoRelease")
+
+
+def hosted_cluster(
+    place: Place,
+    wanted: ClusterWanted,
+    choice: Choice,
+    *,
+    image: str,
+    pull_secret_name: str,
+    ssh_key_name: str,
+) -> Manifest:
+    spec: Manifest = {
+        "release": {"image": image},
+        "pullSecret": {"name": pull_secret_name},
+        "platform": _platform(choice),
+        "services": _services(place, wanted, choice),
+        "networking": _networking(wanted, choice),
+        "infraID": place.order,
+        "controllerAvailabilityPolicy": choice.availability,
+        "infrastructureAvailabilityPolicy": choice.infra_availability,
+        "olmCatalogPlacement": "management",
+        "etcd": _etcd(choice),
+        "fips": choice.fips,
+    }
+    if not choice.passthrough:
+        spec["dns"] = _dns(wanted)
+    if _UUID.fullmatch(place.cluster_id):
+        spec["clusterID"] = place.cluster_id
+    if ssh_key_name:
+        spec["sshKey"] = {"name": ssh_key_name}
+    remembered = {"template": template_part(wanted.settings), "kept": dict(choice.kept)}
+    annotations = {
+        REMEMBERED: json.dumps(remembered, sort_keys=True),
+        naming.API_ENDPOINT: wanted.api_name,
+        naming.INGRESS_ENDPOINT: wanted.ingress_name,
+    }
+    return _manifest(place, place.order, annotations=annotations, spec=spec)
+
+
+def remembered(cluster: Seen) -> tuple[Mapping[str, str], Mapping[str, str] | None]:
+    """The template's settings a cluster was made with, and what it keeps; None when that is not known any more."""
+    try:
+        found = json.loads(annotations_of(cluster)[REMEMBERED])
+        return dict(found["template"]), dict(found["kept"])
+    except (KeyError, ValueError, TypeError):
+        return {}, None
+
+
+def node_pool(
+    place: Place,
+    cluster: Seen,
+    choice: Choice,
+    node_set: str,
+    host_type: str,
+    *,
+    image: str,
+    platform: Manifest | None = None,
+) -> Manifest:
+    """A node set without its nodes: how many there are is written beside it, by whoever adds or takes one."""
+    name = naming.node_pool_name(place.order, node_set)
+    management: Manifest = {"upgradeType": choice.upgrade_type, "autoRepair": choice.auto_repair}
+    spec: Manifest = {
+        "clusterName": name_of(cluster),
+        "release": {"image": image},
+        "management": management,
+        "nodeDrainTimeout": choice.drain_timeout,
+        "nodeLabels": {naming.NODE_SET: naming.label_value(node_set)},
+        "platform": platform or _pool_platform(cluster, choice, name, host_type),
+    }
+    return _manifest(
+        place,
+        name,
+        labels={naming.NODE_SET: naming.label_value(node_set)},
+        annotations={naming.NODE_SET: node_set},
+        spec=spec,
+    )
+
+
+def updated_pool(
+    place: Place, cluster: Seen, choice: Choice, pool: Seen, *, image: str
+) -> Manifest:
+    """A node pool that is there, as it should be now. Its size stays: another one would replace its machines."""
+    node_set = annotations_of(pool).get(naming.NODE_SET, "")
+    manifest = node_pool(
+        place, cluster, choice, node_set, "", image=image, platform=pool["spec"]["platform"]
+    )
+    manifest["metadata"]["name"] = name_of(pool)
+    manifest["spec"]["management"]["upgradeType"] = at(pool, "spec", "management", "upgradeType")
+    return manifest
+
+
+def _pool_platform(cluster: Seen, choice: Choice, pool: str, host_type: str) -> Manifest:
+    kind = at(cluster, "spec", "platform", "type")
+    if kind == AGENT:
+        return {"type": kind, "agent": {"agentLabelSelector": {"matchLabels": {JOINS: pool}}}}
+    if kind == KUBEVIRT:
+        return {"type": kind, "kubevirt": _virtual(choice.vm_size(host_type), choice)}
+    return {"type": kind}
+
+
+def _virtual(size: VmSize, choice: Choice) -> Manifest:
+    disk: Manifest = {"size": size.disk}
+    if choice.vm_storage_class:
+        disk["storageClass"] = choice.vm_storage_class
+    return {
+        "rootVolume": {"type": "Persistent", "persistent": disk},
+        "compute": {"cores": size.cores, "memory": size.memory},
+    }
+
+
+def _platform(choice: Choice) -> Manifest:
+    if choice.platform == AGENT:
+        return {"type": AGENT, "agent": {"agentNamespace": choice.agent_namespace}}
+    if choice.platform == KUBEVIRT:
+        kubevirt: Manifest = {"baseDomainPassthrough": True} if choice.passthrough else {}
+        return {"type": KUBEVIRT, "kubevirt": kubevirt}
+    return {"type": choice.platform}
+
+
+def _services(place: Place, wanted: ClusterWanted, choice: Choice) -> list[Manifest]:
+    return [
+        {
+            "service": service,
+            "servicePublishingStrategy": _published(service, place, wanted, choice),
+        }
+        for service in SERVICES
+    ]
+
+
+def _published(service: str, place: Place, wanted: ClusterWanted, choice: Choice) -> Manifest:
+    if choice.publish == NODE_PORT:
+        address = choice.publish_address or wanted.api_name
+        return {"type": NODE_PORT, "nodePort": {"address": address}}
+    if service == "APIServer" and choice.publish == LOAD_BALANCER:
+        return {"type": LOAD_BALANCER, "loadBalancer": {"hostname": wanted.api_name}}
+    if service == "APIServer":
+        return {"type": "Route", "route": {"hostname": wanted.api_name}}
+    if choice.route_domain:
+        host = f"{service.lower()}-{place.order}.{choice.route_domain}"
+        return {"type": "Route", "route": {"hostname": host}}
+    return {"type": "Route"}
+
+
+def _networking(wanted: ClusterWanted, choice: Choice) -> Manifest:
+    networking: Manifest = {"networkType": choice.network_type}
+    for name, cidr in (
+        ("clusterNetwork", wanted.pod_cidr),
+        ("serviceNetwork", wanted.service_cidr),
+        ("machineNetwork", wanted.machine_cidr),
+    ):
+        if cidr:
+            networking[name] = [{"cidr": cidr}]
+    return networking
+
+
+def _dns(wanted: ClusterWanted) -> Manifest:
+    """HyperShift serves `*.apps.<prefix>.<base>`; both are cut out of the name that was made for it."""
+    domain = wanted.ingress_name.removeprefix(_APPS)
+    if domain == wanted.ingress_name:
+        remedy = f"it must begin with {_APPS}"
+        message = f"{wanted.ingress_name!r} cannot be served"
+        raise Refused("", Violation("ingress_name", message, remedy), reason="BadCluster")
+    prefix, _, base = domain.partition(".")
+    return {"baseDomain": base, "baseDomainPrefix": prefix}
+
+
+def _etcd(choice: Choice) -> Manifest:
+    volume: Manifest = {"size": choice.etcd_size}
+    if choice.etcd_storage_class:
+        volume["storageClassName"] = choice.etcd_storage_class
+    storage = {"type": "PersistentVolume", "persistentVolume": volume}
+    return {"managementType": "Managed", "managed": {"storage": storage}}
+
+
+def _secret(place: Place, name: str, kind: str, field: str, text: str) -> Rendered:
+    encoded = base64.b64encode(text.encode()).decode()
+    return Rendered(SECRETS, _manifest(place, name, type=kind, data={field: encoded}))
+
+
+def _cluster_role(name: str) -> Manifest:
+    return {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+
+
+def _manifest(
+    place: Place,
+    name: str,
+    *,
+    namespaced: bool = True,
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    **content: object,
+) -> Manifest:
+    about: Manifest = {
+        "name": name,
+        "labels": {**marks(place), **(labels or {})},
+        "annotations": {
+            naming.KEY: place.key,
+            naming.CLUSTER: place.cluster_id,
+            **({naming.TENANT: place.tenant} if place.tenant else {}),
+            **(annotations or {}),
+        },
+    }
+    if namespaced:
+        about["namespace"] = place.namespace
+    return {"metadata": about, **content}
+
+
+def marks(place: Place) -> dict[str, str]:
+    """The labels by which everything of a cluster is found again."""
+    return {
+        naming.MANAGED_BY: naming.BOATYARD,
+        naming.HUB: naming.label_value(place.hub),
+        naming.ORDER: place.order,
+        naming.ORDER_UUID: naming.label_value(place.cluster_id),
+        naming.KEY: naming.label_value(place.key),
+    }
+
+
+def covers(existing: object, wanted: object) -> bool:
+    """Whether an object already says all that a manifest says; what it says beyond that does not matter."""
+    if isinstance(wanted, Mapping):
+        return isinstance(existing, Mapping) and all(
+            covers(existing.get(name), value) for name, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        return (
+            isinstance(existing, list)
+            and len(existing) == len(wanted)
+            and all(covers(one, other) for one, other in zip(existing, wanted, strict=True))
+        )
+    return existing == wanted
+
+
+def is_of(place: Place, thing: Seen) -> bool:
+    """Whether this object is this cluster's. Its annotation decides; its label where that is gone."""
+    key = annotations_of(thing).get(naming.KEY)
+    if key is not None:
+        return key == place.key
+    labels = (thing.get("metadata") or {}).get("labels") or {}
+    return bool(labels.get(naming.KEY) == naming.label_value(place.key))
+
+
+def refuse_stranger(place: Place, kind: Kind, thing: Seen) -> None:
+    """Refused when the object of this name is somebody else's: it is left alone."""
+    if is_of(place, thing):
+        return
+    where = "/".join(part for part in (namespace_of(thing), name_of(thing)) if part)
+    raise Refused(
+        f"{kind.kind} {where} is there and carries another key; it is left alone",
+        reason="HeldByAnother",
+    )

@@ -1,0 +1,249 @@
+"""What a template and a hub say about hosted clusters, read into one choice. Pure.
+
+A template's setting wins over the hub's. What cannot be changed later (`kept`) is remembered with the cluster: a hub
+that is set up otherwise in the meantime does not change the clusters it has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from boatyard.kube.naming import is_label
+from boatyard.model.errors import Refused, Violation
+
+PREFIX = "hosted."
+VM_SIZES = "hosted.vm."
+ANY_HOST_TYPE = "default"  # the size of host types that have none of their own
+
+AGENT, KUBEVIRT, NONE = "Agent", "KubeVirt", "None"
+PLATFORMS = (AGENT, KUBEVIRT, NONE)
+IN_PLACE, REPLACE = "InPlace", "Replace"
+LOAD_BALANCER, NODE_PORT, ROUTE = "LoadBalancer", "NodePort", "Route"
+
+_QUANTITY = re.compile(r"[1-9][0-9]*(Mi|Gi|Ti|M|G|T)")
+_DURATION = re.compile(r"([0-9]+(ms|s|m|h))+")
+_DOMAIN = re.compile(r"([a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}")
+_CORES = re.compile(r"[1-9][0-9]{0,2}")
+
+
+@dataclass(frozen=True)
+class VmSize:
+    cores: int
+    memory: str
+    disk: str
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How one cluster is hosted."""
+
+    platform: str
+    agent_namespace: str
+    publish: str
+    publish_address: str
+    route_domain: str
+    network_type: str
+    availability: str
+    infra_availability: str
+    etcd_size: str
+    etcd_storage_class: str
+    fips: bool
+    passthrough: bool
+    upgrade_type: str
+    auto_repair: bool
+    drain_timeout: str
+    vm_storage_class: str
+    vm_sizes: Mapping[str, VmSize]
+    release_image: str
+    pull_secret: str
+    kept: Mapping[str, str]  # of all this, what a later look must find again
+
+    def vm_size(self, host_type: str) -> VmSize:
+        """How large a machine of this type is. Refused when nobody has said so."""
+        size = self.vm_sizes.get(host_type) or self.vm_sizes.get(ANY_HOST_TYPE)
+        if size is not None:
+            return size
+        raise Refused(
+            "",
+            Violation(
+                f"{VM_SIZES}{host_type or ANY_HOST_TYPE}",
+                f"no size of virtual machines is set for host type {host_type!r}",
+                "set it for the hub or the template, as in cores=4,memory=16Gi,disk=64Gi",
+            ),
+            reason="NoVmSize",
+        )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. `kept` cannot be changed once the cluster is there; `fits` says which values it takes."""
+
+    default: str
+    fits: Callable[[str], bool]
+    values: str
+    kept: bool = True
+
+
+def _one_of(*values: str) -> tuple[Callable[[str], bool], str]:
+    return (lambda value: value in values), f"one of {', '.join(values)}"
+
+
+def _or_nothing(fits: Callable[[str], bool]) -> Callable[[str], bool]:
+    return lambda value: not value or fits(value)
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda value: pattern.fullmatch(value) is not None
+
+
+def _is_reference(value: str) -> bool:
+    namespace, _, name = value.partition("/")
+    return is_label(namespace) and is_label(name)
+
+
+_AVAILABILITY = _one_of("HighlyAvailable", "SingleReplica")
+_FLAG = _one_of("true", "false")
+
+SETTINGS: Mapping[str, Setting] = {
+    "hosted.platform": Setting("", *_one_of(*PLATFORMS)),
+    "hosted.agent-namespace": Setting("", _or_nothing(is_label), "a namespace"),
+    "hosted.publish": Setting(LOAD_BALANCER, *_one_of(LOAD_BALANCER, NODE_PORT, ROUTE)),
+    "hosted.publish-address": Setting("", lambda value: True, "a host name or address"),
+    "hosted.route-domain": Setting("", _or_nothing(_matches(_DOMAIN)), "a domain"),
+    "hosted.network-type": Setting(
+        "OVNKubernetes", *_one_of("OVNKubernetes", "OpenShiftSDN", "Calico", "Other")
+    ),
+    "hosted.availability": Setting("HighlyAvailable", *_AVAILABILITY),
+    "hosted.infra-availability": Setting("SingleReplica", *_AVAILABILITY),
+    "hosted.etcd-size": Setting("8Gi", _matches(_QUANTITY), "a size such as 8Gi"),
+    "hosted.etcd-storage-class": Setting("", lambda value: True, "the name of a storage class"),
+    "hosted.fips": Setting("false", *_FLAG),
+    "hosted.base-domain-passthrough": Setting("false", *_FLAG),
+    "hosted.upgrade-type": Setting("", *_one_of("", IN_PLACE, REPLACE)),
+    "hosted.auto-repair": Setting("", *_one_of("", "true", "false"), kept=False),
+    "hosted.drain-timeout": Setting("15m", _matches(_DURATION), "a time such as 15m", kept=False),
+    "hosted.vm-storage-class": Setting("", lambda value: True, "a storage class", kept=False),
+    "hosted.release-image": Setting(
+        "", _or_nothing(lambda value: "{version}" in value), "an image with {version}", kept=False
+    ),
+    "hosted.pull-secret": Setting(
+        "", _or_nothing(_is_reference), "<namespace>/<name> of a Secret on the hub", kept=False
+    ),
+}
+
+
+def choose(
+    template: Mapping[str, str], hub: Mapping[str, str], kept: Mapping[str, str] | None = None
+) -> Choice:
+    """The choice for one cluster. Refused with every setting that cannot be understood.
+
+    `kept` is what was remembered when the cluster was made, None when there is none yet.
+    """
+    violations = [*_unknown(template, "template"), *_unknown(hub, "hub")]
+    values: dict[str, str] = {}
+    for name, setting in SETTINGS.items():
+        standing = hub if kept is None or not setting.kept else kept
+        value = template.get(name) or standing.get(name) or setting.default
+        values[name] = value
+        if not setting.fits(value):
+            violations.append(_not_understood(name, value, setting))
+    sizes = {**_sizes(hub, violations), **_sizes(template, violations)}
+    if values["hosted.platform"] == AGENT and not values["hosted.agent-namespace"]:
+        violations.append(
+            Violation(
+                "hosted.agent-namespace",
+                "the Agent platform takes its hosts from a namespace, and none is named",
+                "set it for the hub",
+            )
+        )
+    if violations:
+        raise Refused("", *violations, reason="BadSettings")
+    return _choice(values, sizes)
+
+
+def check_hub(settings: Mapping[str, str]) -> None:
+    """Refused when a hub sets what there is not, or what cannot be understood."""
+    violations = _unknown(settings, "hub")
+    _sizes(settings, violations)
+    for name, setting in SETTINGS.items():
+        value = settings.get(name, "")
+        if value and not setting.fits(value):
+            violations.append(_not_understood(name, value, setting))
+    if violations:
+        raise Refused("", *violations, reason="BadSettings")
+
+
+def template_part(settings: Mapping[str, str]) -> dict[str, str]:
+    """What a template says about hosting; to be remembered with the cluster."""
+    return {name: value for name, value in settings.items() if name.startswith(PREFIX)}
+
+
+def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
+    platform = values["hosted.platform"]
+    # A virtual machine is cheap to make anew; a host that somebody was given is not.
+    virtual = platform == KUBEVIRT
+    return Choice(
+        platform=platform,
+        agent_namespace=values["hosted.agent-namespace"],
+        publish=values["hosted.publish"],
+        publish_address=values["hosted.publish-address"],
+        route_domain=values["hosted.route-domain"],
+        network_type=values["hosted.network-type"],
+        availability=values["hosted.availability"],
+        infra_availability=values["hosted.infra-availability"],
+        etcd_size=values["hosted.etcd-size"],
+        etcd_storage_class=values["hosted.etcd-storage-class"],
+        fips=values["hosted.fips"] == "true",
+        passthrough=virtual and values["hosted.base-domain-passthrough"] == "true",
+        upgrade_type=values["hosted.upgrade-type"] or (REPLACE if virtual else IN_PLACE),
+        auto_repair=(values["hosted.auto-repair"] or ("true" if virtual else "false")) == "true",
+        drain_timeout=values["hosted.drain-timeout"],
+        vm_storage_class=values["hosted.vm-storage-class"],
+        vm_sizes=sizes,
+        release_image=values["hosted.release-image"],
+        pull_secret=values["hosted.pull-secret"],
+        kept={name: values[name] for name, setting in SETTINGS.items() if setting.kept},
+    )
+
+
+def _not_understood(name: str, value: str, setting: Setting) -> Violation:
+    return Violation(name, f"{value!r} is not understood", f"set it to {setting.values}")
+
+
+def _unknown(settings: Mapping[str, str], whose: str) -> list[Violation]:
+    return [
+        Violation(name, f"the {whose} sets what there is not", f"there is {', '.join(SETTINGS)}")
+        for name in settings
+        if name.startswith(PREFIX) and not name.startswith(VM_SIZES) and name not in SETTINGS
+    ]
+
+
+def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str, VmSize]:
+    found: dict[str, VmSize] = {}
+    for name, value in settings.items():
+        if not name.startswith(VM_SIZES):
+            continue
+        size = _read_size(value)
+        if size is None:
+            violations.append(
+                Violation(
+                    name,
+                    f"{value!r} is no size of a virtual machine",
+                    "write it as cores=4,memory=16Gi,disk=64Gi",
+                )
+            )
+            continue
+        found[name.removeprefix(VM_SIZES)] = size
+    return found
+
+
+def _read_size(text: str) -> VmSize | None:
+    parts = dict(part.strip().partition("=")[::2] for part in text.split(","))
+    if parts.keys() != {"cores", "memory", "disk"}:
+        return None
+    quantities = _QUANTITY.fullmatch(parts["memory"]) and _QUANTITY.fullmatch(parts["disk"])
+    if not quantities or not _CORES.fullmatch(parts["cores"]):
+        return None
+    return VmSize(cores=int(parts["cores"]), memory=parts["memory"], disk=parts["disk"])

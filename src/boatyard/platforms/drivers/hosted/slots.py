@@ -1,0 +1,213 @@
+"""Which of our nodes are in a node pool, and which machine each of them is. Pure.
+
+HyperShift counts nodes; an order names them. The names are annotations of the NodePool, one per slot, and `replicas`
+is how many of them are to stay. On the Agent platform a slot is one host and its machine is the one that has taken
+that host's agent. Virtual machines are all alike: there a slot takes any machine and writes itself on it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from boatyard.kube import naming
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.platforms.drivers.hosted.kinds import (
+    Manifest,
+    Seen,
+    annotations_of,
+    at,
+    name_of,
+    namespace_of,
+    uid_of,
+    version_of,
+)
+from boatyard.platforms.drivers.hosted.machines import Machine, of_pool
+from boatyard.platforms.port import NodeSeen, NodeWanted
+
+PREFIX = "node.boatyard.io/"
+
+
+@dataclass(frozen=True)
+class Slot:
+    """One node as it is written down in its pool."""
+
+    slot: str
+    node_set: str
+    key: str
+    host: str
+    address: str
+    agent: str = ""  # <namespace>/<name> of the host's Agent
+    leaving: bool = False
+
+    @property
+    def agent_name(self) -> str:
+        return self.agent.partition("/")[2]
+
+
+def read_slots(pool: Seen) -> dict[str, Slot]:
+    """The slots of a pool by name. Unavailable when one cannot be read: it is not simply missing."""
+    found: dict[str, Slot] = {}
+    for name, value in annotations_of(pool).items():
+        if not name.startswith(PREFIX):
+            continue
+        try:
+            slot = Slot(**json.loads(value))
+        except (ValueError, TypeError):
+            where = f"{namespace_of(pool)}/{name_of(pool)}"
+            raise Unavailable(
+                f"NodePool {where}: the annotation {name} cannot be read; mend it or take it away",
+                reason="BadRecord",
+            ) from None
+        found[slot.slot] = slot
+    return found
+
+
+def node_set_of(pool: Seen) -> str:
+    return annotations_of(pool).get(naming.NODE_SET, "")
+
+
+def replicas_of(pool: Seen) -> int:
+    return int(at(pool, "spec", "replicas") or 0)
+
+
+def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
+    """The part of a NodePool that says which nodes it has; holds only for the pool as it was read."""
+    about = {
+        "namespace": namespace_of(pool),
+        "resourceVersion": version_of(pool),
+        "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
+        "annotations": {
+            PREFIX + naming.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
+            for slot in slots
+        },
+    }
+    return {"metadata": about, "spec": {"replicas": replicas}}
+
+
+def _told(slot: Slot) -> Mapping[str, object]:
+    told = {name: value for name, value in vars(slot).items() if value}
+    return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **told}
+
+
+@dataclass(frozen=True)
+class Book:
+    """What a pool should say of its nodes from now on. `replicas` is 0 where HyperShift makes no machines."""
+
+    slots: Mapping[str, Slot]
+    replicas: int
+
+
+def with_slot(pool: Seen, slot: Slot, *, counted: bool = True) -> Book:
+    """The book with one more. Never fewer machines than there are: those may be nodes we lost sight of."""
+    slots = {**read_slots(pool), slot.slot: slot}
+    wanted = sum(not one.leaving for one in slots.values())
+    return Book(slots, max(replicas_of(pool), wanted) if counted else 0)
+
+
+def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
+    """The book with one that is to leave. At most one machine fewer, whatever the book says of the others."""
+    slots = read_slots(pool)
+    if name not in slots or slots[name].leaving:
+        return Book(slots, replicas_of(pool))
+    slots[name] = replace(slots[name], leaving=True)
+    wanted = sum(not one.leaving for one in slots.values())
+    return Book(slots, max(replicas_of(pool) - 1, wanted, 0) if counted else 0)
+
+
+def without_slot(pool: Seen, name: str) -> Book:
+    """The book once a slot has left for good."""
+    slots = {slot: one for slot, one in read_slots(pool).items() if slot != name}
+    return Book(slots, replicas_of(pool))
+
+
+def check_free(pools: Sequence[Seen], key: str, node: NodeWanted) -> None:
+    """Refused when the slot, or the host, is in use under another key."""
+    for pool in pools:
+        for slot in read_slots(pool).values():
+            if slot.slot == node.slot and slot.key != key:
+                raise Refused(
+                    f"node {node.slot} is in use under another key", reason="HeldByAnother"
+                )
+            if slot.slot != node.slot and slot.host == node.host:
+                raise Refused(
+                    f"host {node.host} is a node of this cluster already: {slot.slot}",
+                    reason="HeldByAnother",
+                )
+
+
+def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | None:
+    """The slot and the pool it is written in."""
+    for pool in pools:
+        slot = read_slots(pool).get(name)
+        if slot is not None:
+            return pool, slot
+    return None
+
+
+def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str, Machine]:
+    """The machine of each slot. Virtual machines that carry no slot go to slots that have none, oldest first."""
+    there = of_pool(machines, name_of(pool))
+    slots = read_slots(pool)
+    if agents:
+        taken = {machine.agent: machine for machine in there if machine.agent}
+        # An agent that is leaving one machine may have been taken by the next: the one that stays tells.
+        taken |= {one.agent: one for one in there if one.agent and not one.leaving}
+        return {
+            name: taken[slot.agent_name] for name, slot in slots.items() if slot.agent_name in taken
+        }
+    found = {one.slot: one for one in there if one.slot in slots}
+    free = [one for one in there if one.slot not in slots and not one.leaving]
+    missing = sorted((name for name in slots if name not in found), key=_age)
+    missing = [name for name in missing if not slots[name].leaving]
+    return found | dict(zip(missing, free, strict=False))
+
+
+def _age(slot: str) -> tuple[int, str]:
+    number = slot.rpartition("-")[2]
+    return (int(number) if number.isdigit() else 0), slot
+
+
+def see_nodes(pool: Seen, machines: Mapping[str, Machine]) -> list[NodeSeen]:
+    found = []
+    for name, slot in sorted(read_slots(pool).items(), key=lambda item: _age(item[0])):
+        machine = machines.get(name)
+        ready = machine is not None and machine.ready and not machine.leaving
+        found.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
+    return found
+
+
+def joined(machines: Mapping[str, Machine]) -> list[str]:
+    """The slots whose machine has been a node."""
+    return [name for name, machine in machines.items() if machine.node]
+
+
+def _words(slot: Slot, machine: Machine | None, *, ready: bool) -> str:
+    if ready:
+        return ""
+    if slot.leaving or (machine is not None and machine.leaving):
+        return "The node is leaving."
+    return (
+        "The node is not ready." if machine is not None and machine.node else "The node is joining."
+    )
+
+
+def choose_leaving(
+    slots: Sequence[str], count: int, machines: Mapping[str, Machine]
+) -> Sequence[str]:
+    """Who leaves: whom HyperShift has named already, who never joined, who is not ready, then the youngest."""
+
+    def order(name: str) -> tuple[int, tuple[int, ...], int]:
+        machine = machines.get(name)
+        if machine is not None and (machine.leaving or machine.first_to_go):
+            rank = 0
+        elif machine is None or not machine.node:
+            rank = 1
+        else:
+            rank = 3 if machine.ready else 2
+        # Youngest first: the later a machine was made, the smaller what stands for its moment.
+        born = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
+        return rank, born, -_age(name)[0]
+
+    return sorted(slots, key=order)[:count]

@@ -1,0 +1,116 @@
+"""Which versions HyperShift hosts here, and which can follow which. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from boatyard.model.errors import Refused, Unavailable, Violation
+
+_VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
+_MINOR = re.compile(r"(\d+)\.(\d+)")
+_FIRST_OF_FIVE = 23  # 5.0 is what would have been 4.23
+_OLDEST_POOL = 2  # minors a node pool may be behind; HyperShift's own words differ between 2 and 3
+
+
+@dataclass(frozen=True, order=True)
+class Version:
+    """In the order in which versions follow each other; one before its release comes before it."""
+
+    minor: int
+    patch: int
+    released: bool
+    before: tuple[tuple[int, str], ...]
+
+
+def read(version: str, field: str = "version") -> Version:
+    """Refused when it is no version."""
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        remedy = "name a version such as 4.17.1"
+        raise Refused("", Violation(field, f"{version!r} is no version", remedy))
+    major, minor, patch, before = found.groups()
+    parts = before.split(".") if before else []
+    return Version(
+        minor=_line(int(major), int(minor)),
+        patch=int(patch),
+        released=not parts,
+        before=tuple((int(part) if part.isdigit() else -1, part) for part in parts),
+    )
+
+
+def read_supported(data: str) -> tuple[str, ...]:
+    """The minors in HyperShift's own list, newest first as it writes them."""
+    try:
+        listed = json.loads(data)["versions"]
+        return tuple(str(minor) for minor in listed)
+    except (ValueError, KeyError, TypeError):
+        raise Unavailable(
+            "HyperShift's list of supported versions cannot be read", reason="NoVersions"
+        ) from None
+
+
+def check_supported(version: str, supported: Sequence[str] | None) -> None:
+    """Refused, with the list, when this HyperShift does not host it. Without a list HyperShift itself judges."""
+    wanted = read(version)
+    if supported is None or wanted.minor in {_line_of(minor) for minor in supported}:
+        return
+    there = ", ".join(supported) or "none"
+    raise Refused(
+        "",
+        Violation("version", f"{version} is not hosted here", f"choose one of {there}"),
+        reason="UnsupportedVersion",
+    )
+
+
+def check_step(present: str, wanted: str, pools: Iterable[str]) -> None:
+    """Refused when a control plane cannot go from one version to the other in one go.
+
+    `pools` are the versions of its node pools: never newer than the control plane, and not too far behind.
+    """
+    before, after = read(present), read(wanted)
+    step = after.minor - before.minor
+    if step < 0:
+        _refuse(
+            f"{present} cannot go back to {wanted}",
+            f"choose {present} or a later one",
+        )
+    if step > 1:
+        _refuse(
+            f"{present} cannot go to {wanted} at once",
+            f"go to {_name(before.minor + 1)} first",
+        )
+    for pool in pools:
+        nodes = read(pool)
+        if nodes > after:
+            _refuse(
+                f"the nodes are at {pool}, and a control plane is never older than its nodes",
+                f"choose {pool} or a later one",
+            )
+        if after.minor - nodes.minor > _OLDEST_POOL:
+            _refuse(
+                f"the nodes are still at {pool}, too far behind {wanted}",
+                "let the nodes follow to the present version first",
+            )
+
+
+def _refuse(message: str, remedy: str) -> None:
+    raise Refused("", Violation("version", message, remedy), reason="VersionStep")
+
+
+def _line_of(minor: str) -> int:
+    found = _MINOR.match(minor)
+    return _line(int(found[1]), int(found[2])) if found else -1
+
+
+def _line(major: int, minor: int) -> int:
+    """Minors of 4 and 5 in one row."""
+    if major == 5:
+        return _FIRST_OF_FIVE + minor
+    return minor if major == 4 else major * 1000 + minor
+
+
+def _name(line: int) -> str:
+    return f"5.{line - _FIRST_OF_FIVE}" if line >= _FIRST_OF_FIVE else f"4.{line}"

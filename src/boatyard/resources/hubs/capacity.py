@@ -1,0 +1,155 @@
+"""How much a Kubernetes hub has, from what is seen on it. Pure but for `learn`; called by the hub reconciler.
+
+| what | counted |
+| --- | --- |
+| hosts of a type, on Agent | approved Agents labelled with it, that are connected or a cluster's already |
+| hosts of a type, on KubeVirt | machines of the size `hosted.vm.<type>` that fit on the empty nodes |
+| clusters | control planes that fit on the empty nodes, by what a highly available one asks for |
+
+Nodes count when they are ready and take any pod. Types of machines share the nodes: whoever mixes them sets capacity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import NODES, Kind
+from boatyard.model.errors import NotFound, Refused
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.clusters.placement import CLUSTERS
+from boatyard.resources.hubs.needs import (
+    AGENT,
+    AGENTS,
+    AGENTS_IN,
+    HOSTED_ON,
+    KUBEVIRT,
+    VM_SIZES,
+    is_hosted,
+)
+from boatyard.resources.hubs.seen import Manifest
+
+_AGENTS = Kind(AGENTS.group, AGENTS.version, AGENTS.plural, "Agent", True)
+_TAKEN = "agentMachineRef"  # label of an agent that is a node of a cluster
+_AVAILABILITY, _HIGHLY_AVAILABLE = "hosted.availability", "HighlyAvailable"
+_DEFAULT_SIZE = "default"
+
+_UNITS = {"": 1.0, "m": 1e-3}
+_UNITS |= {letter: 1000.0**power for power, letter in enumerate("kMGTP", start=1)}
+_UNITS |= {f"{letter}i": 1024.0**power for power, letter in enumerate("KMGTP", start=1)}
+_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]{0,2})")
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one node has, or one thing takes."""
+
+    cores: float
+    memory: float
+    pods: float = 1.0
+
+    def times(self, one: Room) -> int:
+        """How many of them fit."""
+        return int(min(self.cores / one.cores, self.memory / one.memory, self.pods / one.pods))
+
+
+CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # what HyperShift's documents say
+
+
+async def learn(client: KubeClient, hub: Hub) -> Mapping[str, int] | None:
+    """What the hub has; None when it cannot be told, because we may not look or its drivers do not say how."""
+    if not is_hosted(hub):
+        return None
+    settings = hub.spec.settings
+    found: dict[str, int] = {}
+    try:
+        nodes = rooms((await client.list(NODES)).items)
+        if settings.get(HOSTED_ON) == AGENT:
+            listed = await client.list(_AGENTS, settings.get(AGENTS_IN, ""))
+            found |= from_agents(listed.items)
+    except (Refused, NotFound):
+        return None
+    if settings.get(HOSTED_ON) == KUBEVIRT:
+        found |= from_nodes(nodes, vm_sizes(settings))
+    if nodes and settings.get(_AVAILABILITY, _HIGHLY_AVAILABLE) == _HIGHLY_AVAILABLE:
+        found[CLUSTERS] = _sum(nodes).times(CONTROL_PLANE)
+    return found
+
+
+def from_agents(agents: Iterable[Manifest]) -> dict[str, int]:
+    """Host type to agents. One that is gone from the network counts only while it is a cluster's node."""
+    found: Counter[str] = Counter()
+    for agent in agents:
+        labels = (agent.get("metadata") or {}).get("labels") or {}
+        kind = labels.get(naming.INSTANCE_TYPE) or labels.get(naming.RESOURCE_CLASS)
+        approved = (agent.get("spec") or {}).get("approved")
+        if kind and approved and (labels.get(_TAKEN) or _is_connected(agent)):
+            found[kind] += 1
+    return dict(found)
+
+
+def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, int]:
+    return {kind: sum(node.times(size) for node in nodes) for kind, size in sizes.items()}
+
+
+def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
+    """Host type to what one machine of it takes: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
+    found = {}
+    for name, value in settings.items():
+        kind = name.removeprefix(VM_SIZES)
+        parts = dict(part.strip().split("=", 1) for part in value.split(",") if "=" in part)
+        if not name.startswith(VM_SIZES) or kind == _DEFAULT_SIZE:
+            continue
+        cores, memory = quantity(parts.get("cores", "")), quantity(parts.get("memory", ""))
+        if cores and memory:
+            found[kind] = Room(cores, memory)
+    return found
+
+
+def rooms(nodes: Iterable[Manifest]) -> list[Room]:
+    """What each node that takes any pod has for them."""
+    found = []
+    for node in nodes:
+        status = node.get("status") or {}
+        spec = node.get("spec") or {}
+        ready = any(
+            one.get("type") == "Ready" and one.get("status") == "True"
+            for one in status.get("conditions") or ()
+        )
+        closed = spec.get("unschedulable") or any(
+            taint.get("effect") in ("NoSchedule", "NoExecute") for taint in spec.get("taints") or ()
+        )
+        if ready and not closed:
+            has = status.get("allocatable") or {}
+            found.append(Room(*(quantity(str(has.get(one, ""))) for one in _RESOURCES)))
+    return found
+
+
+_RESOURCES = ("cpu", "memory", "pods")
+
+
+def quantity(text: str) -> float:
+    """A number as Kubernetes writes them: 4, 3900m, 16Gi. 0 for what is none."""
+    matched = _QUANTITY.fullmatch(text)
+    if matched is None or matched[2] not in _UNITS:
+        return 0.0
+    return float(matched[1]) * _UNITS[matched[2]]
+
+
+def _sum(nodes: Sequence[Room]) -> Room:
+    return Room(
+        cores=sum(node.cores for node in nodes),
+        memory=sum(node.memory for node in nodes),
+        pods=sum(node.pods for node in nodes),
+    )
+
+
+def _is_connected(agent: Manifest) -> bool:
+    conditions = (agent.get("status") or {}).get("conditions") or ()
+    return not any(
+        one.get("type") == "Connected" and one.get("status") == "False" for one in conditions
+    )

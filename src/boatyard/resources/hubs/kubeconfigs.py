@@ -1,0 +1,232 @@
+"""What a hub's kubeconfig must be like, and until when it is good. Pure; called by the hub's rules and checks.
+
+It is used on the machines of the service. So everything it needs is inside it: a program it names would run there,
+and a file it names would be read there, with the rights of the service.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+
+from boatyard.model.errors import Violation
+from boatyard.model.yaml_text import NotYaml, load_yaml
+from boatyard.resources.metadata import shown
+
+PATH = "spec.kubeconfig"
+TOKEN_REMEDY = "put a service account's token there (kubectl create token) as `token`"
+_INLINE_REMEDY = "put its contents there as {name} (kubectl config view --flatten)"
+_FILES = (
+    ("certificate-authority", "certificate-authority-data"),
+    ("client-certificate", "client-certificate-data"),
+    ("client-key", "client-key-data"),
+    ("tokenFile", "token"),
+)
+_UNKNOWN = ("auth-provider", "username", "password")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a kubeconfig says about one context, as far as it can be shown, and what is wrong with it."""
+
+    server: str = ""
+    ends_at: datetime | None = None  # of its certificate or token; None when it does not say
+    violations: tuple[Violation, ...] = ()
+
+
+def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Told:
+    """Everything wrong at once, by field. No word of a credential is in it."""
+    try:
+        loaded = load_yaml(kubeconfig)
+    except NotYaml as error:
+        return _wrong(f"cannot be read: {error}", "give the file as kubectl reads it")
+    if not isinstance(loaded, Mapping):
+        return _wrong("is not a kubeconfig", "give the file as kubectl reads it")
+    name = context or loaded.get("current-context")
+    if not isinstance(name, str) or not name:
+        return _wrong("has no current-context", "set one (kubectl config use-context NAME)")
+    chosen, why = _named(loaded, "contexts", "context", name)
+    if chosen is None:
+        return _wrong(why, "name one that is there")
+    cluster, no_cluster = _named(loaded, "clusters", "cluster", chosen.get("cluster"))
+    user, no_user = _named(loaded, "users", "user", chosen.get("user"))
+    reading = _Reading(insecure=insecure)
+    for missing in (no_cluster, no_user):
+        if missing:
+            reading.complain("contexts", name, "context", missing, "name one that is there")
+    if cluster is not None:
+        reading.read_cluster(str(chosen.get("cluster")), cluster)
+    if user is not None:
+        reading.read_user(str(chosen.get("user")), user)
+    return Told(reading.server, reading.ends_at, tuple(reading.violations))
+
+
+@dataclass
+class _Reading:
+    """Collects what is found while a kubeconfig is read."""
+
+    insecure: bool
+    server: str = ""
+    ends_at: datetime | None = None
+    violations: list[Violation] = field(default_factory=list)
+
+    def complain(self, table: str, name: str, at: str, what: str, remedy: str) -> None:
+        self.violations.append(Violation(PATH, f"{table}[{shown(name)}].{at}: {what}", remedy))
+
+    def read_cluster(self, name: str, cluster: Mapping[str, Any]) -> None:
+        def complain(at: str, what: str, remedy: str) -> None:
+            self.complain("clusters", name, f"cluster.{at}", what, remedy)
+
+        server = cluster.get("server")
+        if problem := _server_problem(server):
+            complain("server", *problem)
+        else:
+            self.server = str(server).rstrip("/")
+            if not self.insecure and not self.server.startswith("https://"):
+                complain("server", "is without TLS", _INSECURE_REMEDY)
+        if cluster.get("insecure-skip-tls-verify") and not self.insecure:
+            complain("insecure-skip-tls-verify", "trusts whoever answers", _INSECURE_REMEDY)
+        if cluster.get("proxy-url"):
+            complain("proxy-url", "is not supported", "leave it out")
+        self._refuse_files(cluster, complain)
+        authority = self._inline(cluster, "certificate-authority-data", complain)
+        if authority and _certificates(authority) is None:
+            complain("certificate-authority-data", "is no certificate", "give it in PEM form")
+
+    def read_user(self, name: str, user: Mapping[str, Any]) -> None:
+        def complain(at: str, what: str, remedy: str) -> None:
+            self.complain("users", name, f"user.{at}", what, remedy)
+
+        if user.get("exec"):
+            complain("exec", "names a program, which would run in the service", TOKEN_REMEDY)
+        for at in _UNKNOWN:
+            if user.get(at):
+                complain(at, "is not supported", TOKEN_REMEDY)
+        self._refuse_files(user, complain)
+        token = user.get("token")
+        if token is not None and not isinstance(token, str):
+            complain("token", "is not a text", TOKEN_REMEDY)
+        certificate = self._inline(user, "client-certificate-data", complain)
+        key = self._inline(user, "client-key-data", complain)
+        if certificate or key:
+            self._check_pair(certificate, key, complain)
+        elif isinstance(token, str) and token:
+            self.ends_at = _token_end(token)
+        elif not any(user.get(at) for at in ("exec", *_UNKNOWN, *(one for one, _ in _FILES))):
+            complain("token", "there are no credentials", TOKEN_REMEDY)
+
+    def _check_pair(self, certificate: bytes, key: bytes, complain: Any) -> None:
+        if not (certificate and key):
+            complain("client-key-data", "a certificate and its key come together", "give both")
+            return
+        found = _certificates(certificate)
+        if found is None:
+            complain("client-certificate-data", "is no certificate", "give it in PEM form")
+            return
+        self.ends_at = found[0].not_valid_after_utc
+        if not _fits(found[0], key):
+            complain("client-key-data", "is not the key of the certificate", "give its own")
+
+    def _refuse_files(self, said: Mapping[str, Any], complain: Any) -> None:
+        for at, inline in _FILES:
+            if said.get(at):
+                what = "names a file, which would be read from the service's machine"
+                complain(at, what, _INLINE_REMEDY.format(name=inline))
+
+    def _inline(self, said: Mapping[str, Any], at: str, complain: Any) -> bytes:
+        value = said.get(at)
+        if not value:
+            return b""
+        try:
+            return base64.b64decode("".join(value.split()), validate=True)
+        except (AttributeError, binascii.Error, ValueError):
+            complain(at, "is not base64", "give it as kubectl writes it")
+            return b""
+
+
+_INSECURE_REMEDY = 'give certificate-authority-data, or the hub\'s setting kube.insecure="true"'
+
+
+def _wrong(what: str, remedy: str) -> Told:
+    return Told(violations=(Violation(PATH, what, remedy),))
+
+
+def _named(
+    loaded: Mapping[str, Any], table: str, what: str, name: Any
+) -> tuple[Mapping[str, Any] | None, str]:
+    """The entry of that name, or why there is none."""
+    entries = loaded.get(table)
+    rows = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    for row in rows:
+        if isinstance(name, str) and row.get("name") == name:
+            found = row.get(what)
+            if isinstance(found, Mapping):
+                return found, ""
+            return None, f"{table}[{shown(name)}] has no {what}"
+    known = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
+    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {known}" if known else "")
+
+
+def _server_problem(server: Any) -> tuple[str, str] | None:
+    remedy = "give an address such as https://hub.example:6443"
+    try:
+        parts = urlsplit(server) if isinstance(server, str) else None
+        host = parts.hostname if parts else None
+        _ = parts.port if parts else None  # raises when it is none
+    except ValueError:
+        return "is not an address", remedy
+    if parts is None or parts.scheme not in ("https", "http") or not host:
+        return "is not an address", remedy
+    if parts.username or parts.password:
+        return "carries a credential", "put it under users"
+    if _leads_nowhere(host):
+        return "is an address that no API server has", remedy
+    return None
+
+
+def _leads_nowhere(host: str) -> bool:
+    """Addresses of this link only, among them the metadata services of clouds."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address.is_link_local or address.is_multicast or address.is_unspecified
+
+
+def _certificates(pem: bytes) -> list[x509.Certificate] | None:
+    try:
+        return x509.load_pem_x509_certificates(pem)
+    except ValueError:
+        return None
+
+
+def _fits(certificate: x509.Certificate, key: bytes) -> bool:
+    try:
+        private = serialization.load_pem_private_key(key, password=None)
+    except (ValueError, TypeError):
+        return False
+    form = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
+    return private.public_key().public_bytes(*form) == certificate.public_key().public_bytes(*form)
+
+
+def _token_end(token: str) -> datetime | None:
+    """When a service account's token ends. Other tokens do not say, and nothing is checked here."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        padded = parts[1] + "=" * (-len(parts[1]) % 4)
+        claims = msgspec.json.decode(base64.urlsafe_b64decode(padded))
+        return datetime.fromtimestamp(float(claims["exp"]), UTC)
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, msgspec.DecodeError):
+        return None

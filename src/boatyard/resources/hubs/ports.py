@@ -1,0 +1,17 @@
+"""The ports that a hub names drivers for, and the drivers there are. Read by the hub's rules and by app."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from boatyard import checks, platforms
+from boatyard.infra import dns, inventory, l2, l3
+
+PORTS: Mapping[str, Mapping[str, str]] = {
+    "inventory": inventory.DRIVERS,
+    "l2": l2.DRIVERS,
+    "l3": l3.DRIVERS,
+    "dns": dns.DRIVERS,
+    "platform": platforms.DRIVERS,
+    "checks": checks.DRIVERS,
+}

@@ -1,0 +1,123 @@
+"""Installs on a Kubernetes hub what orders need: our namespace, the hub's settings, our CRDs. Called by the hub
+reconciler (the settings) and by `hub prepare` (all of it). Everything here may be repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import CONFIG_MAPS, CRDS, NAMESPACES
+from boatyard.model.errors import Conflict, Exists, NotFound, Unavailable
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.judging import registered_as, settings_text
+from boatyard.resources.hubs.seen import Manifest
+from boatyard.resources.hubs.settings import system_namespace
+from boatyard.resources.hubs.survey import schemas
+
+logger = logging.getLogger(__name__)
+
+_OURS = {naming.MANAGED_BY: naming.BOATYARD}
+_SERVED_SECONDS = 10.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
+
+
+async def prepare(client: KubeClient, hub: Hub, crds: Sequence[Manifest]) -> list[str]:
+    """Installs what is missing and corrects what is other than ours; what was done, in sentences.
+
+    Refused with the hub's words where our rights end. What was done before stays done.
+    """
+    done = await _ensure_namespace(client, system_namespace(hub))
+    for crd in crds:
+        done += await _ensure_crd(client, crd)
+    return done + await ensure_settings(client, hub)
+
+
+async def ensure_settings(client: KubeClient, hub: Hub) -> list[str]:
+    """The ConfigMap that tells the operator what hub this is. One of another hub is left alone."""
+    namespace = system_namespace(hub)
+    done: list[str] = []
+    wanted = {naming.HUB_CONFIG_KEY: settings_text(hub)}
+    metadata = {"name": naming.HUB_CONFIG, "labels": _OURS}
+    try:
+        found = await client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)
+    except NotFound:
+        done += await _ensure_namespace(client, namespace)
+        try:
+            # Created, not applied: of two that register this cluster at once, one finds the other.
+            body = {"metadata": metadata, "data": wanted}
+            await client.create(CONFIG_MAPS, body, namespace)
+        except Exists:
+            return done
+        return [*done, f"Wrote the hub's settings to {namespace}"]
+    if found.get("data") == wanted or registered_as(found) not in ("", hub.id):
+        return done
+    about = {**metadata, "resourceVersion": found["metadata"]["resourceVersion"]}
+    try:
+        await client.replace(CONFIG_MAPS, {"metadata": about, "data": wanted}, namespace)
+    except Conflict:
+        return done  # somebody else was quicker; the next look sees what they wrote
+    return [*done, f"Changed the hub's settings in {namespace}"]
+
+
+async def remove_settings(client: KubeClient, hub: Hub) -> None:
+    """The cluster may be registered again. Settings of another hub are left alone."""
+    namespace = system_namespace(hub)
+    try:
+        found = await client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)
+        if registered_as(found) == hub.id:
+            uid = found["metadata"]["uid"]
+            await client.delete(CONFIG_MAPS, naming.HUB_CONFIG, namespace, uid=uid)
+    except (NotFound, Conflict):
+        return
+
+
+async def _ensure_namespace(client: KubeClient, name: str) -> list[str]:
+    try:
+        await client.get(NAMESPACES, name)
+    except NotFound:
+        try:
+            await client.create(NAMESPACES, {"metadata": {"name": name, "labels": _OURS}})
+        except Exists:
+            return []
+        return [f"Created namespace {name}"]
+    return []
+
+
+async def _ensure_crd(client: KubeClient, crd: Manifest) -> list[str]:
+    name = crd["metadata"]["name"]
+    try:
+        found = await client.get(CRDS, name)
+    except NotFound:
+        await client.apply(CRDS, name, _applicable(crd))
+        await _until_served(client, name)
+        return [f"Installed {name}"]
+    if schemas(found) == schemas(crd):
+        return []
+    await client.apply(CRDS, name, _applicable(crd))
+    await _until_served(client, name)
+    return [f"Changed {name} to the one of this Boatyard"]
+
+
+def _applicable(crd: Manifest) -> dict[str, object]:
+    return {field: value for field, value in crd.items() if field != "status"}
+
+
+async def _until_served(client: KubeClient, name: str) -> None:
+    pause = _FIRST_PAUSE
+    try:
+        async with asyncio.timeout(_SERVED_SECONDS):
+            while True:
+                status = (await client.get(CRDS, name)).get("status") or {}
+                if any(
+                    one.get("type") == "Established" and one.get("status") == "True"
+                    for one in status.get("conditions") or ()
+                ):
+                    return
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, _LONGEST_PAUSE)
+    except TimeoutError:
+        raise Unavailable(f"{name} is installed but not served yet; look again soon") from None

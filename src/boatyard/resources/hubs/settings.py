@@ -1,0 +1,36 @@
+"""The settings of a hub that say how it is reached and where things are on it. Pure; read by all who deal with it."""
+
+from __future__ import annotations
+
+from boatyard.model.generated.osac import Hub
+
+# A context of the kubeconfig other than the current one.
+CONTEXT = "kube.context"
+# "true": an address without TLS, or a server that nobody vouches for, is taken all the same.
+INSECURE = "kube.insecure"
+# One namespace for the orders of all tenants instead of one for each.
+ORDERS_NAMESPACE = "kube.namespace"
+# The Lease of the operator; "none" when orders are carried out by somebody else's.
+OPERATOR_LEASE = "kube.operator-lease"
+
+NO_LEASE = "none"
+SYSTEM_NAMESPACE = "boatyard-system"  # where nothing else was said
+OPERATOR = "boatyard-operator"  # the operator's Lease, Deployment and service account
+
+LONGEST_ORDERS_NAMESPACE = 29  # what a hosted control plane's namespace leaves of a label
+
+
+def is_kubernetes(hub: Hub) -> bool:
+    """Whether its orders are kept in a Kubernetes API; else it is embedded: they are kept in the ledger."""
+    return bool(hub.spec.kubeconfig)
+
+
+def system_namespace(hub: Hub) -> str:
+    """Where our own objects are on the hub: its settings, claims, the operator and its Lease."""
+    return hub.spec.namespace or SYSTEM_NAMESPACE
+
+
+def operator_lease(hub: Hub) -> str:
+    """The name of the Lease that a living operator renews; empty when none is to be looked for."""
+    name = hub.spec.settings.get(OPERATOR_LEASE) or OPERATOR
+    return "" if name == NO_LEASE else name

@@ -1,0 +1,106 @@
+"""Where the API server is and how the player proves itself: a kubeconfig with a certificate or a token."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import ssl
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+
+class BadKubeconfig(ValueError):
+    """A kubeconfig that cannot be used here; the words hold no credential."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """One server and one user."""
+
+    server: str
+    trust: ssl.SSLContext | bool
+    token: str = field(default="", repr=False)
+    token_file: str = ""
+
+    def headers(self) -> dict[str, str]:
+        """A token file is read each time: it is renewed under our feet."""
+        token = Path(self.token_file).read_text().strip() if self.token_file else self.token
+        return {"Authorization": f"Bearer {token}"} if token else {}
+
+
+def read_access(path: Path) -> Access:
+    """The current context of a kubeconfig file. BadKubeconfig says what is wrong."""
+    try:
+        said = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise BadKubeconfig(f"cannot read {path}: {error.strerror}") from error
+    except yaml.YAMLError:
+        raise BadKubeconfig(
+            f"{path} is not YAML"
+        ) from None  # the parser quotes what it stumbled over
+    context = _named(said, path, "contexts", "context", _get(said, "current-context"))
+    cluster = _named(said, path, "clusters", "cluster", _get(context, "cluster"))
+    user = _named(said, path, "users", "user", _get(context, "user"))
+    server = str(_get(cluster, "server") or "").rstrip("/")
+    if not server.startswith(("https://", "http://")):
+        raise BadKubeconfig(f"{path}: the cluster's server is not an http or https URL")
+    if _get(user, "exec") or _get(user, "auth-provider"):
+        raise BadKubeconfig(f"{path}: the user needs a plugin; give a certificate or a token")
+    token_file = _get(user, "tokenFile")
+    return Access(
+        server=server,
+        trust=_trust(path, cluster, user) if server.startswith("https:") else True,
+        token="" if token_file else str(_get(user, "token") or ""),
+        token_file=str(path.parent / token_file) if token_file else "",
+    )
+
+
+def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
+    authority = _content(path, cluster, "certificate-authority")
+    certificate = _content(path, user, "client-certificate")
+    key = _content(path, user, "client-key")
+    try:
+        context = ssl.create_default_context(cadata=authority.decode() if authority else None)
+        context.verify_flags &= ~ssl.VERIFY_X509_STRICT  # no stricter than kubectl
+        if _get(cluster, "insecure-skip-tls-verify"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        if certificate:
+            # The loader wants a path; the file is only ours and does not outlive this line.
+            with tempfile.NamedTemporaryFile() as pair:
+                os.chmod(pair.name, 0o600)
+                pair.write(certificate + b"\n" + key)
+                pair.flush()
+                context.load_cert_chain(pair.name)
+    except (ssl.SSLError, ValueError) as error:
+        raise BadKubeconfig(f"{path}: certificates that cannot be read or do not fit") from error
+    return context
+
+
+def _content(path: Path, said: Any, field_name: str) -> bytes:
+    """Inline, else from the file it names."""
+    inline, named = _get(said, f"{field_name}-data"), _get(said, field_name)
+    try:
+        if inline:
+            return base64.b64decode(inline, validate=True)
+        return (path.parent / named).read_bytes() if named else b""
+    except (binascii.Error, ValueError, TypeError):
+        raise BadKubeconfig(f"{path}: {field_name}-data is not base64") from None
+    except OSError as error:
+        raise BadKubeconfig(f"{path}: cannot read {named}: {error.strerror}") from error
+
+
+def _named(said: Any, path: Path, table: str, what: str, name: Any) -> Any:
+    for entry in _get(said, table) or []:
+        if _get(entry, "name") == name:
+            return _get(entry, what) or {}
+    raise BadKubeconfig(f"{path}: there is no {what} {name!r}")
+
+
+def _get(said: Any, name: str) -> Any:
+    return said.get(name) if isinstance(said, dict) else None

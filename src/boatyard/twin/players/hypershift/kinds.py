@@ -1,0 +1,38 @@
+"""The kinds of objects that are played with, and where the API server keeps them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind: its group, version and names."""
+
+    name: str
+    plural: str
+    version: str
+    group: str = ""
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        root = f"/apis/{self.group}" if self.group else "/api"
+        parts = [root, self.version]
+        if namespace and self.namespaced:
+            parts += ["namespaces", namespace]
+        parts += [part for part in (self.plural, name, subresource) if part]
+        return "/".join(parts)
+
+
+HYPERSHIFT = "hypershift.openshift.io"
+CLUSTERS = Kind("HostedCluster", "hostedclusters", "v1beta1", HYPERSHIFT)
+POOLS = Kind("NodePool", "nodepools", "v1beta1", HYPERSHIFT)
+MACHINES = Kind("Machine", "machines", "v1beta1", "cluster.x-k8s.io")
+AGENTS = Kind("Agent", "agents", "v1beta1", "agent-install.openshift.io")
+NAMESPACES = Kind("Namespace", "namespaces", "v1", namespaced=False)
+SECRETS = Kind("Secret", "secrets", "v1")
+CONFIG_MAPS = Kind("ConfigMap", "configmaps", "v1")

@@ -1,0 +1,23 @@
+"""One real API server with our CRDs for all tests here; each test has a hub of its own on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from tests.support.control_plane import ControlPlane
+from tests.support.desks import KubeDesk
+from tests.support.hub_plane import hub_plane
+
+
+@pytest.fixture(scope="session")
+def plane() -> Iterator[ControlPlane]:
+    with hub_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def desk(plane: ControlPlane) -> AsyncIterator[KubeDesk]:
+    async with KubeDesk.open(plane) as desk:
+        yield desk

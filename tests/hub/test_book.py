@@ -1,0 +1,206 @@
+"""What the order book of a hub does beyond its contract: names, secrets, and nobody waits for a hub for long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig
+from boatyard.kube.kinds import NAMESPACES, SECRETS
+from boatyard.model.errors import Unavailable
+from boatyard.model.generated.boatyard import Credentials, OrderPhase, OrderStatus
+from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.mapping.orders import MASK, Place
+from tests.support.control_plane import free_port
+from tests.support.desks import LATER, NOW, SPEC, KubeDesk
+
+SECRET = "hunter2"
+
+
+async def objects_of(desk: KubeDesk) -> list[dict[str, Any]]:
+    return (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
+
+
+async def test_an_order_has_the_names_that_others_look_for(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    (item,) = await objects_of(desk)
+    about = item["metadata"]
+    assert about["name"] == naming.order_name("c-1")
+    assert about["labels"][naming.ORDER_UUID] == "c-1"
+    assert about["annotations"] == {naming.TENANT: "acme", naming.CLUSTER: "c-1"}
+    assert set(about["finalizers"]) == {naming.OPERATOR_FINALIZER, naming.FEEDBACK_FINALIZER}
+
+
+async def test_each_tenant_has_a_namespace_on_the_hub(desk: KubeDesk) -> None:
+    place = Place(hub="hub-1")
+    hub = HubConnection(desk.client, place, system_namespace=desk.system)
+    book = KubeOrderBook(hub)
+    for tenant in ("acme", "Globex Inc."):
+        await book.put(f"of-{tenant}", tenant=tenant, spec=SPEC, now=NOW)
+        namespace = await desk.client.get(NAMESPACES, place.namespace(tenant))
+        assert namespace["metadata"]["annotations"][naming.TENANT] == tenant
+        # A book that has never heard of it finds it without being told the tenant.
+        fresh = KubeOrderBook(HubConnection(desk.client, place, system_namespace=desk.system))
+        order = await fresh.get(f"of-{tenant}")
+        assert order is not None
+        assert (order.spec, order.metadata.tenant) == (SPEC, tenant)
+
+
+async def test_secrets_are_in_a_secret_and_nowhere_else(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    opened = OrderStatus(
+        phase=OrderPhase.READY,
+        credentials=Credentials(kubeconfig=f"token: {SECRET}", password=SECRET, simulated=True),
+    )
+    await desk.set_status("c-1", opened)
+    (item,) = await objects_of(desk)
+    assert SECRET not in json.dumps(item)
+    order = await desk.book.get("c-1")
+    assert order is not None
+    assert order.status == opened
+    assert order.spec.pull_secret == SECRET
+    masked = await KubeOrderBook(desk.hub, secrets=Secrets.NEEDED).get("c-1")
+    assert masked is not None
+    assert masked.status.credentials == Credentials(kubeconfig=MASK)
+    blind = await KubeOrderBook(desk.hub, secrets=Secrets.NONE).get("c-1")
+    assert blind is not None
+    assert blind.spec.pull_secret == ""
+
+
+async def test_an_ended_order_leaves_nothing_on_the_hub(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    opened = OrderStatus(phase=OrderPhase.READY, credentials=Credentials(kubeconfig="k"))
+    await desk.set_status("c-1", opened)
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    await desk.set_status("c-1", msgspec.structs.replace(opened, phase=OrderPhase.DELETED))
+    await desk.book.forget("c-1", now=LATER)
+    namespace = desk.place.one_namespace
+    assert (await desk.client.list(CLUSTER_ORDERS, namespace)).items == []
+    assert (await desk.client.list(SECRETS, namespace)).items == []
+
+
+async def test_an_order_that_only_the_operator_holds_is_forgotten(desk: KubeDesk) -> None:
+    """The operator has said that all is gone, and died before it took its finalizer off."""
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    (item,) = await objects_of(desk)
+    order = await desk.book.get("c-1")
+    assert order is not None
+    ended = msgspec.structs.replace(order, status=OrderStatus(phase=OrderPhase.DELETED))
+    await desk.hub.objects.apply_status(item, ended, NOW)
+    await desk.book.forget("c-1", now=LATER)
+    assert await desk.book.get("c-1") is None
+    (left,) = await objects_of(desk)
+    assert left["metadata"]["finalizers"] == [naming.OPERATOR_FINALIZER]
+
+
+async def test_a_deletion_that_died_half_way_is_asked_for_again(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+
+    async def dies(item: object) -> None:
+        raise Unavailable("died before the deletion was sent")
+
+    monkeypatch.setattr(desk.hub.objects, "delete_order", dies)
+    with pytest.raises(Unavailable):
+        await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    monkeypatch.undo()
+    order = await desk.book.get("c-1")
+    assert order is not None
+    assert order.metadata.deletion_timestamp is None, "nothing is taken back yet"
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    order = await desk.book.get("c-1")
+    assert order is not None
+    assert order.metadata.deletion_timestamp == NOW
+
+
+async def test_fields_of_others_survive_another_wish(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    (item,) = await objects_of(desk)
+    theirs = {"networkAttachment": {"subnetRef": "blue"}}
+    await desk.hub.objects.patch_order(item, spec=theirs)
+    wish = msgspec.structs.replace(SPEC, generation=2, version="4.18.3")
+    await desk.book.put("c-1", tenant="acme", spec=wish, now=LATER)
+    (item,) = await objects_of(desk)
+    assert item["spec"]["networkAttachment"] == {"subnetRef": "blue"}
+    assert item["spec"]["boatyard"]["version"] == "4.18.3"
+
+
+async def test_a_dead_hub_is_unavailable_at_once(desk: KubeDesk) -> None:
+    client = KubeClient(KubeConfig(server=f"http://127.0.0.1:{free_port()}"), patience=0)
+    try:
+        book = KubeOrderBook(HubConnection(client, desk.place, system_namespace="none"))
+        with pytest.raises(Unavailable):
+            await book.get("c-1")
+        with pytest.raises(Unavailable):
+            await book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    finally:
+        await client.close()
+
+
+class Silent:
+    """A server that takes requests in and never answers."""
+
+    async def __aenter__(self) -> KubeConfig:
+        self._waiting: set[asyncio.StreamWriter] = set()
+
+        async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._waiting.add(writer)
+
+        self._server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return KubeConfig(server=f"http://127.0.0.1:{port}")
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for writer in self._waiting:
+            writer.close()
+            await writer.wait_closed()
+
+
+async def test_nobody_waits_for_a_silent_hub_longer_than_a_call_may_take() -> None:
+    async with Silent() as config:
+        client = KubeClient(config, timeout=30)
+        hub = HubConnection(
+            client, Place(hub="hub-1"), system_namespace="none", call_seconds=0.2, at_once=2
+        )
+        try:
+            time = asyncio.get_running_loop().time
+            began = time()
+            answers = await asyncio.gather(
+                *(KubeOrderBook(hub).get(f"c-{n}") for n in range(20)), return_exceptions=True
+            )
+            assert {type(answer) for answer in answers} == {Unavailable}
+            reasons = [getattr(answer, "reason", "") for answer in answers]
+            assert set(reasons) <= {"Timeout", "Busy"}
+            assert "Timeout" in reasons
+            assert time() - began < 2, "twenty that wait do not wait for each other"
+        finally:
+            await client.close()
+
+
+async def test_an_order_whose_secret_is_missing_waits_for_it(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    name = naming.inputs_secret_name(naming.order_name("c-1"))
+    await desk.client.delete(SECRETS, name, desk.place.one_namespace)
+    fresh = HubConnection(desk.client, desk.place, system_namespace=desk.system)
+    with pytest.raises(Unavailable, match=name):
+        await KubeOrderBook(fresh).get("c-1")
+
+
+async def test_a_retry_is_asked_for_by_a_number(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await desk.book.ask_for_retry("c-1", 3)
+    order = await desk.book.get("c-1")
+    assert order is not None
+    assert order.metadata.annotations == {"boatyard.io/retry": "3"}
+    await desk.book.ask_for_retry("nobody", 1)

@@ -1,0 +1,308 @@
+"""`hub check` on a real API server: a hub that has everything is told so, and each thing taken away is named."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from boatyard.kube import naming
+from boatyard.kube.kinds import (
+    CLUSTER_ROLE_BINDINGS,
+    CONFIG_MAPS,
+    CRDS,
+    LEASES,
+    ROLE_BINDINGS,
+    SERVICES,
+)
+from boatyard.model.errors import Refused
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.checking import check
+from boatyard.resources.hubs.findings import FAILED, PASSED, WARNED, Finding
+from boatyard.resources.hubs.preparing import prepare
+from tests.support.control_plane import Authority, ControlPlane, base64, control_plane
+from tests.support.hub_lab import (
+    OPERATOR,
+    POOLS,
+    STORAGE_CLASSES,
+    SYSTEM,
+    HubLab,
+    hub_lab,
+)
+
+OURS = ("claims.boatyard.io", "clusterorders.osac.openshift.io", "leftovers.boatyard.io")
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    with control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def lab(plane: ControlPlane) -> AsyncIterator[HubLab]:
+    """A hub that has everything."""
+    async with hub_lab(plane) as lab:
+        await lab.complete()
+        hub = lab.hub()
+        await prepare(await lab.clients.client(hub), hub, lab.access.crds)
+        yield lab
+
+
+async def checked(lab: HubLab, hub: Hub | None = None, **later: Any) -> dict[str, Finding]:
+    hub = hub or lab.hub()
+    looked = await check(hub, lab.access, datetime.now(UTC) + timedelta(**later))
+    return {one.check: one for one in looked.findings}
+
+
+async def test_a_hub_that_has_everything(lab: HubLab) -> None:
+    found = await checked(lab)
+
+    assert {name: one.message for name, one in found.items() if one.result != PASSED} == {}
+    assert found["version"].message == f"v{lab.plane.version}"
+    assert "system:serviceaccount:boatyard-system:boatyard-service" in found["credentials"].message
+    assert {f"crd {name}" for name in OURS} <= set(found)
+    assert {"operator's rights", "storage class", "load balancer", "clock"} <= set(found)
+
+
+async def test_a_bare_hub_lacks_everything_and_is_prepared_once() -> None:
+    with control_plane() as plane:
+        async with hub_lab(plane) as lab:
+            hub = lab.hub()
+            before = await checked(lab)
+            lacking = {name for name, one in before.items() if one.result == FAILED}
+            assert {f"crd {name}" for name in OURS} < lacking
+            assert {"settings", "operator", "crd hostedclusters.hypershift.openshift.io"} < lacking
+            assert all(before[name].remedy for name in lacking)
+
+            client = await lab.clients.client(hub)
+            done = await prepare(client, hub, lab.access.crds)
+            assert [one.rpartition(" ")[2] for one in done] == [*OURS, SYSTEM]
+            assert await prepare(client, hub, lab.access.crds) == []
+
+            after = await checked(lab)
+            assert after["settings"].result == PASSED
+            assert {after[f"crd {name}"].result for name in OURS} == {PASSED}
+
+
+# --- each lack, planted -----------------------------------------------------------------------
+
+Plant = Callable[[HubLab], Awaitable[Any]]
+
+
+async def no_storage_default(lab: HubLab) -> None:
+    await lab.add_storage_class("standard", default=False)
+
+
+async def no_address_pool(lab: HubLab) -> None:
+    await lab.admin.delete(POOLS, "pool", SYSTEM)
+
+
+async def no_metallb(lab: HubLab) -> None:
+    await lab.remove_crd("ipaddresspools", "metallb.io", "v1beta1")
+
+
+async def no_hosted_clusters(lab: HubLab) -> None:
+    await lab.remove_crd("hostedclusters", "hypershift.openshift.io", "v1beta1")
+
+
+async def no_agents(lab: HubLab) -> None:
+    await lab.remove_crd("agents", "agent-install.openshift.io", "v1beta1")
+
+
+async def no_claims(lab: HubLab) -> None:
+    await lab.remove_crd("claims", "boatyard.io", "v1")
+
+
+async def another_claim(lab: HubLab) -> None:
+    await lab.install_crd("claims", "Claim", "boatyard.io", "v1")
+
+
+async def no_lease(lab: HubLab) -> None:
+    await lab.admin.delete(LEASES, OPERATOR, SYSTEM)
+
+
+async def dead_operator(lab: HubLab) -> None:
+    await lab.renew_lease(ago=60)
+
+
+async def gone_operator(lab: HubLab) -> None:
+    await lab.renew_lease(holder="")
+
+
+async def no_orders_allowed(lab: HubLab) -> None:
+    await lab.admin.delete(CLUSTER_ROLE_BINDINGS, "boatyard-service")
+
+
+async def no_settings_allowed(lab: HubLab) -> None:
+    await lab.admin.delete(ROLE_BINDINGS, "boatyard-service", SYSTEM)
+
+
+async def no_looking_allowed(lab: HubLab) -> None:
+    await lab.admin.delete(CLUSTER_ROLE_BINDINGS, "boatyard-service-looking")
+
+
+async def operator_not_bound(lab: HubLab) -> None:
+    await lab.admin.delete(CLUSTER_ROLE_BINDINGS, OPERATOR)
+
+
+async def no_settings(lab: HubLab) -> None:
+    await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+
+
+async def another_hub(lab: HubLab) -> None:
+    data = {naming.HUB_CONFIG_KEY: json.dumps({"id": "other"})}
+    await lab.admin.merge_patch(CONFIG_MAPS, naming.HUB_CONFIG, {"data": data}, SYSTEM)
+
+
+@pytest.mark.parametrize(
+    "plant, name, result, words",
+    [
+        pytest.param(no_storage_default, "storage class", WARNED, "none is the default"),
+        pytest.param(no_address_pool, "load balancer", WARNED, "no addresses to give"),
+        pytest.param(no_metallb, "load balancer", WARNED, "nothing gives addresses"),
+        pytest.param(
+            no_hosted_clusters, "crd hostedclusters.hypershift.openshift.io", FAILED, "not served"
+        ),
+        pytest.param(no_agents, "crd agents.agent-install.openshift.io", FAILED, "not served"),
+        pytest.param(no_claims, "crd claims.boatyard.io", FAILED, "not served"),
+        pytest.param(another_claim, "crd claims.boatyard.io", WARNED, "not as this Boatyard"),
+        pytest.param(no_lease, "operator", FAILED, "no operator has run"),
+        pytest.param(dead_operator, "operator", FAILED, "alive since"),
+        pytest.param(gone_operator, "operator", FAILED, "alive since"),
+        pytest.param(no_orders_allowed, "rights", FAILED, "get clusterorders.osac.openshift.io"),
+        pytest.param(no_settings_allowed, "rights", FAILED, "get configmaps in boatyard-system"),
+        pytest.param(no_looking_allowed, "rights to look", WARNED, "list nodes"),
+        pytest.param(no_looking_allowed, "storage class", WARNED, "may not see"),
+        pytest.param(no_looking_allowed, "operator's rights", WARNED, "may not ask"),
+        pytest.param(operator_not_bound, "operator's rights", WARNED, "clusterorders/status"),
+        pytest.param(no_settings, "settings", FAILED, "not in boatyard-system yet"),
+        pytest.param(another_hub, "settings", FAILED, "registered as hub 'other'"),
+    ],
+)
+async def test_what_is_taken_away_is_named(
+    lab: HubLab, plant: Plant, name: str, result: Any, words: str
+) -> None:
+    await plant(lab)
+    try:
+        found = (await checked(lab))[name]
+    finally:
+        await mended(lab)
+
+    assert (found.result, words in found.message) == (result, True), found
+    assert found.remedy or "may not see" in found.message
+
+
+async def mended(lab: HubLab) -> None:
+    for crd in lab.access.crds:
+        await lab.admin.delete(CRDS, crd["metadata"]["name"])
+        version = crd["spec"]["versions"][0]["name"]
+        names = crd["spec"]["names"]["plural"], crd["spec"]["group"]
+        await lab.until_served(f"/apis/{names[1]}/{version}", names[0], there=False)
+    await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+    await lab.admin.delete(CLUSTER_ROLE_BINDINGS, OPERATOR)
+
+
+# --- what may be instead ----------------------------------------------------------------------
+
+
+async def test_a_storage_class_that_the_settings_name(lab: HubLab) -> None:
+    await lab.add_storage_class("fast", default=False)
+    settings = {"hosted.platform": "Agent", "hosted.etcd-storage-class": "fast"}
+    assert (await checked(lab, lab.hub(settings=settings)))["storage class"].result == PASSED
+
+    gone = {**settings, "hosted.etcd-storage-class": "gone"}
+    found = (await checked(lab, lab.hub(settings=gone)))["storage class"]
+    assert (found.result, "'gone'" in found.message) == (WARNED, True)
+    await lab.admin.delete(STORAGE_CLASSES, "fast")
+
+
+async def test_other_ways_to_publish_need_no_load_balancer(lab: HubLab) -> None:
+    await no_metallb(lab)
+    settings = {"hosted.platform": "Agent", "hosted.publish": "NodePort"}
+
+    found = (await checked(lab, lab.hub(settings=settings)))["load balancer"]
+
+    assert found.result == PASSED
+
+
+async def test_a_service_that_was_given_an_address_shows_a_load_balancer(lab: HubLab) -> None:
+    await no_metallb(lab)
+    await lab.add_balanced_service()
+
+    found = (await checked(lab))["load balancer"]
+
+    assert found.result == PASSED
+    await lab.admin.delete(SERVICES, "balanced", "default")
+
+
+async def test_clocks_that_differ_are_told(lab: HubLab) -> None:
+    behind = (await checked(lab, seconds=90))["clock"]
+    ahead = (await checked(lab, seconds=-90))["clock"]
+
+    assert (behind.result, "behind" in behind.message) == (WARNED, True)
+    assert (ahead.result, "ahead" in ahead.message) == (WARNED, True)
+
+
+async def test_credentials_that_end_soon_are_told(lab: HubLab) -> None:
+    hub = lab.hub(kubeconfig=await lab.service_kubeconfig(seconds=3600))
+
+    found = (await checked(lab, hub))["credentials"]
+
+    assert (found.result, "UTC" in found.message) == (WARNED, True)
+
+
+# --- hubs that do not work --------------------------------------------------------------------
+
+
+async def broken(lab: HubLab, **fields: Any) -> Finding:
+    """What is said of a hub whose kubeconfig differs in these: server, authority or user."""
+    config = json.loads(lab.kubeconfig)
+    config["clusters"][0]["cluster"] |= fields.get("cluster", {})
+    config["users"][0]["user"] |= fields.get("user", {})
+    hub = lab.hub("broken", kubeconfig=json.dumps(config).encode())
+    found = [one for one in (await checked(lab, hub)).values() if one.result == FAILED]
+    assert len(found) == 1
+    assert found[0].remedy
+    return found[0]
+
+
+async def test_an_address_where_nobody_is(lab: HubLab) -> None:
+    found = await broken(lab, cluster={"server": "https://127.0.0.1:1"})
+
+    assert (found.check, found.reason) == ("reachable", "Unreachable")
+
+
+async def test_a_server_that_another_authority_vouches_for(lab: HubLab) -> None:
+    other = base64(Authority("other").pem)
+
+    found = await broken(lab, cluster={"certificate-authority-data": other})
+
+    assert (found.check, found.reason) == ("reachable", "CertificateNotTrusted")
+
+
+async def test_credentials_that_are_not_taken(lab: HubLab) -> None:
+    found = await broken(lab, user={"token": "nobody's"})
+
+    assert (found.check, found.reason) == ("credentials", "Unauthorized")
+    assert "nobody" not in found.message
+
+
+async def test_a_stranger_who_may_do_nothing(lab: HubLab) -> None:
+    hub = lab.hub("weak", kubeconfig=json.dumps(lab.plane.kubeconfig("weak", ())).encode())
+
+    found = (await checked(lab, hub))["rights"]
+
+    assert (found.result, " more" in found.message) == (FAILED, True)
+
+
+async def test_preparing_without_rights_says_what_was_refused(lab: HubLab) -> None:
+    hub = lab.hub("weak", kubeconfig=json.dumps(lab.plane.kubeconfig("weak", ())).encode())
+
+    with pytest.raises(Refused) as raised:
+        await prepare(await lab.clients.client(hub), hub, lab.access.crds)
+
+    assert raised.value.reason == "Forbidden"

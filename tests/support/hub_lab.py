@@ -1,0 +1,232 @@
+"""A Kubernetes hub for tests: a real API server with all that `hub check` looks for, and words to take parts away."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from boatyard.app.deployed import shipped_crds, shipped_roles
+from boatyard.app.hub_clients import HubClients
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.kinds import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CRDS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    ROLE_BINDINGS,
+    ROLES,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    Kind,
+)
+from boatyard.model.errors import Exists, NotFound
+from boatyard.model.generated.osac import Hub, HubSpec, Metadata
+from boatyard.resources.hubs.access import HubAccess
+from boatyard.resources.hubs.seen import Rights, Roles
+from tests.support.control_plane import ControlPlane
+
+SYSTEM = "boatyard-system"
+OPERATOR = "boatyard-operator"
+STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
+POOLS = Kind("metallb.io", "v1beta1", "ipaddresspools", "IPAddressPool", True)
+AGENTS = Kind("agent-install.openshift.io", "v1beta1", "agents", "Agent", True)
+SERVICE_ROLE = Path(__file__).parents[2] / "deploy" / "rbac" / "service.yaml"
+# Of others, by their names only: what is in them is not our business here.
+FOREIGN = (
+    ("hostedclusters", "HostedCluster", "hypershift.openshift.io", "v1beta1"),
+    ("nodepools", "NodePool", "hypershift.openshift.io", "v1beta1"),
+    ("agents", "Agent", "agent-install.openshift.io", "v1beta1"),
+    ("ipaddresspools", "IPAddressPool", "metallb.io", "v1beta1"),
+)
+OPERATOR_RULES = (
+    {"apiGroups": ["osac.openshift.io"], "resources": ["clusterorders"], "verbs": ["list"]},
+    {"apiGroups": ["osac.openshift.io"], "resources": ["clusterorders/status"], "verbs": ["patch"]},
+)
+_KINDS = {
+    one.kind: one
+    for one in (
+        *(NAMESPACES, SERVICE_ACCOUNTS, CLUSTER_ROLES, ROLES),
+        *(CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS),
+    )
+}
+
+
+class HubLab:
+    """One hub. `admin` may do anything there; the service is known by a token, under the role that is shipped."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.plane = plane
+        self.admin = KubeClient(read_kubeconfig(plane.kubeconfig()), timeout=30)
+        self.clients = HubClients()
+        shipped = shipped_roles()
+        roles = Roles(shipped.service, shipped.system, shipped.looking, Rights(OPERATOR_RULES))
+        self.access = HubAccess(self.clients, roles, shipped_crds())
+        self.kubeconfig = b""
+
+    async def open(self) -> None:
+        """Lets the service in."""
+        for document in yaml.safe_load_all(SERVICE_ROLE.read_text()):
+            await self.apply(_KINDS[document["kind"]], document)
+        self.kubeconfig = await self.service_kubeconfig()
+
+    async def close(self) -> None:
+        await self.clients.close()
+        await self.admin.close()
+
+    def hub(self, id: str = "lab", **spec: Any) -> Hub:
+        fields = {
+            "kubeconfig": self.kubeconfig,
+            "namespace": SYSTEM,
+            "drivers": {"platform": "hosted"},
+            "settings": {"hosted.platform": "Agent"},
+            **spec,
+        }
+        now = datetime.now(UTC)
+        about = Metadata(name=id, tenant="system", creation_timestamp=now, generation=1)
+        return Hub(id=id, metadata=about, spec=HubSpec(**fields))
+
+    async def service_kubeconfig(self, seconds: int = 30 * 86400) -> bytes:
+        """With a new token each time."""
+        path = SERVICE_ACCOUNTS.path(SYSTEM, "boatyard-service", "token")
+        body = {"spec": {"expirationSeconds": seconds}}
+        token = (await self.admin.call("POST", path, body=body))["status"]["token"]
+        return json.dumps(self.plane.kubeconfig_for({"token": token})).encode()
+
+    async def complete(self) -> None:
+        """All that clusters need, besides what `prepare` installs."""
+        for plural, kind, group, version in FOREIGN:
+            await self.install_crd(plural, kind, group, version)
+        await self.add_storage_class("standard", default=True)
+        await self.apply(POOLS, {"metadata": {"name": "pool", "namespace": SYSTEM}})
+        await self.renew_lease()
+        account = {"metadata": {"name": OPERATOR, "namespace": SYSTEM}}
+        await self.apply(SERVICE_ACCOUNTS, account)
+        await self.apply(CLUSTER_ROLES, {"metadata": {"name": OPERATOR}, "rules": OPERATOR_RULES})
+        await self.bind(OPERATOR, CLUSTER_ROLE_BINDINGS)
+
+    async def bind(self, name: str, kind: Kind = CLUSTER_ROLE_BINDINGS) -> None:
+        account = name.removesuffix("-looking").removesuffix("-preparing")
+        reference = {"apiGroup": kind.group, "kind": "ClusterRole", "name": name}
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM}
+        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
+        await self.apply(kind, body)
+
+    async def let_operator_do_anything(self) -> None:
+        """Whatever it is that the shipped operator needs."""
+        await self.apply(
+            CLUSTER_ROLE_BINDINGS,
+            {
+                "metadata": {"name": "operator-does-anything"},
+                "roleRef": {
+                    "apiGroup": CLUSTER_ROLE_BINDINGS.group,
+                    "kind": "ClusterRole",
+                    "name": "cluster-admin",
+                },
+                "subjects": [{"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}],
+            },
+        )
+
+    async def install_crd(self, plural: str, kind: str, group: str, version: str) -> None:
+        schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        served = {
+            "name": version,
+            "served": True,
+            "storage": True,
+            "schema": {"openAPIV3Schema": schema},
+        }
+        names = {
+            "plural": plural,
+            "kind": kind,
+            "singular": kind.lower(),
+            "listKind": f"{kind}List",
+        }
+        spec = {"group": group, "names": names, "scope": "Namespaced", "versions": [served]}
+        await self.apply(CRDS, {"metadata": {"name": f"{plural}.{group}"}, "spec": spec})
+        await self.until_served(f"/apis/{group}/{version}", plural)
+
+    async def until_served(self, path: str, plural: str, *, there: bool = True) -> None:
+        async with asyncio.timeout(30):
+            while True:
+                try:
+                    said = await self.admin.call("GET", path)
+                    found = any(one["name"] == plural for one in said["resources"])
+                except NotFound:
+                    found = False
+                if found is there:
+                    return
+                await asyncio.sleep(0.02)
+
+    async def remove_crd(self, plural: str, group: str, version: str) -> None:
+        await self.admin.delete(CRDS, f"{plural}.{group}")
+        await self.until_served(f"/apis/{group}/{version}", plural, there=False)
+
+    async def add_storage_class(self, name: str, *, default: bool) -> None:
+        about = {"storageclass.kubernetes.io/is-default-class": str(default).lower()}
+        metadata = {"name": name, "annotations": about}
+        await self.apply(STORAGE_CLASSES, {"metadata": metadata, "provisioner": "example.io/disks"})
+
+    async def renew_lease(self, ago: float = 0.0, holder: str = "operator-1") -> None:
+        """As an operator does that was alive so many seconds ago."""
+        moment = datetime.now(UTC) - timedelta(seconds=ago)
+        spec = {
+            "holderIdentity": holder,
+            "leaseDurationSeconds": 15,
+            "renewTime": moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        }
+        metadata = {"name": OPERATOR, "namespace": SYSTEM}
+        await self.apply(LEASES, {"metadata": metadata, "spec": spec})
+
+    async def add_agents(self, kind: str, count: int, *, approved: bool = True) -> None:
+        for number in range(count):
+            name = f"{kind}-{'a' if approved else 'n'}-{number}"
+            labels = {"osac.openshift.io/resource_class": kind}
+            metadata = {"name": name, "namespace": SYSTEM, "labels": labels}
+            await self.apply(AGENTS, {"metadata": metadata, "spec": {"approved": approved}})
+
+    async def add_node(self, name: str, *, provider: str = "", cpu: str = "16") -> None:
+        spec = {"providerID": provider} if provider else {}
+        await self.apply(NODES, {"metadata": {"name": name}, "spec": spec})
+        status = {
+            "allocatable": {"cpu": cpu, "memory": "64Gi", "pods": "250"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        }
+        # New nodes are tainted until a controller has seen them, and here is none.
+        await self.admin.merge_patch(NODES, name, {"spec": {"taints": None}})
+        await self.admin.merge_patch(NODES, name, {"status": status}, subresource="status")
+
+    async def add_balanced_service(self) -> None:
+        spec = {"type": "LoadBalancer", "ports": [{"port": 443}]}
+        await self.apply(
+            SERVICES, {"metadata": {"name": "balanced", "namespace": "default"}, "spec": spec}
+        )
+        status = {"loadBalancer": {"ingress": [{"ip": "192.0.2.9"}]}}
+        await self.admin.merge_patch(
+            SERVICES, "balanced", {"status": status}, "default", subresource="status"
+        )
+
+    async def apply(self, kind: Kind, body: Any) -> None:
+        metadata = body["metadata"]
+        try:
+            await self.admin.apply(kind, metadata["name"], body, metadata.get("namespace", ""))
+        except Exists:
+            return
+
+
+@asynccontextmanager
+async def hub_lab(plane: ControlPlane) -> AsyncIterator[HubLab]:
+    lab = HubLab(plane)
+    await lab.open()
+    try:
+        yield lab
+    finally:
+        await lab.close()

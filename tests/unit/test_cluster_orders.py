@@ -1,0 +1,349 @@
+"""An order survives the way into a ClusterOrder and back, no secret stands in it, and others' orders are understood."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from boatyard.kube import naming
+from boatyard.model.errors import Refused
+from boatyard.model.generated.boatyard import (
+    ClusterOrderSecretReference,
+    Credentials,
+    Item,
+    ItemState,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+    Order,
+    OrderCondition,
+    OrderNodeSet,
+    OrderPhase,
+    OrderSpec,
+    OrderStatus,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.mapping import camel, leftovers, orders
+from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.mapping.status import PHASES, to_status
+from tests.support.crds import misfits, schema_of
+from tests.support.structs import PREFIX, packed, structs, text
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PLACE = Place(hub="hub-1")
+COMPATIBLE = Place(hub="hub-1", osac_compatible=True)
+PLANTED = "hunter2-hunter2"
+
+ids = st.text(min_size=1, max_size=40).filter(lambda t: t.isprintable())
+
+
+@st.composite
+def wishes(draw: st.DrawFn) -> OrderSpec:
+    """Any spec, with some of its parameters secret. Sizes are counts."""
+    spec: OrderSpec = draw(structs(OrderSpec))
+    named = draw(st.dictionaries(text.filter(bool), packed, max_size=3))
+    secret = draw(st.sets(st.sampled_from(sorted(named)))) if named else set()
+    sizes = {
+        name: OrderNodeSet(host_type=one.host_type, size=abs(one.size) % 1000)
+        for name, one in spec.node_sets.items()
+        if name
+    }
+    return msgspec.structs.replace(
+        spec,
+        template_parameters=named,
+        secret_parameters=tuple(sorted(secret)),
+        node_sets=sizes,
+    )
+
+
+def an_object(
+    order_id: str,
+    spec: OrderSpec,
+    *,
+    place: Place = PLACE,
+    tenant: str = "acme",
+    deleted: bool = False,
+) -> dict[str, Any]:
+    """The ClusterOrder as the API server would give it back."""
+    return {
+        "metadata": {
+            "name": naming.order_name(order_id),
+            "namespace": place.namespace(tenant),
+            "uid": "a-uid",
+            "generation": 7,
+            "creationTimestamp": "2026-01-05T00:00:00Z",
+            "annotations": {naming.TENANT: tenant},
+            **({"deletionTimestamp": "2026-01-06T00:00:00Z"} if deleted else {}),
+        },
+        "spec": orders.to_spec(
+            order_id,
+            spec,
+            tenant=tenant,
+            place=place,
+            ordered_at=NOW,
+            deleted_at=NOW + timedelta(hours=1) if deleted else None,
+            secret_ref=ClusterOrderSecretReference(name="a-secret", version="3"),
+        ),
+    }
+
+
+@settings(max_examples=200)
+@given(id=ids, spec=wishes(), tenant=text.filter(bool), compatible=st.booleans())
+def test_an_order_survives_the_way_there_and_back(
+    id: str, spec: OrderSpec, tenant: str, compatible: bool
+) -> None:
+    place = COMPATIBLE if compatible else PLACE
+    item = json.loads(json.dumps(an_object(id, spec, place=place, tenant=tenant)))
+    assert misfits(schema_of("clusterorders"), item) == []
+    order = orders.to_order(item, place, secrets=orders.secrets_of(spec))
+    assert order.spec == spec
+    assert (order.id, order.metadata.tenant) == (id, tenant)
+    assert order.metadata.creation_timestamp == NOW
+    assert order.metadata.deletion_timestamp is None
+
+
+@settings(max_examples=100)
+@given(status=structs(OrderStatus))
+def test_a_status_survives_the_way_there_and_back(status: OrderStatus) -> None:
+    order = Order(id="c-1", metadata=Metadata(tenant="acme"), spec=OrderSpec(), status=status)
+    item = an_object("c-1", OrderSpec(cluster_name="web"))
+    conditions = tuple(
+        OrderCondition(type=f"Ours{place}", status=one.status, reason=one.reason)
+        for place, one in enumerate(status.conditions)
+    )
+    status = msgspec.structs.replace(status, conditions=conditions)
+    order = msgspec.structs.replace(order, status=status)
+    item["status"] = json.loads(json.dumps(to_status(order, item, NOW)))
+    assert misfits(schema_of("clusterorders"), item) == []
+    again = orders.to_order(item, PLACE, credentials=status.credentials)
+    assert again.status == status
+
+
+@settings(max_examples=100)
+@given(spec=wishes(), credentials=structs(Credentials))
+def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credentials) -> None:
+    secret = {"@type": f"{PREFIX}StringValue", "value": PLANTED}
+    spec = msgspec.structs.replace(
+        spec,
+        pull_secret=PLANTED,
+        template_parameters={**spec.template_parameters, "password": secret},
+        secret_parameters=(*spec.secret_parameters, "password"),
+    )
+    planted = msgspec.structs.replace(credentials, kubeconfig=PLANTED, password=PLANTED)
+    order = Order(id="c-1", spec=spec, status=OrderStatus(credentials=planted))
+    item = an_object("c-1", spec)
+    item["status"] = to_status(order, item, NOW)
+    assert PLANTED not in json.dumps(item)
+    compatible = an_object("c-1", spec, place=COMPATIBLE)
+    assert compatible["spec"]["pullSecret"] == PLANTED
+    assert json.loads(compatible["spec"]["templateParameters"])["password"] == PLANTED
+
+
+def test_both_shapes_of_node_requests_are_written() -> None:
+    spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
+    (request,) = orders.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+        "nodeRequests"
+    ]
+    assert request == {
+        "nodeSet": "compute",
+        "resourceClass": "bm-small",
+        "numberOfNodes": 3,
+        "bareMetal": {"instanceType": "bm-small"},
+    }
+
+
+def theirs(**spec: Any) -> dict[str, Any]:
+    return {
+        "metadata": {
+            "name": "order-x7k2p",
+            "namespace": "osac-orders",
+            "uid": "1234-uid",
+            "generation": 3,
+            "creationTimestamp": "2026-01-05T00:00:00Z",
+        },
+        "spec": {"templateID": "ocp_4_17_small", **spec},
+    }
+
+
+@pytest.mark.parametrize(
+    "requests, expected",
+    [
+        pytest.param(
+            [{"resourceClass": "fc430", "numberOfNodes": 2}],
+            {"fc430": OrderNodeSet(host_type="fc430", size=2)},
+            id="the older shape is named after its resource class",
+        ),
+        pytest.param(
+            [{"nodeSet": "gpu", "numberOfNodes": 1, "bareMetal": {"instanceType": "h100"}}],
+            {"gpu": OrderNodeSet(host_type="h100", size=1)},
+            id="the newer shape has a name of its own",
+        ),
+        pytest.param(
+            [
+                {"resourceClass": "fc430", "numberOfNodes": 2},
+                {"resourceClass": "fc430", "numberOfNodes": 5},
+            ],
+            {
+                "fc430": OrderNodeSet(host_type="fc430", size=2),
+                "fc430-2": OrderNodeSet(host_type="fc430", size=5),
+            },
+            id="the same class twice is two node sets",
+        ),
+        pytest.param(
+            [{"resourceClass": "Big_Iron", "numberOfNodes": 0}],
+            {"big-iron": OrderNodeSet(host_type="Big_Iron", size=0)},
+            id="a class that is no name",
+        ),
+        pytest.param(
+            [{"nodeSet": "compute", "numberOfNodes": 1}],
+            {"compute": OrderNodeSet(host_type="compute", size=1)},
+            id="a node set without a class",
+        ),
+    ],
+)
+def test_orders_of_other_tools_are_understood(
+    requests: list[dict[str, Any]], expected: dict[str, OrderNodeSet]
+) -> None:
+    item = theirs(
+        nodeRequests=requests,
+        templateParameters='{"region": "boston", "zones": 3}',
+        releaseImage="quay.io/openshift-release-dev/ocp-release:4.17.9-multi",
+        pullSecret="{}",
+        network={"podCIDR": "10.132.0.0/14"},
+    )
+    assert misfits(schema_of("clusterorders"), item) == []
+    order = orders.to_order(item, PLACE)
+    assert order.spec.node_sets == expected
+    assert order.id == "1234-uid"
+    assert order.metadata.tenant == "osac-orders"
+    assert (order.spec.hub, order.spec.cluster_name) == ("hub-1", "order-x7k2p")
+    assert (order.spec.version, order.spec.generation) == ("4.17.9", 3)
+    assert (order.spec.pull_secret, order.spec.pod_cidr) == ("{}", "10.132.0.0/14")
+    assert order.spec.template_parameters["region"] == {
+        "@type": f"{PREFIX}StringValue",
+        "value": "boston",
+    }
+
+
+def test_a_deletion_by_others_has_a_bound_too() -> None:
+    item = theirs()
+    item["metadata"]["deletionTimestamp"] = "2026-01-06T00:00:00Z"
+    order = orders.to_order(item, PLACE)
+    asked = datetime(2026, 1, 6, tzinfo=UTC)
+    assert order.metadata.deletion_timestamp == asked
+    assert order.spec.delete_by == asked + PLACE.delete_within
+
+
+def test_a_deletion_of_ours_has_our_time() -> None:
+    spec = OrderSpec(delete_by=NOW + timedelta(hours=2))
+    order = orders.to_order(an_object("c-1", spec, deleted=True), PLACE)
+    assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
+    assert order.spec.delete_by == NOW + timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param({"namespace": "boatyard-globex"}, id="in a stranger's namespace"),
+        pytest.param({"name": "order-other"}, id="under another name"),
+    ],
+)
+def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) -> None:
+    item = an_object("c-1", OrderSpec(cluster_name="web"))
+    assert orders.order_id(item, PLACE) == "c-1"
+    item["metadata"] |= change
+    assert orders.order_id(item, PLACE) == "a-uid"
+    assert orders.to_order(item, PLACE).id == "a-uid"
+
+
+def test_what_is_taken_off_by_hand_does_not_change_whose_order_it_is() -> None:
+    item = an_object("c-1", OrderSpec(cluster_name="web"))
+    item["metadata"] |= {"annotations": {}, "labels": {}, "finalizers": []}
+    order = orders.to_order(item, PLACE)
+    assert (order.id, order.metadata.tenant) == ("c-1", "acme")
+
+
+def test_in_one_namespace_for_all_the_name_decides() -> None:
+    place = Place(hub="hub-1", one_namespace="osac-orders")
+    item = an_object("c-1", OrderSpec(), place=place)
+    assert item["metadata"]["namespace"] == "osac-orders"
+    assert orders.order_id(item, place) == "c-1"
+    item["metadata"]["name"] = "order-other"
+    assert orders.order_id(item, place) == "a-uid"
+
+
+def test_a_wish_that_cannot_be_read_is_refused() -> None:
+    with pytest.raises(Refused, match="templateParameters"):
+        orders.to_order(theirs(templateParameters="[1]"), PLACE)
+    broken = an_object("c-1", OrderSpec())
+    broken["spec"]["boatyard"]["generation"] = "many"
+    with pytest.raises(Refused, match="generation"):
+        orders.to_order(broken, PLACE)
+
+
+def test_every_phase_has_a_word_of_osacs() -> None:
+    assert PHASES.keys() == set(OrderPhase)
+    assert set(PHASES.values()) == {"Progressing", "Ready", "Failed", "Deleting"}
+
+
+def test_conditions_say_since_when_they_hold() -> None:
+    item = an_object("c-1", OrderSpec())
+    order = Order(id="c-1", status=OrderStatus(phase=OrderPhase.PROGRESSING))
+    item["status"] = to_status(order, item, NOW)
+    cluster = Item(key="cluster", kind="cluster", state=ItemState.PRESENT)
+    status = OrderStatus(phase=OrderPhase.DELETING, items=(cluster,))
+    later = to_status(
+        msgspec.structs.replace(order, status=status), item, NOW + timedelta(minutes=5)
+    )
+    since = {one["type"]: one["lastTransitionTime"] for one in later["conditions"]}
+    assert since["Accepted"] == "2026-01-01T00:00:00Z"
+    assert since["ControlPlaneCreated"] == since["Deleting"] == "2026-01-01T00:05:00Z"
+    assert all(one["reason"] for one in later["conditions"])
+    assert all(one["observedGeneration"] == 7 for one in later["conditions"])
+
+
+def test_the_place_of_a_cluster_is_kept_once_it_is_known() -> None:
+    item = an_object("c-1", OrderSpec())
+    cluster = Item(key="cluster", kind="cluster", facts={"namespace": "boatyard-acme-order-x"})
+    order = Order(id="c-1", status=OrderStatus(items=(cluster,)))
+    item["status"] = to_status(order, item, NOW)
+    assert item["status"]["clusterReference"]["namespace"] == "boatyard-acme-order-x"
+    gone = msgspec.structs.replace(order, status=OrderStatus(phase=OrderPhase.DELETED))
+    assert to_status(gone, item, NOW)["clusterReference"] == item["status"]["clusterReference"]
+
+
+@given(spec=structs(LeftoverSpec), status=structs(LeftoverStatus), tenant=text.filter(bool))
+def test_a_leftover_survives_the_way_there_and_back(
+    spec: LeftoverSpec, status: LeftoverStatus, tenant: str
+) -> None:
+    leftover = Leftover(
+        id="c-1",
+        metadata=Metadata(name="c-1", tenant=tenant, creator="system", creation_timestamp=NOW),
+        spec=msgspec.structs.replace(spec, order="c-1"),
+        status=status,
+    )
+    item = json.loads(json.dumps(leftovers.to_object(leftover, PLACE)))
+    item["metadata"]["uid"] = "a-uid"
+    assert misfits(schema_of("leftovers"), item) == []
+    assert leftovers.to_leftover(item, PLACE) == leftover
+
+
+def test_a_leftover_in_a_strangers_namespace_releases_nothing_of_others() -> None:
+    leftover = Leftover(id="c-1", metadata=Metadata(tenant="acme"), spec=LeftoverSpec(order="c-1"))
+    item = leftovers.to_object(leftover, PLACE)
+    item["metadata"] |= {"namespace": "boatyard-globex", "uid": "a-uid"}
+    forged = leftovers.to_leftover(item, PLACE)
+    assert (forged.id, forged.spec.order) == ("a-uid", "a-uid")
+
+
+def test_names_are_spelled_as_in_the_crd() -> None:
+    assert camel.camel("cluster_id") == "clusterID"
+    assert camel.camel("pod_cidr") == "podCIDR"
+    assert camel.camel("observed_generation") == "observedGeneration"
+    assert camel.camel("rest") == "rest"

@@ -1,0 +1,155 @@
+"""What templates and hubs may say about hosted clusters, and what is refused before anything is made."""
+
+from __future__ import annotations
+
+import pytest
+
+from boatyard.model.errors import Refused
+from boatyard.platforms.drivers.hosted.settings import VmSize, check_hub, choose, template_part
+
+NONE = {"hosted.platform": "None"}
+AGENT = {"hosted.platform": "Agent", "hosted.agent-namespace": "hosts"}
+KUBEVIRT = {"hosted.platform": "KubeVirt"}
+SIZE = "cores=4,memory=16Gi,disk=64Gi"
+
+
+def test_a_template_wins_over_its_hub() -> None:
+    hub = {**NONE, "hosted.publish": "NodePort", "hosted.availability": "SingleReplica"}
+    choice = choose({"hosted.publish": "Route"}, hub)
+    assert (choice.publish, choice.availability) == ("Route", "SingleReplica")
+
+
+def test_defaults_are_those_of_the_docs() -> None:
+    choice = choose(NONE, {})
+    assert choice.publish == "LoadBalancer"
+    assert choice.network_type == "OVNKubernetes"
+    assert choice.availability == "HighlyAvailable"
+    assert choice.infra_availability == "SingleReplica"
+    assert (choice.etcd_size, choice.fips, choice.drain_timeout) == ("8Gi", False, "15m")
+
+
+@pytest.mark.parametrize(
+    "template, upgrade, repair",
+    [
+        pytest.param(AGENT, "InPlace", False, id="a host is not thrown away"),
+        pytest.param(NONE, "InPlace", False, id="nor one that joined by itself"),
+        pytest.param(KUBEVIRT, "Replace", True, id="a virtual machine is made anew"),
+        pytest.param(
+            {**KUBEVIRT, "hosted.upgrade-type": "InPlace", "hosted.auto-repair": "false"},
+            "InPlace",
+            False,
+            id="unless somebody says otherwise",
+        ),
+    ],
+)
+def test_how_nodes_are_updated_and_repaired(
+    template: dict[str, str], upgrade: str, repair: bool
+) -> None:
+    choice = choose(template, {})
+    assert (choice.upgrade_type, choice.auto_repair) == (upgrade, repair)
+
+
+def test_a_hub_that_is_set_up_otherwise_does_not_change_its_clusters() -> None:
+    kept = choose(NONE, {}).kept
+    hub = {"hosted.publish": "NodePort", "hosted.etcd-storage-class": "fast"}
+    choice = choose(NONE, {**hub, "hosted.drain-timeout": "1h"}, kept)
+    assert (choice.publish, choice.etcd_storage_class) == ("LoadBalancer", "")
+    assert choice.drain_timeout == "1h", "this one may change"
+
+
+def test_a_template_that_says_otherwise_is_heard() -> None:
+    choice = choose({"hosted.publish": "Route"}, {}, choose(NONE, {}).kept)
+    assert (choice.platform, choice.publish) == ("None", "Route")
+
+
+@pytest.mark.parametrize(
+    "template, hub, field",
+    [
+        pytest.param({}, {}, "hosted.platform", id="no platform"),
+        pytest.param({"hosted.platform": "AWS"}, {}, "hosted.platform", id="another's platform"),
+        pytest.param(
+            {"hosted.platform": "Agent"}, {}, "hosted.agent-namespace", id="hosts from nowhere"
+        ),
+        pytest.param({**NONE, "hosted.publsih": "Route"}, {}, "hosted.publsih", id="a slip"),
+        pytest.param(NONE, {"hosted.flips": "true"}, "hosted.flips", id="a slip of the hub"),
+        pytest.param({**NONE, "hosted.fips": "yes"}, {}, "hosted.fips", id="yes is not true"),
+        pytest.param({**NONE, "hosted.etcd-size": "8"}, {}, "hosted.etcd-size", id="no unit"),
+        pytest.param(
+            {**NONE, "hosted.drain-timeout": "15"}, {}, "hosted.drain-timeout", id="no unit of time"
+        ),
+        pytest.param(
+            {**NONE, "hosted.route-domain": "nodots"}, {}, "hosted.route-domain", id="no domain"
+        ),
+        pytest.param(
+            {**NONE, "hosted.release-image": "registry.invalid/release"},
+            {},
+            "hosted.release-image",
+            id="one image for all versions",
+        ),
+        pytest.param(
+            {**NONE, "hosted.pull-secret": "no-namespace"},
+            {},
+            "hosted.pull-secret",
+            id="half a name",
+        ),
+        pytest.param(
+            {**KUBEVIRT, "hosted.vm.small": "cores=4"}, {}, "hosted.vm.small", id="half a size"
+        ),
+        pytest.param(
+            KUBEVIRT,
+            {"hosted.vm.small": "cores=0,memory=1Gi,disk=1Gi"},
+            "hosted.vm.small",
+            id="no cores",
+        ),
+    ],
+)
+def test_what_cannot_be_understood_is_refused_with_its_name(
+    template: dict[str, str], hub: dict[str, str], field: str
+) -> None:
+    with pytest.raises(Refused) as caught:
+        choose(template, hub)
+    assert caught.value.reason == "BadSettings"
+    assert field in {violation.path for violation in caught.value.violations}
+    assert all(violation.remedy for violation in caught.value.violations)
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    with pytest.raises(Refused) as caught:
+        choose({"hosted.platform": "AWS", "hosted.fips": "yes", "hosted.x": "1"}, {})
+    assert len(caught.value.violations) == 3
+
+
+def test_a_hub_is_judged_before_there_is_an_order() -> None:
+    check_hub({"hosted.publish": "Route", "hosted.vm.small": SIZE, "kube.namespace": "x"})
+    with pytest.raises(Refused) as caught:
+        check_hub({"hosted.publish": "Pigeon", "hosted.vm.small": "4", "hosted.typo": "1"})
+    assert {violation.path for violation in caught.value.violations} == {
+        "hosted.publish",
+        "hosted.vm.small",
+        "hosted.typo",
+    }
+
+
+@pytest.mark.parametrize(
+    "host_type, expected",
+    [
+        pytest.param("small", VmSize(4, "16Gi", "64Gi"), id="its own"),
+        pytest.param("other", VmSize(2, "8Gi", "32Gi"), id="any other has the default"),
+    ],
+)
+def test_a_host_type_is_a_size_of_virtual_machines(host_type: str, expected: VmSize) -> None:
+    hub = {"hosted.vm.small": "cores=1,memory=1Gi,disk=1Gi"}
+    default = {"hosted.vm.default": "cores=2,memory=8Gi,disk=32Gi"}
+    choice = choose({**KUBEVIRT, "hosted.vm.small": SIZE}, {**hub, **default})
+    assert choice.vm_size(host_type) == expected
+
+
+def test_a_host_type_without_a_size_is_refused_by_name() -> None:
+    with pytest.raises(Refused) as caught:
+        choose(KUBEVIRT, {"hosted.vm.small": SIZE}).vm_size("gpu")
+    assert caught.value.violations[0].path == "hosted.vm.gpu"
+    assert caught.value.reason == "NoVmSize"
+
+
+def test_of_a_template_only_what_is_about_hosting_is_remembered() -> None:
+    assert template_part({**NONE, "control_planes": "3"}) == NONE

@@ -1,0 +1,390 @@
+"""From what is seen of a hub to what is said of it: rights, versions, failures, conditions, patience."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from boatyard.kube.gate import FAILING
+from boatyard.model.errors import BoatyardError, Refused, Unavailable
+from boatyard.model.generated.osac import (
+    ConditionStatus,
+    Hub,
+    HubCondition,
+    HubConditionType,
+    HubSpec,
+    HubState,
+    HubStatus,
+    Metadata,
+)
+from boatyard.resources.hubs.findings import (
+    FAILED,
+    KUBERNETES_CONDITIONS,
+    PASSED,
+    WARNED,
+    Finding,
+    conditions,
+    report,
+    state,
+)
+from boatyard.resources.hubs.judging import judge, judge_failure, settings_text, was_not_asked
+from boatyard.resources.hubs.needs import is_granted, needed_crds, needs_of
+from boatyard.resources.hubs.reconciler import LOOK_SECONDS, SHORTEST_SECONDS, pause_before_look
+from boatyard.resources.hubs.seen import Lease, Need, Rights, Roles, Seen, Surroundings
+from tests.support.kubeconfigs import kubeconfig
+
+NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
+SERVED = frozenset(
+    {
+        ("osac.openshift.io/v1alpha1", "clusterorders"),
+        ("boatyard.io/v1", "claims"),
+        ("boatyard.io/v1", "leftovers"),
+    }
+)
+ROLES = Roles(
+    service=Rights(({"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "create"]},)),
+    system=Rights(({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},)),
+    operator=Rights(({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]},)),
+)
+ALL = Rights(({"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},))
+
+
+def a_hub(**spec: Any) -> Hub:
+    spec.setdefault("kubeconfig", kubeconfig())
+    return Hub(id="one", metadata=Metadata(name="one"), spec=HubSpec(**spec))
+
+
+def a_look(hub: Hub | None = None, **fields: Any) -> Seen:
+    """Of a hub that lacks nothing."""
+    good: dict[str, Any] = {
+        "server": "https://hub.example",
+        "took": 0.1,
+        "version": "v1.36.3",
+        "user": "service",
+        "hub_time": NOW,
+        "cluster_rights": ALL,
+        "system_rights": ALL,
+        "served": SERVED,
+        "namespace": True,
+        "settings": {"data": {"hub.json": settings_text(hub or a_hub())}},
+        "lease": Lease("operator-1", NOW - timedelta(seconds=3), 15),
+    }
+    return Seen(**{**good, **fields})
+
+
+def said(hub: Hub | None = None, **fields: Any) -> dict[str, tuple[Any, str]]:
+    """Check to result and reason, of what is not well."""
+    hub = hub or a_hub()
+    found = judge(hub, a_look(hub, **fields), ROLES, NOW)
+    return {one.check: (one.result, one.reason) for one in found if one.result != PASSED}
+
+
+def test_a_hub_that_lacks_nothing() -> None:
+    assert said() == {}
+
+
+@pytest.mark.parametrize(
+    "fields, expected",
+    [
+        pytest.param({"version": "v1.29.9"}, {"version": (FAILED, "TooOld")}, id="too old"),
+        pytest.param({"version": "v1.30.0-rc.1+x"}, {}, id="the oldest that will do"),
+        pytest.param({"version": "v2.0.0"}, {}, id="a newer major"),
+        pytest.param({"version": "next"}, {"version": (WARNED, "UnknownVersion")}, id="unknown"),
+        pytest.param({"version": ""}, {"version": (WARNED, "UnknownVersion")}, id="not told"),
+        pytest.param(
+            {"served": SERVED - {("boatyard.io/v1", "claims")}},
+            {"crd claims.boatyard.io": (FAILED, "CrdMissing")},
+            id="a CRD of ours",
+        ),
+        pytest.param(
+            {"around": Surroundings(operator_lacks=(), outdated={"claims.boatyard.io": True})},
+            {"crd claims.boatyard.io": (WARNED, "CrdOutdated")},
+            id="an older CRD of ours",
+        ),
+        pytest.param(
+            {"cluster_rights": Rights()}, {"rights": (FAILED, "RightsMissing")}, id="rights"
+        ),
+        pytest.param(
+            {"system_rights": Rights()}, {"rights": (FAILED, "RightsMissing")}, id="at home"
+        ),
+        pytest.param(
+            {
+                "cluster_rights": Rights(incomplete=True),
+                "confirmed": frozenset({Need("", "secrets", "get"), Need("", "secrets", "create")}),
+            },
+            {},
+            id="rights that no rule names but the hub confirms",
+        ),
+        pytest.param({"namespace": False}, {"settings": (FAILED, "NoNamespace")}, id="namespace"),
+        pytest.param({"settings": None}, {"settings": (FAILED, "NoSettings")}, id="settings"),
+        pytest.param(
+            {"settings": {"data": {"hub.json": '{"id": "two"}'}}},
+            {"settings": (FAILED, "OtherHub")},
+            id="another hub's settings",
+        ),
+        pytest.param(
+            {"settings": {"data": {"hub.json": "?"}}},
+            {"settings": (WARNED, "OldSettings")},
+            id="settings that are none",
+        ),
+        pytest.param({"lease": None}, {"operator": (FAILED, "NoOperator")}, id="no operator yet"),
+        pytest.param(
+            {"lease": Lease("a", NOW - timedelta(seconds=46), 15)},
+            {"operator": (FAILED, "NoOperator")},
+            id="an operator that is silent too long",
+        ),
+        pytest.param(
+            {"lease": Lease("a", NOW - timedelta(seconds=44), 15)}, {}, id="another takes over"
+        ),
+        pytest.param(
+            {
+                "hub_time": NOW - timedelta(hours=1),
+                "lease": Lease("a", NOW - timedelta(hours=1), 15),
+            },
+            {"clock": (WARNED, "")},
+            id="the operator is judged by the hub's clock",
+        ),
+        pytest.param({"hub_time": NOW + timedelta(seconds=5)}, {}, id="clocks that nearly agree"),
+    ],
+)
+def test_what_is_said(fields: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert said(**fields) == expected
+
+
+HOSTED = {"platform": "hosted"}
+
+
+@pytest.mark.parametrize(
+    "settings, around, expected",
+    [
+        pytest.param({}, {"storage_classes": {"a": True}}, [], id="a default class"),
+        pytest.param({}, {"storage_classes": {"a": False}}, ["storage class"], id="no default"),
+        pytest.param({}, {"storage_classes": {}}, ["storage class"], id="no class"),
+        pytest.param(
+            {"hosted.vm-storage-class": "b"},
+            {"storage_classes": {"a": True}},
+            ["storage class"],
+            id="a class that is not there",
+        ),
+        pytest.param({}, {"metallb": False}, ["load balancer"], id="no load balancer"),
+        pytest.param({"hosted.publish": "Route"}, {"metallb": False}, [], id="and none needed"),
+        pytest.param({}, {"address_pools": 0}, ["load balancer"], id="one without addresses"),
+        pytest.param({}, {"metallb": False, "balanced": True}, [], id="another than MetalLB"),
+        pytest.param(
+            {}, {"metallb": False, "providers": frozenset({"aws"})}, [], id="that of a cloud"
+        ),
+        pytest.param(
+            {}, {"operator_lacks": [Need("", "pods", "get")]}, ["operator's rights"], id="rights"
+        ),
+        pytest.param({}, {"operator_lacks": None}, ["operator's rights"], id="rights unseen"),
+        pytest.param({}, {"storage_classes": None}, ["storage class"], id="classes unseen"),
+        pytest.param(
+            {},
+            {"metallb": False, "balanced": None, "providers": None},
+            ["load balancer"],
+            id="a load balancer unseen",
+        ),
+    ],
+)
+def test_what_clusters_will_lack_is_a_warning(
+    settings: dict[str, str], around: dict[str, Any], expected: list[str]
+) -> None:
+    hub = a_hub(drivers=HOSTED, settings=settings)
+    served = {(crd.api, crd.plural) for crd in needed_crds(hub)}
+    good: dict[str, Any] = {
+        "storage_classes": {"a": True},
+        "metallb": True,
+        "address_pools": 1,
+        "balanced": False,
+        "providers": frozenset(),
+        "operator_lacks": (),
+    }
+
+    found = said(hub, served=frozenset(served), around=Surroundings(**{**good, **around}))
+
+    assert found == dict.fromkeys(expected, (WARNED, ""))
+
+
+def test_of_an_operator_that_is_not_ours_nothing_is_said() -> None:
+    seen = a_look(around=Surroundings(operator_lacks=()))
+    elsewhere = a_hub(settings={"kube.operator-lease": "none"})
+
+    def lines(hub: Hub, roles: Roles) -> set[str]:
+        return {one.check for one in judge(hub, seen, roles, NOW)}
+
+    assert "operator's rights" in lines(a_hub(), ROLES)
+    assert "operator's rights" not in lines(elsewhere, ROLES)
+    assert "operator's rights" not in lines(a_hub(), Roles()), "no role of it is known"
+
+
+@pytest.mark.parametrize(
+    "drivers, settings, names",
+    [
+        pytest.param({"platform": "sim"}, {}, [], id="not hosted"),
+        pytest.param(HOSTED, {}, ["hostedclusters", "nodepools"], id="hosted"),
+        pytest.param(
+            HOSTED,
+            {"hosted.platform": "Agent"},
+            ["hostedclusters", "nodepools", "agents"],
+            id="on agents",
+        ),
+        pytest.param(
+            HOSTED,
+            {"hosted.platform": "KubeVirt"},
+            ["hostedclusters", "nodepools", "virtualmachines"],
+            id="on KubeVirt",
+        ),
+    ],
+)
+def test_the_drivers_say_which_crds_are_needed(
+    drivers: dict[str, str], settings: dict[str, str], names: list[str]
+) -> None:
+    found = [crd.plural for crd in needed_crds(a_hub(drivers=drivers, settings=settings))]
+
+    assert found == ["clusterorders", "claims", "leftovers", *names]
+
+
+@pytest.mark.parametrize(
+    "rule, granted",
+    [
+        pytest.param({"resources": ["secrets"]}, True, id="the resource itself"),
+        pytest.param({"resources": ["*"]}, True, id="all resources"),
+        pytest.param({"resources": ["pods"]}, False, id="another resource"),
+        pytest.param({"resources": ["secrets/status"]}, False, id="only a part of it"),
+        pytest.param({"resources": ["secrets"], "apiGroups": ["*"]}, True, id="all groups"),
+        pytest.param({"resources": ["secrets"], "apiGroups": ["x.io"]}, False, id="another group"),
+        pytest.param({"resources": ["secrets"], "verbs": ["list"]}, False, id="another verb"),
+        pytest.param({"resources": ["secrets"], "resourceNames": ["a"]}, False, id="one only"),
+        pytest.param({"nonResourceURLs": ["*"], "resources": None}, False, id="paths only"),
+    ],
+)
+def test_what_a_rule_grants(rule: dict[str, Any], granted: bool) -> None:
+    whole = {"apiGroups": [""], "verbs": ["get"], **rule}
+
+    assert is_granted(Need("", "secrets", "get"), Rights((whole,))) is granted
+
+
+def test_parts_of_resources_and_single_objects_are_granted_by_themselves() -> None:
+    rules = Rights(
+        (
+            {"apiGroups": ["x"], "resources": ["*/status"], "verbs": ["patch"]},
+            {"apiGroups": ["x"], "resources": ["a"], "verbs": ["get"], "resourceNames": ["n"]},
+        )
+    )
+
+    assert is_granted(Need("x", "a/status", "patch"), rules)
+    assert not is_granted(Need("x", "a/scale", "patch"), rules)
+    assert is_granted(Need("x", "a", "get", "n"), rules)
+    assert list(needs_of(Rights(rules.rules[1:]))) == [Need("x", "a", "get", "n")]
+
+
+# --- failures ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error, check, condition",
+    [
+        pytest.param(
+            Unavailable("GET /version: gone", reason="Unreachable"),
+            "reachable",
+            HubConditionType.REACHABLE,
+            id="nobody there",
+        ),
+        pytest.param(
+            Unavailable("POST /x: late", reason="Timeout"),
+            "reachable",
+            HubConditionType.REACHABLE,
+            id="too late",
+        ),
+        pytest.param(
+            Unavailable("bad", reason="BadKubeconfig"),
+            "credentials",
+            HubConditionType.AUTHORIZED,
+            id="a kubeconfig that cannot be used",
+        ),
+        pytest.param(
+            Refused("GET /version: Unauthorized", reason="Unauthorized"),
+            "credentials",
+            HubConditionType.AUTHORIZED,
+            id="unknown there",
+        ),
+        pytest.param(
+            Refused("POST /x: forbidden", reason="Forbidden"),
+            "credentials",
+            HubConditionType.AUTHORIZED,
+            id="known, and allowed nothing",
+        ),
+    ],
+)
+def test_why_a_hub_was_not_seen(
+    error: BoatyardError, check: str, condition: HubConditionType
+) -> None:
+    (failed,) = [one for one in judge_failure(a_hub(), error) if one.result == FAILED]
+
+    assert (failed.check, failed.condition) == (check, condition)
+    assert failed.remedy
+    assert not failed.message.startswith(("GET", "POST"))
+
+
+def test_what_was_kept_back_is_told_apart() -> None:
+    assert was_not_asked(Unavailable("x", reason=FAILING))
+    assert not was_not_asked(Unavailable("x"))
+
+
+# --- conditions and patience -------------------------------------------------------------------
+
+LOST = [Finding("reachable", FAILED, "gone", "wait", "Gone", HubConditionType.REACHABLE)]
+
+
+def test_a_condition_keeps_its_time_while_it_stays_as_it_is() -> None:
+    hub = a_hub()
+    first = conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW)
+    hub = msgspec.structs.replace(hub, status=HubStatus(conditions=first))
+    later = conditions(hub, LOST, KUBERNETES_CONDITIONS, NOW + timedelta(hours=1))
+    well = judge(a_hub(), a_look(), ROLES, NOW)
+    back = conditions(hub, well, KUBERNETES_CONDITIONS, NOW + timedelta(hours=2))
+
+    assert later == first
+    assert [one.status for one in first] == [
+        ConditionStatus.FALSE,
+        *[ConditionStatus.UNSPECIFIED] * 4,
+    ]
+    assert {one.status for one in back} == {ConditionStatus.TRUE}
+    assert {one.last_transition_time for one in back} == {NOW + timedelta(hours=2)}
+
+
+def test_the_state_is_that_of_the_first_thing_to_mend() -> None:
+    lacking = Finding("x", FAILED, "lacks x", "y", "X", HubConditionType.PREPARED)
+
+    assert state(LOST) == (HubState.UNREACHABLE, "gone")
+    assert state([lacking, *LOST]) == (HubState.NOT_READY, "lacks x")
+    assert state([Finding("x", WARNED, "careful")]) == (HubState.READY, "")
+    assert not report(a_hub(), "v1", [lacking]).ready
+    assert report(a_hub(), "v1", [Finding("x", WARNED, "careful")]).ready
+
+
+@pytest.mark.parametrize(
+    "seconds, pause",
+    [
+        pytest.param(0, SHORTEST_SECONDS, id="at first soon"),
+        pytest.param(10, 5, id="then half as long as it has lasted"),
+        pytest.param(3600, LOOK_SECONDS, id="never more seldom than a good hub"),
+    ],
+)
+def test_patience_with_a_hub_that_is_not_well(seconds: float, pause: float) -> None:
+    status = HubStatus(
+        conditions=(
+            HubCondition(
+                type=HubConditionType.REACHABLE,
+                status=ConditionStatus.FALSE,
+                last_transition_time=NOW - timedelta(seconds=seconds),
+            ),
+        )
+    )
+    hub = msgspec.structs.replace(a_hub(), status=status)
+
+    assert pause_before_look(hub, NOW) == timedelta(seconds=pause)
+    assert pause_before_look(a_hub(), NOW) == timedelta(seconds=LOOK_SECONDS)

@@ -1,0 +1,165 @@
+"""What a hub must be like to be registered, and what of it may change."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from boatyard.kube import naming
+from boatyard.model.caller import SHARED, Caller, Role
+from boatyard.model.errors import Refused
+from boatyard.model.generated.osac import Hub, HubSpec, Metadata
+from boatyard.resources.hubs import rules, settings
+from boatyard.resources.world import World
+from tests.support.kubeconfigs import account_token, kubeconfig, pair
+
+NOW = datetime.now(UTC)
+WORLD = World(now=NOW, caller=Caller(user="op", tenant=SHARED, role=Role.OPERATOR))
+GOOD = kubeconfig()
+
+
+def a_hub(**spec: Any) -> Hub:
+    return Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(**spec))
+
+
+def refused(*hubs: Hub) -> dict[str, str]:
+    """Path to words of what is refused; two hubs are a change from one to the other."""
+    try:
+        if len(hubs) == 1:
+            rules.admit_create(hubs[0], WORLD)
+        else:
+            old, new = hubs
+            rules.admit_update(old, new, WORLD)
+    except Refused as error:
+        return {one.path: str(one) for one in error.violations}
+    return {}
+
+
+@pytest.mark.parametrize(
+    "hub, path",
+    [
+        pytest.param(a_hub(kubeconfig=GOOD), "", id="a Kubernetes hub"),
+        pytest.param(a_hub(drivers={"dns": "sim", "platform": "local"}), "", id="an embedded hub"),
+        pytest.param(a_hub(kubeconfig=GOOD, drivers={"dns": "sim"}), "", id="with drivers"),
+        pytest.param(a_hub(), "spec.kubeconfig", id="neither"),
+        pytest.param(a_hub(kubeconfig=b"x" * 300_000), "spec.kubeconfig", id="too long"),
+        pytest.param(a_hub(kubeconfig=b"secret"), "spec.kubeconfig", id="no kubeconfig"),
+        pytest.param(
+            a_hub(kubeconfig=kubeconfig(user=pair(days=-0.1))), "spec.kubeconfig", id="ended"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=kubeconfig(token=account_token(ends=NOW - timedelta(minutes=1)))),
+            "spec.kubeconfig",
+            id="a token that has ended",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, settings={"kube.context": "y"}), "spec.kubeconfig", id="context"
+        ),
+        pytest.param(
+            a_hub(
+                kubeconfig=kubeconfig("http://127.0.0.1:8001"), settings={"kube.insecure": "true"}
+            ),
+            "",
+            id="without TLS, and said so",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, settings={"kube.insecure": "yes"}),
+            "spec.settings.kube.insecure",
+            id="neither true nor false",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, namespace="Bad"), "spec.namespace", id="no namespace's name"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, namespace="boatyard-acme"), "spec.namespace", id="a tenant's"
+        ),
+        pytest.param(a_hub(kubeconfig=GOOD, namespace="boatyard-system"), "", id="our own"),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, settings={"kube.namespace": "a" * 30}),
+            "spec.settings.kube.namespace",
+            id="a namespace in which clusters could not be named",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, settings={"kube.namespace": "osac"}), "", id="one for all"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, settings={"kube.operator-lease": "a/b"}),
+            "spec.settings.kube.operator-lease",
+            id="no Lease's name",
+        ),
+        pytest.param(a_hub(drivers={"dns": "simm"}), "spec.drivers.dns", id="no such driver"),
+        pytest.param(a_hub(drivers={"dsn": "sim"}), "spec.drivers.dsn", id="no such port"),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, capacity={"small": -1}), "spec.capacity.small", id="negative"
+        ),
+    ],
+)
+def test_what_can_be_registered(hub: Hub, path: str) -> None:
+    assert list(refused(hub)) == ([path] if path else [])
+
+
+def test_everything_wrong_is_told_with_a_remedy() -> None:
+    told = refused(a_hub(kubeconfig=b"{", namespace="Bad", drivers={"dns": "x"}))
+
+    assert list(told) == ["spec.namespace", "spec.drivers.dns", "spec.kubeconfig"]
+    assert "there is sim" in told["spec.drivers.dns"]
+
+
+ENDED = kubeconfig(user=pair(days=-0.1))
+
+
+@pytest.mark.parametrize(
+    "old, new, path",
+    [
+        pytest.param(
+            a_hub(kubeconfig=GOOD), a_hub(kubeconfig=kubeconfig(token="new")), "", id="renewed"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=ENDED),
+            a_hub(kubeconfig=ENDED, cordoned=True),
+            "",
+            id="credentials that have ended do not forbid a cordon",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD), a_hub(kubeconfig=ENDED), "spec.kubeconfig", id="to ended ones"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD), a_hub(kubeconfig=b"{"), "spec.kubeconfig", id="to bad ones"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=kubeconfig("http://hub"), settings={"kube.insecure": "true"}),
+            a_hub(kubeconfig=kubeconfig("http://hub")),
+            "spec.kubeconfig",
+            id="no longer without TLS",
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD),
+            a_hub(drivers={"dns": "sim"}),
+            "spec.kubeconfig",
+            id="orders do not move from Kubernetes into the ledger",
+        ),
+        pytest.param(
+            a_hub(drivers={"dns": "sim"}),
+            a_hub(kubeconfig=GOOD),
+            "spec.kubeconfig",
+            id="nor the other way",
+        ),
+    ],
+)
+def test_what_of_a_hub_may_change(old: Hub, new: Hub, path: str) -> None:
+    assert list(refused(old, new)) == ([path] if path else [])
+
+
+def test_a_kubernetes_hub_has_a_namespace_of_ours_unless_it_names_one() -> None:
+    assert rules.complete(a_hub(kubeconfig=GOOD)).spec.namespace == "boatyard-system"
+    assert rules.complete(a_hub(kubeconfig=GOOD, namespace="ours")).spec.namespace == "ours"
+    assert rules.complete(a_hub(drivers={"dns": "sim"})).spec.namespace == ""
+
+
+def test_the_names_are_those_of_the_objects_on_the_hub() -> None:
+    """The rules are pure and so cannot ask."""
+    assert settings.SYSTEM_NAMESPACE == naming.SYSTEM_NAMESPACE
+    assert settings.LONGEST_ORDERS_NAMESPACE == naming.LONGEST_ORDER_NAMESPACE
+    assert naming.tenant_namespace("acme").startswith("boatyard-")
