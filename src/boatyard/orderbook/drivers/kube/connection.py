@@ -15,7 +15,7 @@ from boatyard.orderbook.mapping.orders import Place
 
 CALL_SECONDS = 15.0  # for one verb, all its requests together
 AT_ONCE = 8  # verbs under way on one hub
-_ENTRY_SECONDS = 0.5  # how long one waits for a place among them
+_ENTRY_SECONDS = 2.0  # how long one waits for a place among them
 _MOST_KEPT = 1024
 
 
