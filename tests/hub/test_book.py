@@ -21,6 +21,7 @@ from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
 from boatyard.orderbook.mapping.orders import MASK, Place
 from tests.support.control_plane import free_port
 from tests.support.desks import LATER, NOW, SPEC, KubeDesk
+from tests.support.hub_plane import hang_up
 
 SECRET = "hunter2"
 
@@ -144,7 +145,7 @@ async def test_a_dead_hub_is_unavailable_at_once(desk: KubeDesk) -> None:
         with pytest.raises(Unavailable):
             await book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
     finally:
-        await client.close()
+        await hang_up(client)
 
 
 class Silent:
@@ -171,7 +172,12 @@ async def test_nobody_waits_for_a_silent_hub_longer_than_a_call_may_take() -> No
     async with Silent() as config:
         client = KubeClient(config, timeout=30)
         hub = HubConnection(
-            client, Place(hub="hub-1"), system_namespace="none", call_seconds=0.2, at_once=2
+            client,
+            Place(hub="hub-1"),
+            system_namespace="none",
+            call_seconds=0.2,
+            entry_seconds=0.5,
+            at_once=2,
         )
         try:
             time = asyncio.get_running_loop().time
@@ -185,7 +191,7 @@ async def test_nobody_waits_for_a_silent_hub_longer_than_a_call_may_take() -> No
             assert "Timeout" in reasons
             assert time() - began < 2, "twenty that wait do not wait for each other"
         finally:
-            await client.close()
+            await hang_up(client)
 
 
 async def test_an_order_whose_secret_is_missing_waits_for_it(desk: KubeDesk) -> None:

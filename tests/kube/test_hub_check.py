@@ -149,6 +149,10 @@ async def operator_not_bound(lab: HubLab) -> None:
     await lab.admin.delete(CLUSTER_ROLE_BINDINGS, OPERATOR)
 
 
+async def operator_not_bound_at_home(lab: HubLab) -> None:
+    await lab.admin.delete(ROLE_BINDINGS, OPERATOR, SYSTEM)
+
+
 async def no_settings(lab: HubLab) -> None:
     await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
 
@@ -179,6 +183,9 @@ async def another_hub(lab: HubLab) -> None:
         pytest.param(no_looking_allowed, "storage class", WARNED, "may not see"),
         pytest.param(no_looking_allowed, "operator's rights", WARNED, "may not ask"),
         pytest.param(operator_not_bound, "operator's rights", WARNED, "clusterorders/status"),
+        pytest.param(
+            operator_not_bound_at_home, "operator's rights", WARNED, "create claims.boatyard.io"
+        ),
         pytest.param(no_settings, "settings", FAILED, "not in boatyard-system yet"),
         pytest.param(another_hub, "settings", FAILED, "registered as hub 'other'"),
     ],

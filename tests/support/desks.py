@@ -27,7 +27,7 @@ from boatyard.orderbook.mapping.orders import Place
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.reconciling import Result
 from tests.support.control_plane import ControlPlane
-from tests.support.hub_plane import admin, new_place, until
+from tests.support.hub_plane import admin, hang_up, new_place, until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=15)
@@ -138,7 +138,7 @@ class KubeDesk:
                 for task in running:
                     task.cancel()
         finally:
-            await client.close()
+            await hang_up(client)
 
     async def set_status(self, order_id: str, status: OrderStatus) -> None:
         lease = await self.take(order_id)

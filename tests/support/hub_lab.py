@@ -52,6 +52,9 @@ OPERATOR_RULES = (
     {"apiGroups": ["osac.openshift.io"], "resources": ["clusterorders"], "verbs": ["list"]},
     {"apiGroups": ["osac.openshift.io"], "resources": ["clusterorders/status"], "verbs": ["patch"]},
 )
+OPERATOR_RULES_AT_HOME = (
+    {"apiGroups": ["boatyard.io"], "resources": ["claims"], "verbs": ["create"]},
+)
 _KINDS = {
     one.kind: one
     for one in (
@@ -69,7 +72,13 @@ class HubLab:
         self.admin = KubeClient(read_kubeconfig(plane.kubeconfig()), timeout=30)
         self.clients = HubClients()
         shipped = shipped_roles()
-        roles = Roles(shipped.service, shipped.system, shipped.looking, Rights(OPERATOR_RULES))
+        roles = Roles(
+            shipped.service,
+            shipped.system,
+            shipped.looking,
+            operator=Rights(OPERATOR_RULES),
+            operator_system=Rights(OPERATOR_RULES_AT_HOME),
+        )
         self.access = HubAccess(self.clients, roles, shipped_crds())
         self.kubeconfig = b""
 
@@ -112,14 +121,16 @@ class HubLab:
         account = {"metadata": {"name": OPERATOR, "namespace": SYSTEM}}
         await self.apply(SERVICE_ACCOUNTS, account)
         await self.apply(CLUSTER_ROLES, {"metadata": {"name": OPERATOR}, "rules": OPERATOR_RULES})
-        await self.bind(OPERATOR, CLUSTER_ROLE_BINDINGS)
+        at_home = {"name": OPERATOR, "namespace": SYSTEM}
+        await self.apply(ROLES, {"metadata": at_home, "rules": OPERATOR_RULES_AT_HOME})
+        await self.bind_operator({"name": OPERATOR}, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+        await self.bind_operator(at_home, ROLES, ROLE_BINDINGS)
 
-    async def bind(self, name: str, kind: Kind = CLUSTER_ROLE_BINDINGS) -> None:
-        account = name.removesuffix("-looking").removesuffix("-preparing")
-        reference = {"apiGroup": kind.group, "kind": "ClusterRole", "name": name}
-        subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM}
-        body = {"metadata": {"name": name}, "roleRef": reference, "subjects": [subject]}
-        await self.apply(kind, body)
+    async def bind_operator(self, metadata: dict[str, str], role: Kind, binding: Kind) -> None:
+        reference = {"apiGroup": role.group, "kind": role.kind, "name": OPERATOR}
+        subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}
+        body = {"metadata": metadata, "roleRef": reference, "subjects": [subject]}
+        await self.apply(binding, body)
 
     async def let_operator_do_anything(self) -> None:
         """Whatever it is that the shipped operator needs."""

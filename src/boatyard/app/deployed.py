@@ -12,7 +12,8 @@ import yaml
 from boatyard.resources.hubs.access import Clients, HubAccess
 from boatyard.resources.hubs.seen import Manifest, Rights, Roles
 
-SERVICE, LOOKING, OPERATOR = "boatyard-service", "boatyard-service-looking", "boatyard-operator"
+SERVICE, LOOKING = "boatyard-service", "boatyard-service-looking"
+OPERATOR, OPERATOR_HOSTED = "boatyard-operator", "boatyard-operator-hosted"
 
 _INSTALLED = Path(__file__).parents[1] / "deploy"  # inside the package, as a wheel has it
 _CHECKED_OUT = Path(__file__).parents[3] / "deploy"
@@ -38,6 +39,8 @@ def shipped_roles() -> Roles:
         system=_rights("Role", SERVICE),
         looking=_rights("ClusterRole", LOOKING),
         operator=_rights("ClusterRole", OPERATOR),
+        operator_system=_rights("Role", OPERATOR),
+        operator_hosted=_rights("ClusterRole", OPERATOR_HOSTED),
     )
 
 

@@ -88,6 +88,25 @@ def _player(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _operator(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kubeconfig", metavar="FILE", help="the hub to work on (default: the one it runs in)"
+    )
+    parser.add_argument(
+        "--context", dest="kube_context", metavar="NAME", help="other than the current one"
+    )
+    parser.add_argument(
+        "--namespace",
+        dest="system_namespace",
+        metavar="NAME",
+        help="where the hub's settings are (default: boatyard-system)",
+    )
+    parser.add_argument(
+        "--probes", metavar="HOST:PORT", help="health and metrics (default: 127.0.0.1:8081)"
+    )
+    parser.add_argument("--data", metavar="DIR", help="where simulated drivers look for the twin")
+
+
 def _token(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("create",), metavar="create", help="what to do")
     parser.add_argument("--tenant", default="", help="whom the user belongs to; none for operators")
@@ -196,6 +215,12 @@ _VERBS: tuple[tuple[str, str, str, Flags | None], ...] = (
         "play a system that is not there on a Kubernetes hub, for tests and rehearsals",
         "boatyard player hypershift --kubeconfig hub.kubeconfig --pace 0.01",
         _player,
+    ),
+    (
+        "operator",
+        "carry out the orders of a Kubernetes hub, beside others or alone",
+        "boatyard operator --kubeconfig hub.kubeconfig",
+        _operator,
     ),
     (
         "migrate",

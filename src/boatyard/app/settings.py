@@ -45,6 +45,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     assets_from: str = ""  # directory where an installation looks for them before PATH
     kubernetes_mirror: str = ""  # address of a copy of the Kubernetes releases; empty: upstream's
     etcd_mirror: str = ""  # address of a copy of the etcd releases; empty: upstream's
+    kubeconfig: str = ""  # file with the way to an operator's hub; empty: the cluster it runs in
+    kube_context: str = ""  # a context of it other than the current one
+    system_namespace: str = "boatyard-system"  # where a hub's settings, claims and Lease are
+    probes: str = "127.0.0.1:8081"  # address of an operator's health and metrics; port 0 takes any
     log_level: str = "info"  # debug, info, warning, error
 
     @property

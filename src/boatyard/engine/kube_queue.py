@@ -52,6 +52,7 @@ class KubeQueue:
         self._turns: deque[str] = deque()  # tenants; the first one's turn is next
         self._numbers = itertools.count(1)
         self._held: dict[Key, Lease] = {}
+        self._tokens: set[int] = set()  # of what was held when somebody asked last
         self._poked: set[Key] = set()
         self._attempts = dict(leader.suspects)
         self._hint = asyncio.Event()
@@ -76,7 +77,7 @@ class KubeQueue:
         leases = [self._hold(key, now) for key in keys]
         try:
             if leases:
-                await self._leader.begin(self.held())
+                await self._leader.begin(self.at())
         except BaseException:
             for key in keys:
                 self._let_go(key, now, attempts=self._attempts.get(key, 0))
@@ -137,11 +138,26 @@ class KubeQueue:
             return
         self._hint.clear()
 
+    @property
+    def waiting(self) -> int:
+        """How many objects have a next moment."""
+        return len(self._due)
+
     # --- who holds what --------------------------------------------------------------------------
 
-    def held(self) -> dict[Key, int]:
+    @property
+    def held(self) -> int:
+        return len(self._held)
+
+    def at(self) -> dict[Key, int]:
         """All that is held and all suspects, with their attempts."""
         return self._attempts | {key: lease.attempts for key, lease in self._held.items()}
+
+    def lasting(self) -> dict[Key, int]:
+        """All suspects, and what has been held since this was asked last: that may be what somebody dies of."""
+        before, self._tokens = self._tokens, {lease.token for lease in self._held.values()}
+        long = {key: one.attempts for key, one in self._held.items() if one.token in before}
+        return self._attempts | long
 
     def check(self, lease: Lease) -> None:
         self._leader.check()

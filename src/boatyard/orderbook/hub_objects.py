@@ -76,13 +76,17 @@ class HubObjects:
         return await self.client.replace(CLUSTER_ORDERS, {**item, "spec": {**kept, **spec}})
 
     async def patch_order(
-        self, item: Item, *, spec: Object | None = None, metadata: Object | None = None
+        self,
+        item: Item,
+        *,
+        spec: Object | None = None,
+        metadata: Object | None = None,
+        guarded: bool = True,
     ) -> Object:
-        """Some fields, by merge; None takes one away."""
+        """Some fields, by merge; None takes one away. Not guarded, it is said whatever else was changed meanwhile."""
         about = item["metadata"]
-        patch: Object = {
-            "metadata": {"resourceVersion": about["resourceVersion"], **(metadata or {})}
-        }
+        guard = "resourceVersion" if guarded else "uid"
+        patch: Object = {"metadata": {guard: about[guard], **(metadata or {})}}
         if spec:
             patch["spec"] = spec
         return await self.client.merge_patch(

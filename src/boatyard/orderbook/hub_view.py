@@ -6,6 +6,7 @@ objects five thousand of them would take ten times the memory.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -84,6 +85,10 @@ class HubView:
         """Why this may be behind; empty while all is well."""
         return next((one.problem for one in self.informers if one.problem), "")
 
+    def phases(self) -> Mapping[str, int]:
+        """How many orders are in each of OSAC's phases."""
+        return Counter(item["phase"] or "None" for _, item in self._informers["Order"].items())
+
     # --- objects ---------------------------------------------------------------------------------
 
     def all_keys(self) -> Iterator[Key]:
@@ -136,6 +141,7 @@ class HubView:
             "id": identify(item, self.place),
             "tenant": _tenant(kind, item, self.place),
             "stamp": _stamp(kind, about),
+            "phase": (item.get("status") or {}).get("phase") or "",
             "packed": msgspec.json.encode(item),
         }
 

@@ -15,6 +15,12 @@ from boatyard.model.generated.boatyard import Leftover, Order, OrderSpec
 RETRY = "boatyard.io/retry"  # annotation of an order: how often somebody asked for a retry, in all
 
 
+def retries(order: Order) -> int:
+    """How often a retry was asked for where the order is kept."""
+    said = order.metadata.annotations.get(RETRY, "")
+    return int(said) if said.isdecimal() else 0
+
+
 class OrderBook(Protocol):
     async def get(self, order_id: str) -> Order | None:
         """The order as it is now, secrets readable; None when there is none."""

@@ -61,6 +61,15 @@ class Place:
     osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
     delete_within: timedelta = DELETE_WITHIN
 
+    @classmethod
+    def of(cls, hub_id: str, settings: Mapping[str, str]) -> Place:
+        """As the settings of the hub say."""
+        return cls(
+            hub=hub_id,
+            one_namespace=settings.get("kube.namespace", ""),
+            osac_compatible=settings.get("osac-compatible") == "true",
+        )
+
     def namespace(self, tenant: str) -> str:
         return self.one_namespace or naming.tenant_namespace(tenant)
 

@@ -42,7 +42,9 @@ class Roles:
     service: Rights = Rights()  # everywhere on the hub
     system: Rights = Rights()  # in our own namespace there
     looking: Rights = Rights()  # to say more about the hub, and to learn its capacity
-    operator: Rights = Rights()
+    operator: Rights = Rights()  # everywhere
+    operator_system: Rights = Rights()  # in our own namespace
+    operator_hosted: Rights = Rights()  # everywhere, where control planes are hosted
 
 
 @dataclass(frozen=True)

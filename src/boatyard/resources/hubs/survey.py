@@ -18,6 +18,7 @@ from boatyard.resources.hubs.needs import (
     ADDRESS_POOLS,
     OURS,
     is_granted,
+    is_hosted,
     needed_crds,
     needs_of,
 )
@@ -241,13 +242,20 @@ async def _operator_lacks(client: KubeClient, hub: Hub, roles: Roles) -> Sequenc
     """Which of its rights the operator's service account has not. None when we may not ask about others."""
     if not operator_lease(hub):
         return ()
-    needs = list(needs_of(roles.operator))
     user = f"system:serviceaccount:{system_namespace(hub)}:{OPERATOR}"
-    try:
-        granted = set(await _reviewed(client, needs, "", user))
-    except Refused:
-        return None
-    return [need for need in needs if need not in granted]
+    lacks: list[Need] = []
+    for rights, namespace in (
+        (roles.operator, ""),
+        (roles.operator_hosted if is_hosted(hub) else Rights(), ""),
+        (roles.operator_system, system_namespace(hub)),
+    ):
+        needs = list(needs_of(rights))
+        try:
+            granted = set(await _reviewed(client, needs, namespace, user))
+        except Refused:
+            return None
+        lacks += [need for need in needs if need not in granted]
+    return lacks
 
 
 async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:

@@ -21,7 +21,7 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.outcome import Done, Waiting
-from boatyard.orderbook.port import RETRY, OrderBook
+from boatyard.orderbook.port import OrderBook, retries
 from boatyard.platforms.port import API_ANSWERS, Access, ClusterSeen
 from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
@@ -54,7 +54,7 @@ class OrderReconciler:
         order = await book.get(turn.id)
         if order is None or order.status.phase == OrderPhase.DELETED:
             return Result()
-        asked = _retries(order)
+        asked = retries(order)
         if asked > order.status.retried:
             return _retried(order, asked, turn.now)
         if _is_leaving(order) and plan.needs_planning(order):
@@ -208,12 +208,6 @@ async def _ask_access(context: Context) -> Access | None:
         seconds=TRY_SECONDS,
     )
     return found[0] if found else None
-
-
-def _retries(order: Order) -> int:
-    """How often a retry was asked for where the order is kept; whoever keeps it writes digits."""
-    said = order.metadata.annotations.get(RETRY, "")
-    return int(said) if said.isdecimal() else 0
 
 
 def _retried(order: Order, asked: int, now: datetime) -> Result:

@@ -102,25 +102,32 @@ class KubeOrderBook:
             if item is None or item["metadata"].get("deletionTimestamp"):
                 return
             said = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
-            item = await self._hub.objects.patch_order(item, spec={"boatyard": said})
+            item = await self._hub.objects.patch_order(item, spec={"boatyard": said}, guarded=False)
             await self._hub.objects.delete_order(item)
 
     async def forget(self, order_id: str, *, now: datetime) -> None:
         """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
         self._check()
         async with self._hub.call(f"forgetting order {order_id}"):
-            item = await self._find(order_id)
-            order = await self._read(item, Secrets.NONE)
-            if item is None or order is None:
-                return
-            if order.status.phase != OrderPhase.DELETED:
-                raise Precondition(f"order {order_id} has not ended yet")
-            objects, about = self._hub.objects, item["metadata"]
-            await objects.delete_secret(
-                about["namespace"], naming.inputs_secret_name(about["name"])
-            )
-            await objects.set_finalizers(item, remove=naming.FEEDBACK_FINALIZER)
-            self._hub.where.pop(order_id, None)
+            for last in (False, False, True):
+                try:
+                    await self._forget(order_id)
+                    return
+                except Conflict:  # the operator lets go of it at the same moment
+                    if last:
+                        raise
+
+    async def _forget(self, order_id: str) -> None:
+        item = await self._find(order_id)
+        order = await self._read(item, Secrets.NONE)
+        if item is None or order is None:
+            return
+        if order.status.phase != OrderPhase.DELETED:
+            raise Precondition(f"order {order_id} has not ended yet")
+        objects, about = self._hub.objects, item["metadata"]
+        await objects.delete_secret(about["namespace"], naming.inputs_secret_name(about["name"]))
+        await objects.set_finalizers(item, remove=naming.FEEDBACK_FINALIZER)
+        self._hub.where.pop(order_id, None)
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
@@ -152,7 +159,7 @@ class KubeOrderBook:
             item = await self._find(order_id)
             if item is not None:
                 said = {"annotations": {RETRY: str(count)}}
-                await self._hub.objects.patch_order(item, metadata=said)
+                await self._hub.objects.patch_order(item, metadata=said, guarded=False)
 
     # --- below: one object -----------------------------------------------------------------------
 

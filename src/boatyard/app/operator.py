@@ -1,0 +1,159 @@
+"""`boatyard operator`: carries out the orders of one Kubernetes hub."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import uuid
+from argparse import Namespace
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from boatyard.app import running
+from boatyard.app.drivers import DriverMaker, Site
+from boatyard.app.keepers import keeper_socket
+from boatyard.app.settings import Settings
+from boatyard.app.twins import default_socket
+from boatyard.app.working import connect_twin
+from boatyard.engine.worker import Pace
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig, in_cluster, read_kubeconfig
+from boatyard.kube.gate import Gate
+from boatyard.model.errors import Refused
+from boatyard.operator.leadership import Leadership, Rhythm
+from boatyard.operator.run import Bench, Operator
+from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.resources.hubs.settings import OPERATOR
+from boatyard.resources.leftovers.reconciler import LeftoverReconciler
+from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.orders.reconciler import OrderReconciler
+from boatyard.resources.reconciling import Reconciler, Turn
+
+_AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
+_REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
+_SPACING_SECONDS = (
+    1.0  # between requests to an API server that fails; those for the lead come on top
+)
+_LEAD_SECONDS = 8.0
+
+
+def run(args: Namespace) -> int:
+    return running.run(args, _operate)
+
+
+async def _operate(settings: Settings, stop: asyncio.Event) -> None:
+    config = _config(settings)
+    site = Site(
+        twin_socket=default_socket(settings),
+        connect_twin=connect_twin,
+        keeper_socket=keeper_socket(settings),
+    )
+    async with Office(config, site, settings) as office:
+        running.say(f"boatyard: operator {office.operator.leadership.identity}")
+        await office.operator.run(stop)
+
+
+class Office:
+    """An operator with all it needs; entered for as long as it runs."""
+
+    def __init__(
+        self, config: KubeConfig, site: Site, settings: Settings, *, rhythm: Rhythm | None = None
+    ) -> None:
+        self._maker = DriverMaker(site)
+        self._freeze_for = timedelta(minutes=settings.freeze_minutes)
+        clock = WallClock()
+        self._client = KubeClient(
+            config,
+            manager=OPERATOR,
+            timeout=_REQUEST_SECONDS,
+            patience=_PATIENCE_SECONDS,
+            gate=Gate(spacing=_SPACING_SECONDS),
+        )
+        # On connections of its own and without retries: a renewal that comes late is worth nothing.
+        self._lead_client = KubeClient(config, manager=OPERATOR, timeout=_LEAD_SECONDS, patience=0)
+        self.operator = Operator(
+            client=self._client,
+            leadership=Leadership(
+                self._lead_client,
+                namespace=settings.system_namespace,
+                name=OPERATOR,
+                identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
+                now=clock.now,
+                rhythm=rhythm,
+            ),
+            system_namespace=settings.system_namespace,
+            furnish=self._furnish,
+            clock=clock,
+            probes=settings.probes,
+            pace=Pace(
+                at_once=settings.workers_at_once,
+                lease=settings.lease_seconds,
+                poll=settings.poll_seconds,
+            ),
+            on_probes=lambda port: running.say(f"boatyard: probes on port {port}"),
+        )
+
+    async def __aenter__(self) -> Office:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+        await self._lead_client.close()
+        await self._maker.close()
+
+    def _furnish(self, bench: Bench) -> Mapping[str, Reconciler]:
+        return furnish(bench, self._maker, freeze_for=self._freeze_for)
+
+
+def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Mapping[str, Reconciler]:
+    """The reconcilers of a hub, on its book and its drivers."""
+    config = bench.config
+    hub = HubConnection(
+        bench.client,
+        config.place,
+        system_namespace=bench.system_namespace,
+        known_claims=bench.view,
+        at_once=_AT_ONCE,
+    )
+    made: list[HubDrivers] = []
+
+    async def drivers_for(_hub_id: str) -> HubDrivers:
+        if not made:  # here, so that a wrong name is an order's trouble and not the operator's end
+            made.append(maker.make(config.id, config.drivers, config.settings, client=bench.client))
+        return made[0]
+
+    def book_for(turn: Turn) -> KubeOrderBook:
+        return KubeOrderBook(hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=bench.queue)
+
+    return {
+        "Order": OrderReconciler(book_for=book_for, drivers_for=drivers_for, freeze_for=freeze_for),
+        "Leftover": LeftoverReconciler(book_for=book_for, drivers_for=drivers_for),
+    }
+
+
+class WallClock:
+    """The machine's clock, which may be set back; this one stands still meanwhile."""
+
+    def __init__(self) -> None:
+        self._last = datetime.now(UTC)
+
+    def now(self) -> datetime:
+        self._last = max(self._last, datetime.now(UTC))
+        return self._last
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+def _config(settings: Settings) -> KubeConfig:
+    if not settings.kubeconfig:
+        return in_cluster()
+    path = Path(settings.kubeconfig)
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise Refused(f"cannot read the kubeconfig {path}: {error.strerror}") from error
+    return read_kubeconfig(text, settings.kube_context, folder=path.parent)

@@ -1,0 +1,77 @@
+"""What an operator is told about its hub: the ConfigMap that the service writes when the hub is registered."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.informer import Informer
+from boatyard.kube.kinds import CONFIG_MAPS
+from boatyard.orderbook.mapping.orders import Place
+
+logger = logging.getLogger(__name__)
+
+_LONGEST_PAUSE = 5.0
+
+
+class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    drivers: Mapping[str, str] = {}
+    settings: Mapping[str, str] = {}
+
+    @property
+    def place(self) -> Place:
+        return Place.of(self.id, self.settings)
+
+
+def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:
+    """None when the hub is not registered, or when nobody can read what was written."""
+    text = ((item or {}).get("data") or {}).get(naming.HUB_CONFIG_KEY) or ""
+    if not text:
+        return None
+    try:
+        found = msgspec.json.decode(text, type=HubConfig)
+    except msgspec.DecodeError as error:
+        logger.error("the hub's settings cannot be read", extra={"why": str(error)})
+        return None
+    return found if found.id else None
+
+
+class ConfigWatch:
+    """The settings as they are now. Run `informer` in a task of your own."""
+
+    def __init__(self, client: KubeClient, namespace: str) -> None:
+        self.current: HubConfig | None = None
+        self.informer = Informer(
+            client,
+            CONFIG_MAPS,
+            namespace,
+            fields=f"metadata.name={naming.HUB_CONFIG}",
+            on_change=lambda key, old, new: self._heard(new),
+            longest_pause=_LONGEST_PAUSE,
+        )
+        self._changed = asyncio.Event()
+
+    def _heard(self, item: Mapping[str, Any] | None) -> None:
+        found = read_config(item)
+        if found != self.current:
+            self.current = found
+            self._changed.set()
+
+    async def get(self) -> HubConfig:
+        """The settings; waits until the hub is registered."""
+        while self.current is None:
+            await self.other_than(None)
+        return self.current
+
+    async def other_than(self, config: HubConfig | None) -> None:
+        """Returns once the settings are other than these."""
+        while self.current == config:
+            self._changed.clear()
+            await self._changed.wait()

@@ -1,0 +1,71 @@
+"""Words for people who look at an order with kubectl: Kubernetes Events. Best effort: what is lost is only words."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import EVENTS
+from boatyard.ledger.changes import Note
+from boatyard.model.errors import BoatyardError
+from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+
+logger = logging.getLogger(__name__)
+
+COMPONENT = "boatyard-operator"
+_MOST_WAITING = 256
+_LONGEST_MESSAGE = 1024
+_WARNINGS = frozenset(("Abandoned", "SetAside", "Failed"))
+
+
+class Recorder:
+    def __init__(self, client: KubeClient, *, now: Callable[[], datetime]) -> None:
+        self._client = client
+        self._now = now
+        self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
+
+    def tell(self, item: Mapping[str, Any], note: Note) -> None:
+        """Has the words written soon. Never waits: when too many wait already these are lost."""
+        if not self._waiting.full():
+            self._waiting.put_nowait(_event(item, note, self._now()))
+
+    async def run(self) -> None:
+        while True:
+            event = await self._waiting.get()
+            try:
+                await self._client.create(EVENTS, event)
+            except BoatyardError as error:
+                logger.debug("event not written", extra={"why": str(error)})
+
+
+def _event(item: Mapping[str, Any], note: Note, now: datetime) -> dict[str, Any]:
+    about = item["metadata"]
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # The same words at the same moment are the same event.
+    said = f"{about['uid']}/{note.reason}/{note.message}/{at}"
+    return {
+        "metadata": {
+            "name": f"{about['name']}.{hashlib.sha256(said.encode()).hexdigest()[:16]}",
+            "namespace": about["namespace"],
+        },
+        "involvedObject": {
+            "apiVersion": CLUSTER_ORDERS.api_version,
+            "kind": CLUSTER_ORDERS.kind,
+            "namespace": about["namespace"],
+            "name": about["name"],
+            "uid": about["uid"],
+            "resourceVersion": about["resourceVersion"],
+        },
+        "reason": note.reason,
+        "message": note.message[:_LONGEST_MESSAGE],
+        "type": "Warning" if note.reason in _WARNINGS else "Normal",
+        "source": {"component": COMPONENT},
+        "firstTimestamp": at,
+        "lastTimestamp": at,
+        "count": 1,
+    }

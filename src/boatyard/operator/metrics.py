@@ -1,0 +1,112 @@
+"""What an operator counts, as Prometheus reads it. Asked by the probes' door."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from boatyard.model.errors import BoatyardError
+from boatyard.resources.reconciling import Reconciler, Result, Turn
+
+Labels = Mapping[str, str]
+Sample = tuple[Labels, float]
+Gauge = Callable[[], Iterable[Sample]]
+
+_PREFIX = "boatyard_operator_"
+
+
+class Metrics:
+    """Counters are added to; gauges are asked when somebody reads."""
+
+    def __init__(self) -> None:
+        self._counters: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
+        self._gauges: dict[str, Gauge] = {}
+        self._help: dict[str, str] = {}
+
+    def counter(self, name: str, words: str) -> None:
+        self._help[name] = words
+        self._counters[name] = {}
+
+    def gauge(self, name: str, words: str, ask: Gauge) -> None:
+        self._help[name] = words
+        self._gauges[name] = ask
+
+    def add(self, name: str, amount: float = 1, **labels: str) -> None:
+        counts, key = self._counters[name], tuple(sorted(labels.items()))
+        counts[key] = counts.get(key, 0.0) + amount
+
+    def text(self) -> str:
+        return "\n".join([*self._lines(), ""])
+
+    def _lines(self) -> Iterator[str]:
+        for name, counts in self._counters.items():
+            samples: Sequence[Sample] = [(dict(labels), n) for labels, n in counts.items()]
+            yield from self._family(name, "counter", samples)
+        for name, ask in self._gauges.items():
+            yield from self._family(name, "gauge", ask())
+        yield from _process_lines()
+
+    def _family(self, name: str, kind: str, samples: Iterable[Sample]) -> Iterator[str]:
+        yield f"# HELP {_PREFIX}{name} {self._help[name]}"
+        yield f"# TYPE {_PREFIX}{name} {kind}"
+        for labels, value in samples:
+            inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+            yield (
+                f"{_PREFIX}{name}{{{inside}}} {value:g}" if inside else f"{_PREFIX}{name} {value:g}"
+            )
+
+
+def operator_metrics() -> Metrics:
+    """With the counters that are there from the start."""
+    made = Metrics()
+    made.counter("terms_total", "How often this process became the leader.")
+    made.counter("turns_total", "Turns at objects, by kind and how they ended.")
+    made.counter("turn_seconds_total", "Seconds spent in turns, by kind.")
+    made.counter("swept_claims_total", "Claims without an owner that were removed.")
+    return made
+
+
+class Counted:
+    """A reconciler whose turns are counted."""
+
+    def __init__(
+        self, inner: Reconciler, kind: str, metrics: Metrics, clock: Callable[[], float]
+    ) -> None:
+        self._inner = inner
+        self._kind = kind
+        self._metrics = metrics
+        self._clock = clock
+
+    async def reconcile(self, turn: Turn) -> Result:
+        return await self._count(self._inner.reconcile, turn)
+
+    async def poisoned(self, turn: Turn) -> Result:
+        return await self._count(self._inner.poisoned, turn)
+
+    async def _count(self, act: Callable[[Turn], Awaitable[Result]], turn: Turn) -> Result:
+        began, outcome = self._clock(), "bug"
+        try:
+            result = await act(turn)
+            outcome = "changed" if result.changes else "unchanged"
+            return result
+        except BoatyardError:
+            outcome = "failed"
+            raise
+        finally:
+            self._metrics.add("turns_total", kind=self._kind, outcome=outcome)
+            self._metrics.add("turn_seconds_total", self._clock() - began, kind=self._kind)
+
+
+def _process_lines() -> Iterator[str]:
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    yield "# TYPE process_cpu_seconds_total counter"
+    yield f"process_cpu_seconds_total {used.ru_utime + used.ru_stime:g}"
+    yield "# TYPE process_resident_memory_bytes gauge"
+    yield f"process_resident_memory_bytes {pages * os.sysconf('SC_PAGE_SIZE')}"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

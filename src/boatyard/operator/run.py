@@ -1,0 +1,220 @@
+"""An operator from start to stop: asks for the lead, and while it has it works on the hub's orders. Called by app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from boatyard.engine.kube_queue import KubeQueue
+from boatyard.engine.worker import Pace, Worker
+from boatyard.kube.client import KubeClient
+from boatyard.model.clock import Clock
+from boatyard.model.errors import BoatyardError, LeaseLost
+from boatyard.operator.config import ConfigWatch, HubConfig
+from boatyard.operator.events import Recorder
+from boatyard.operator.leadership import Leadership
+from boatyard.operator.metrics import Counted, Metrics, Sample, operator_metrics
+from boatyard.operator.probes import open_probes
+from boatyard.orderbook.hub_claims import HubClaims
+from boatyard.orderbook.hub_objects import HubObjects
+from boatyard.orderbook.hub_results import HubResults
+from boatyard.orderbook.hub_sweep import sweep_claims
+from boatyard.orderbook.hub_view import HubView
+from boatyard.resources.reconciling import Reconciler
+
+logger = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 600.0
+_NO_VIEW = "the hub's orders have not been seen yet"
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What reconcilers are made from: the hub's settings, its objects, and what may be done to them now."""
+
+    config: HubConfig
+    client: KubeClient
+    view: HubView
+    queue: KubeQueue
+    system_namespace: str
+
+
+# Drivers and books are chosen in app; gives the reconcilers by kind.
+Furnish = Callable[[Bench], Mapping[str, Reconciler]]
+
+
+@dataclass
+class Operator:
+    """`client` is for the work, `leadership` has one of its own."""
+
+    client: KubeClient
+    leadership: Leadership
+    system_namespace: str
+    furnish: Furnish
+    clock: Clock
+    probes: str = "127.0.0.1:0"
+    pace: Pace = field(default_factory=Pace)
+    metrics: Metrics = field(default_factory=operator_metrics)
+    on_probes: Callable[[int], None] = lambda port: None
+    _view: HubView | None = None
+    _queue: KubeQueue | None = None
+
+    def __post_init__(self) -> None:
+        self._config = ConfigWatch(self.client, self.system_namespace)
+        self._recorder = Recorder(self.client, now=self.clock.now)
+        gauge = self.metrics.gauge
+        gauge("leader", "Whether this process leads.", lambda: _one(self.leadership.leads))
+        gauge("orders", "Orders on the hub, by phase.", self._orders)
+        gauge("held", "Objects worked on now.", lambda: _one(self._count("held")))
+        gauge("waiting", "Objects with a next moment.", lambda: _one(self._count("waiting")))
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until asked to stop; then finishes what is under way and lets another lead at once."""
+        async with asyncio.TaskGroup() as tasks:
+            beside = [
+                tasks.create_task(self._config.informer.run(), name="settings"),
+                tasks.create_task(self._recorder.run(), name="events"),
+            ]
+            async with open_probes(
+                self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
+            ) as port:
+                self.on_probes(port)
+                while not stop.is_set():
+                    await self._term(stop)
+            for task in beside:
+                task.cancel()
+
+    async def _term(self, stop: asyncio.Event) -> None:
+        """One time of leading, from the campaign to its end."""
+        if not await _unless(stop, self.leadership.campaign()):
+            return
+        self.metrics.add("terms_total")
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                keeping = tasks.create_task(self.leadership.keep(), name="lead")
+                while not stop.is_set():
+                    await self._shift(stop)
+                keeping.cancel()
+        except* LeaseLost:
+            logger.warning("lead lost", extra={"identity": self.leadership.identity})
+        finally:
+            self._view = self._queue = None
+        await self.leadership.release()
+
+    async def _shift(self, stop: asyncio.Event) -> None:
+        """Work under one and the same set of settings. What another leader did is seen before anything is done."""
+        if not await _unless(stop, self._config.get()):
+            return
+        config = self._config.current
+        if config is None:
+            return
+        view = HubView(self.client, config.place, system_namespace=self.system_namespace)
+        async with asyncio.TaskGroup() as tasks:
+            beside = [tasks.create_task(one.run()) for one in view.informers]
+            ended = asyncio.Event()
+            beside.append(tasks.create_task(self._until_changed(config, stop, ended)))
+            if await _unless(ended, view.synced()):
+                self.leadership.check()
+                beside.append(tasks.create_task(self._sweep(view)))
+                await self._worker(config, view).run(ended)
+            for task in beside:
+                task.cancel()
+
+    def _worker(self, config: HubConfig, view: HubView) -> Worker:
+        claims = HubClaims(self.client, self.system_namespace, known=view)
+        results = HubResults(
+            view=view,
+            objects=HubObjects(self.client, config.place),
+            claims=claims,
+            check=self.leadership.check,
+            tell=self._recorder.tell,
+        )
+        queue = KubeQueue(view=view, results=results, leader=self.leadership, now=self.clock.now())
+        self.leadership.watch_over(queue.lasting)
+        bench = Bench(
+            config=config,
+            client=self.client,
+            view=view,
+            queue=queue,
+            system_namespace=self.system_namespace,
+        )
+        self._view, self._queue = view, queue
+        reconcilers = {
+            kind: Counted(one, kind, self.metrics, time.monotonic)
+            for kind, one in self.furnish(bench).items()
+        }
+        return Worker(
+            queue=queue,
+            reconcilers=reconcilers,
+            clock=self.clock,
+            wait_for_hint=queue.wait,
+            pace=self.pace,
+        )
+
+    async def _until_changed(
+        self, config: HubConfig, stop: asyncio.Event, ended: asyncio.Event
+    ) -> None:
+        await _unless(stop, self._config.other_than(config))
+        ended.set()
+
+    async def _sweep(self, view: HubView) -> None:
+        """Frees what somebody claimed who died before anybody could know of it."""
+        while True:
+            try:
+                swept = await sweep_claims(
+                    self.client, view, self.system_namespace, check=self.leadership.check
+                )
+                self.metrics.add("swept_claims_total", swept)
+            except LeaseLost:
+                raise
+            except BoatyardError as error:
+                logger.warning("claims not swept", extra={"why": str(error)})
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    # --- how it is -------------------------------------------------------------------------------
+
+    def _unhealthy(self) -> str:
+        """That it answers at all is what is asked: work that hangs ends with the lead, and begins anew."""
+        return ""
+
+    def _unready(self) -> str:
+        if not self._config.informer.synced.is_set():
+            return self._config.informer.problem or "the hub's settings have not been read yet"
+        if self._config.current is None:
+            return "this hub is not registered"
+        if not self.leadership.leads:
+            return ""
+        return self._view.problem if self._view is not None else _NO_VIEW
+
+    def _orders(self) -> Iterator[Sample]:
+        counts = self._view.phases() if self._view is not None else {}
+        for phase, count in sorted(counts.items()):
+            yield {"phase": phase}, count
+
+    def _count(self, what: str) -> float:
+        return float(getattr(self._queue, what)) if self._queue is not None else 0.0
+
+
+def _one(value: float) -> list[Sample]:
+    return [({}, float(value))]
+
+
+async def _unless(stop: asyncio.Event, act: Awaitable[object]) -> bool:
+    """Waits for one of the two; whether it was the act. Its failure is ours."""
+    doing = asyncio.ensure_future(act)
+    stopping = asyncio.ensure_future(stop.wait())
+    try:
+        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
+        if doing.done():
+            await doing
+            return True
+        return False
+    finally:
+        for task in (doing, stopping):
+            task.cancel()
+            with suppress(asyncio.CancelledError, BoatyardError):
+                await task

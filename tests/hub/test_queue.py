@@ -1,0 +1,359 @@
+"""The queue of a hub on a real API server: nothing lost, nothing doubled, one write per result."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from boatyard.engine.kube_queue import KubeQueue
+from boatyard.kube import naming
+from boatyard.ledger.changes import Archive, Due, Insert, Replace, Unclaim
+from boatyard.ledger.records import Lease
+from boatyard.model.errors import Conflict, LeaseLost, Unavailable
+from boatyard.model.generated.boatyard import (
+    Item,
+    ItemState,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+    Order,
+    OrderPhase,
+    OrderStatus,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.drivers.kube.book import KubeOrderBook
+from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.hub_sweep import sweep_claims
+from boatyard.orderbook.mapping import orders
+from boatyard.resources.reconciling import Result
+from tests.support.desks import LATER, NOW, SPEC, Alone, KubeDesk
+from tests.support.hub_plane import until
+
+SOON = NOW + timedelta(seconds=30)
+HOST = Item(key="host/compute-0", kind="host", state=ItemState.PLANNED)
+
+
+async def read(desk: KubeDesk, order_id: str = "c-1") -> Order:
+    order = await KubeOrderBook(desk.hub, view=desk.queue).get(order_id)
+    assert order is not None
+    return order
+
+
+async def placed(desk: KubeDesk, order_id: str = "c-1") -> tuple[Lease, Order]:
+    """An order that was put, and our lease on it."""
+    await desk.book.put(order_id, tenant="acme", spec=SPEC, now=NOW)
+    lease = await desk.take(order_id)
+    return lease, await read(desk, order_id)
+
+
+def with_status(order: Order, **status: Any) -> Result:
+    changed = msgspec.structs.replace(order, status=OrderStatus(**status))
+    return Result(changes=[Replace(changed)], look_again=SOON)
+
+
+async def the_object(desk: KubeDesk) -> dict[str, Any]:
+    (item,) = (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
+    return item
+
+
+async def test_a_result_is_one_write_and_is_due_when_it_says(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    before = int((await the_object(desk))["metadata"]["resourceVersion"])
+    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    item = await the_object(desk)
+    assert orders.to_order(item, desk.place).status.items == (HOST,)
+    await desk.caught_up()
+    assert int(item["metadata"]["resourceVersion"]) > before
+    assert await desk.queue.take(9, now=NOW) == [], "our own word is no news"
+    (again,) = await desk.queue.take(9, now=SOON)
+    assert again.id == "c-1"
+
+
+async def test_what_we_wrote_is_what_we_read_next(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    for number in range(1, 4):
+        await desk.queue.write(lease, with_status(order, retried=number), now=NOW)
+        order = await read(desk)
+        assert order.status.retried == number
+
+
+async def test_another_wish_in_the_middle_of_a_turn_is_a_conflict_and_not_lost(
+    desk: KubeDesk,
+) -> None:
+    lease, order = await placed(desk)
+    wish = msgspec.structs.replace(SPEC, generation=2)
+    await desk.book.put("c-1", tenant="acme", spec=wish, now=NOW)
+    await desk.caught_up()
+    with pytest.raises(Conflict):
+        await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await desk.queue.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
+    (again,) = await desk.queue.take(9, now=NOW)
+    assert again.id == "c-1"
+    order = await read(desk)
+    assert order.spec.generation == 2
+    assert order.status == OrderStatus(), "nothing was written"
+
+
+async def test_a_conflict_that_no_watch_has_told_of_is_looked_up(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    desk.view.on_change = lambda key: None
+    for informer in desk.view.informers:
+        informer._on_change = None  # deaf from now on
+    await desk.book.ask_for_retry("c-1", 1)
+    with pytest.raises(Conflict):
+        await desk.queue.write(lease, with_status(order), now=NOW)
+    order = await read(desk)
+    assert order.metadata.annotations == {"boatyard.io/retry": "1"}
+    await desk.queue.write(lease, with_status(order, retried=1), now=NOW)
+
+
+async def test_a_change_during_a_turn_makes_it_due_again_at_once(desk: KubeDesk) -> None:
+    lease, _ = await placed(desk)
+    await desk.book.ask_for_retry("c-1", 1)
+    await desk.caught_up()
+    assert await desk.queue.take(9, now=LATER) == [], "it is held"
+    await desk.queue.finish(lease, Result(look_again=SOON), attempts=0, now=NOW)
+    assert [one.id for one in await desk.queue.take(9, now=NOW)] == ["c-1"]
+
+
+async def test_without_the_lead_nothing_is_taken_or_written(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    desk.leader.lost = True
+    with pytest.raises(LeaseLost):
+        desk.queue.check(lease)
+    with pytest.raises(LeaseLost):
+        await desk.queue.take(9, now=LATER)
+    with pytest.raises(LeaseLost):
+        await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    assert await desk.queue.extend([lease], now=NOW) == set()
+    assert "status" not in await the_object(desk)
+
+
+async def test_a_new_leader_looks_at_everything_once(desk: KubeDesk) -> None:
+    for number in range(3):
+        await desk.book.put(f"c-{number}", tenant="acme", spec=SPEC, now=NOW)
+    await desk.caught_up()
+    heir = KubeQueue(view=desk.view, results=desk.results, leader=Alone(), now=NOW)
+    assert {one.id for one in await heir.take(9, now=NOW)} == {"c-0", "c-1", "c-2"}
+
+
+async def test_a_tenant_with_many_orders_does_not_starve_one_with_a_single_order(
+    desk: KubeDesk,
+) -> None:
+    for number in range(6):
+        await desk.book.put(f"many-{number}", tenant="acme", spec=SPEC, now=NOW)
+    await desk.book.put("lone", tenant="globex", spec=SPEC, now=NOW)
+    await desk.caught_up()
+    taken = await desk.queue.take(2, now=LATER)
+    assert {lease.tenant for lease in taken} == {"acme", "globex"}
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_an_unmanaged_order_is_ignored_until_it_is_deleted(
+    desk: KubeDesk, deleted: bool
+) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    unmanaged = {"annotations": {naming.MANAGEMENT_STATE: naming.UNMANAGED}}
+    await desk.hub.objects.patch_order(await the_object(desk), metadata=unmanaged)
+    if deleted:
+        await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    assert await desk.due_orders() == ({"c-1"} if deleted else set())
+    if not deleted:
+        managed: dict[str, Any] = {"annotations": {naming.MANAGEMENT_STATE: None}}
+        await desk.hub.objects.patch_order(await the_object(desk), metadata=managed)
+        assert await desk.due_orders() == {"c-1"}
+
+
+async def test_a_finalizer_taken_off_by_hand_is_put_back_while_there_is_work(
+    desk: KubeDesk,
+) -> None:
+    lease, order = await placed(desk)
+    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await desk.hub.objects.patch_order(await the_object(desk), metadata={"finalizers": None})
+    lease = await desk.take("c-1")
+    await desk.queue.finish(lease, Result(look_again=SOON), attempts=0, now=NOW)
+    found = await the_object(desk)
+    assert naming.OPERATOR_FINALIZER in found["metadata"]["finalizers"]
+
+
+async def test_an_order_of_another_tool_is_held_before_anything_is_made(desk: KubeDesk) -> None:
+    made = await desk.client.create(
+        CLUSTER_ORDERS,
+        {"metadata": {"generateName": "order-"}, "spec": {"templateID": "small"}},
+        desk.place.one_namespace,
+    )
+    uid = made["metadata"]["uid"]
+    await until(lambda: desk.view.order_object(uid) is not None, "it is seen")
+    lease = await desk.take(uid)
+    order = await read(desk, uid)
+    await desk.queue.write(lease, with_status(order, items=(HOST,)), now=NOW)
+    found = await the_object(desk)
+    assert found["metadata"]["finalizers"] == [naming.OPERATOR_FINALIZER]
+    assert found["status"]["phase"] == "Progressing"
+
+
+async def test_an_order_that_ended_is_let_go(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    lease = await desk.take("c-1")
+    order = await read(desk)
+    ended = with_status(order, phase=OrderPhase.DELETED)
+    await desk.queue.finish(lease, ended, attempts=0, now=NOW)
+    found = await the_object(desk)
+    assert found["metadata"]["finalizers"] == [naming.FEEDBACK_FINALIZER]
+
+
+async def test_one_who_died_before_letting_go_is_helped_out(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The status says that all is gone, and the finalizer is still there."""
+    lease, order = await placed(desk)
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    await desk.queue.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
+    lease = await desk.take("c-1")
+    order = await read(desk)
+    ended = with_status(order, phase=OrderPhase.DELETED)
+
+    async def dies(key: object) -> None:
+        raise Unavailable("died")
+
+    monkeypatch.setattr(desk.results, "settle", dies)
+    with pytest.raises(Unavailable):
+        await desk.queue.finish(lease, ended, attempts=0, now=NOW)
+    monkeypatch.undo()
+    heir = KubeQueue(view=desk.view, results=desk.results, leader=Alone(), now=NOW)
+    (lease,) = await heir.take(9, now=NOW)
+    await heir.finish(lease, Result(), attempts=0, now=NOW)
+    found = await the_object(desk)
+    assert found["metadata"]["finalizers"] == [naming.FEEDBACK_FINALIZER]
+
+
+def a_leftover() -> Leftover:
+    return Leftover(
+        id="c-1",
+        metadata=Metadata(name="c-1", tenant="acme", creator="system", creation_timestamp=NOW),
+        spec=LeftoverSpec(order="c-1", cluster_name="web", hub="hub-1"),
+        status=LeftoverStatus(items=(HOST,)),
+    )
+
+
+async def test_what_is_left_stands_in_a_leftover_before_its_order_lets_go(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, order = await placed(desk)
+    left = [Insert(a_leftover()), Due("Leftover", "c-1", NOW)]
+    result = with_status(order, phase=OrderPhase.DELETED)
+    result = Result(changes=[*result.changes, *left])
+
+    async def dies(*args: object) -> None:
+        raise Unavailable("died")
+
+    monkeypatch.setattr(desk.hub.objects, "apply_status", dies)
+    with pytest.raises(Unavailable):
+        await desk.queue.finish(lease, result, attempts=0, now=NOW)
+    monkeypatch.undo()
+    assert len((await desk.client.list(LEFTOVERS, desk.place.one_namespace)).items) == 1
+    assert "status" not in await the_object(desk)
+    await desk.queue.finish(lease, result, attempts=0, now=NOW)  # the second time it stands
+    taken = {(one.kind, one.id) for one in await desk.queue.take(9, now=NOW)}
+    assert ("Leftover", "c-1") in taken
+
+
+async def test_a_leftover_is_followed_to_its_end(desk: KubeDesk) -> None:
+    lease, _ = await placed(desk)
+    left = a_leftover()
+    done = Result(changes=[Insert(left), Due("Leftover", "c-1", NOW)])
+    await desk.queue.finish(lease, done, attempts=0, now=NOW)
+    (lease,) = [one for one in await desk.queue.take(9, now=NOW) if one.kind == "Leftover"]
+    found = await KubeOrderBook(desk.hub, view=desk.queue).leftover("c-1")
+    assert found == left
+    tried = msgspec.structs.replace(left, status=LeftoverStatus(items=(HOST,), tries=3))
+    await desk.queue.write(lease, Result(changes=[Replace(tried)]), now=NOW)
+    assert await KubeOrderBook(desk.hub, view=desk.queue).leftover("c-1") == tried
+    await desk.queue.finish(lease, Result(changes=[Archive(tried)]), attempts=0, now=NOW)
+    assert await desk.book.leftover("c-1") is None
+
+
+async def test_what_was_released_is_free_before_the_order_forgets_it(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lease, order = await placed(desk)
+    await desk.book.claim("hub-1/hosts", ["a"], "c-1/host/compute-0", now=NOW)
+    changes = [Unclaim("c-1/host/compute-0"), *with_status(order).changes]
+
+    async def dies(*args: object) -> None:
+        raise Unavailable("died")
+
+    monkeypatch.setattr(desk.hub.objects, "apply_status", dies)
+    with pytest.raises(Unavailable):
+        await desk.queue.finish(lease, Result(changes=changes), attempts=0, now=NOW)
+    assert (await desk.client.list(CLAIMS, desk.system)).items == []
+
+
+async def test_a_claim_that_nobody_stands_behind_is_swept(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    for owner, item in {
+        "c-1/host/compute-0": "recorded",
+        "c-1/host/compute-0/agent": "below it",
+        "c-1/host/compute-9": "not recorded",
+        "c-2/host/compute-0": "nobody's",
+    }.items():
+        await desk.book.claim("hub-1/hosts", [item], owner, now=NOW)
+    assert await sweep_claims(desk.client, desk.view, desk.system, check=lambda: None) == 2
+    kept = (await desk.client.list(CLAIMS, desk.system)).items
+    assert {one["spec"]["item"] for one in kept} == {"recorded", "below it"}
+
+
+async def test_suspects_come_with_their_attempts_and_are_cleared_by_a_good_end(
+    desk: KubeDesk,
+) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await desk.caught_up()
+    leader = Alone(suspects={("Order", "c-1"): 2})
+    heir = KubeQueue(view=desk.view, results=desk.results, leader=leader, now=NOW)
+    (lease,) = await heir.take(9, now=NOW)
+    assert lease.attempts == 3
+    assert leader.told == [{("Order", "c-1"): 3}]
+    await heir.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
+    (lease,) = await heir.take(9, now=NOW)
+    assert lease.attempts == 1
+
+
+async def test_only_what_is_held_for_long_is_told_with_a_renewal(desk: KubeDesk) -> None:
+    lease, _ = await placed(desk)
+    assert desk.queue.lasting() == {}
+    assert desk.queue.lasting() == {("Order", "c-1"): 1}
+    await desk.queue.finish(lease, Result(look_again=NOW), attempts=0, now=NOW)
+    assert desk.queue.lasting() == {}
+
+
+async def test_a_leader_that_cannot_announce_its_work_does_not_begin_it(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    await desk.caught_up()
+
+    class Silenced(Alone):
+        silenced = True
+
+        async def begin(self, held: object) -> None:
+            if self.silenced:
+                raise Unavailable("the lease cannot be written")
+
+    leader = Silenced()
+    heir = KubeQueue(view=desk.view, results=desk.results, leader=leader, now=NOW)
+    with pytest.raises(Unavailable):
+        await heir.take(9, now=NOW)
+    leader.silenced = False
+    assert [one.id for one in await heir.take(9, now=NOW)] == ["c-1"]
+
+
+async def test_an_order_that_vanishes_during_its_turn_ends_the_turn(desk: KubeDesk) -> None:
+    lease, order = await placed(desk)
+    item = await desk.hub.objects.patch_order(await the_object(desk), metadata={"finalizers": None})
+    await desk.hub.objects.delete_order(item)
+    await desk.queue.finish(lease, with_status(order), attempts=0, now=NOW)
+    assert await desk.queue.take(9, now=LATER) == []
