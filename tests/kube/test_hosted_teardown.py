@@ -139,6 +139,19 @@ async def test_it_is_found_without_its_labels_and_by_another_process(hosting: Ku
     assert (await release(play)).reason == "RemovingControlPlane"
 
 
+async def test_it_is_found_by_its_hosted_cluster_when_its_order_is_gone(
+    hosting: KubeClient,
+) -> None:
+    """Nobody knows in which namespace its order was."""
+    play = Play(hosting)
+    await play.up()
+    bare = {"metadata": {"labels": {naming.ORDER: None, naming.HUB: None}}}
+    await hosting.merge_patch(NAMESPACES, play.namespace, bare)
+    play.settings["kube.namespace"] = "elsewhere"
+    play.driver = play.another_driver()
+    assert (await release(play)).reason == "RemovingControlPlane"
+
+
 async def test_a_cluster_of_another_hub_is_not_listed_here(hosting: KubeClient) -> None:
     play = Play(hosting)
     await play.up()

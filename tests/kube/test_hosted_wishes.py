@@ -97,7 +97,7 @@ async def test_what_was_taken_away_by_hand_is_put_back_with_the_next_correction(
     await hosting.merge_patch(HOSTED_CLUSTERS, play.order, bare, play.namespace)
     driver = play.another_driver()
     assert (await driver.observe(play.key)).available, "found by its name"
-    assert isinstance(await driver.ensure_cluster(play.key, play.wanted), Waiting)
+    assert isinstance(await driver.ensure_cluster(play.key, play.wanted), Done)
     assert (await play.cluster())["metadata"]["labels"][naming.ORDER] == play.order
     namespace = await hosting.get(NAMESPACES, play.namespace)
     assert namespace["metadata"]["labels"][naming.ORDER] == play.order

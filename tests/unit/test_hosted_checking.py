@@ -35,6 +35,46 @@ def test_what_we_write_is_in_order(platform: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(
+            lambda m: services(
+                m, lambda n: {"type": "Route", "route": {"hostname": f"s{n}.example"}}
+            ),
+            id="a host name for each service",
+        ),
+        pytest.param(
+            lambda m: services(m, lambda n: {"type": "NodePort", "nodePort": {"address": "a"}}),
+            id="ports that are found by themselves",
+        ),
+        pytest.param(
+            lambda m: services(
+                m, lambda n: {"type": "NodePort", "nodePort": {"address": "a", "port": 30000 + n}}
+            ),
+            id="a port for each service",
+        ),
+        pytest.param(
+            lambda m: spec(m)["networking"].update(machineNetwork=[{"cidr": "fd00::/64"}]),
+            id="networks of both families",
+        ),
+        pytest.param(lambda m: spec(m)["networking"].clear(), id="networks left to HyperShift"),
+        pytest.param(
+            lambda m: spec(m).update(secretEncryption={"type": "aescbc", "aescbc": {"a": 1}}),
+            id="encryption with its key",
+        ),
+        pytest.param(lambda m: spec(m)["release"].update(image="ab"), id="an image of two letters"),
+        pytest.param(
+            lambda m: m["metadata"].update(namespace="n" * 46), id="just room for the control plane"
+        ),
+    ],
+)
+def test_what_is_in_order_passes(change: Spoil) -> None:
+    manifest = cluster()
+    change(manifest)
+    checking.check_cluster(manifest)
+
+
+@pytest.mark.parametrize(
     "platform, spoil, field",
     [
         pytest.param(
@@ -259,6 +299,22 @@ def test_what_a_cluster_keeps_for_life_is_refused(change: dict[str, Any], field:
     assert field in {violation.path for violation in caught.value.violations}
 
 
+@pytest.mark.parametrize(
+    "lose",
+    [
+        pytest.param(lambda m: spec(m).pop("dns"), id="its domain"),
+        pytest.param(lambda m: spec(m).pop("services"), id="all its services"),
+        pytest.param(lambda m: spec(m)["services"].pop(), id="one of its services"),
+        pytest.param(lambda m: m.pop("spec"), id="everything"),
+    ],
+)
+def test_a_cluster_that_has_lost_something_is_not_given_another(lose: Spoil) -> None:
+    existing = cluster()
+    lose(existing)
+    with pytest.raises(Refused):
+        checking.check_unchanged(existing, cluster())
+
+
 @pytest.mark.parametrize("name", ["clusterID", "infraID"])
 def test_a_cluster_keeps_its_identity(name: str) -> None:
     existing = cluster()
@@ -270,6 +326,8 @@ def test_a_cluster_keeps_its_identity(name: str) -> None:
 def test_what_may_change_and_what_hypershift_filled_in_is_no_change() -> None:
     existing = copy.deepcopy(cluster())
     existing["spec"]["issuerURL"] = "https://kubernetes.default.svc"
+    volume = existing["spec"]["etcd"]["managed"]["storage"]["persistentVolume"]
+    volume["storageClassName"] = "the hub's own"
     existing["spec"]["services"][1]["servicePublishingStrategy"]["route"] = {"hostname": "filled"}
     newer = wish(version="4.17.2", ssh_public_key="another", pull_secret="{}")
     checking.check_unchanged(existing, cluster(wanted=newer))

@@ -138,9 +138,17 @@ def test_whether_the_control_plane_is_at_a_release(
     history: Any, desired: str, settled: bool, without_nodes: bool
 ) -> None:
     state = status(*(condition(kind) for kind in ALL_WELL), history=history, desired=desired)
-    image = image_of("4.17.2")
-    assert reading.is_settled_at(told(state), image, nodes=True) is settled
-    assert reading.is_settled_at(told(state), image, nodes=False) is without_nodes
+    release = reading.Release("4.17.2", image_of("4.17.2"))
+    assert reading.is_settled_at(told(state), release, nodes=True) is settled
+    assert reading.is_settled_at(told(state), release, nodes=False) is without_nodes
+
+
+def test_a_release_is_known_by_its_version_where_a_mirror_gives_it_another_name() -> None:
+    seen = told(well(history=[("4.17.2", COMPLETED), ("4.17.1", COMPLETED)]))
+    mirrored = reading.Release("4.17.2", "mirror.invalid/release@sha256:0")
+    assert reading.is_settled_at(seen, mirrored, nodes=True)
+    other = reading.Release("4.17.3", "mirror.invalid/release@sha256:1")
+    assert not reading.is_settled_at(seen, other, nodes=True)
 
 
 def test_the_version_that_an_image_turned_out_to_be() -> None:

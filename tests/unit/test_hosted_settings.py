@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from boatyard.model.errors import Refused
-from boatyard.platforms.drivers.hosted.settings import VmSize, check_hub, choose, template_part
+from boatyard.platforms.drivers.hosted.settings import (
+    VmSize,
+    as_duration,
+    as_quantity,
+    check_hub,
+    choose,
+    template_part,
+)
 
 NONE = {"hosted.platform": "None"}
 AGENT = {"hosted.platform": "Agent", "hosted.agent-namespace": "hosts"}
@@ -25,7 +32,7 @@ def test_defaults_are_those_of_the_docs() -> None:
     assert choice.network_type == "OVNKubernetes"
     assert choice.availability == "HighlyAvailable"
     assert choice.infra_availability == "SingleReplica"
-    assert (choice.etcd_size, choice.fips, choice.drain_timeout) == ("8Gi", False, "15m")
+    assert (choice.etcd_size, choice.fips, choice.drain_timeout) == ("8Gi", False, "15m0s")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +61,7 @@ def test_a_hub_that_is_set_up_otherwise_does_not_change_its_clusters() -> None:
     hub = {"hosted.publish": "NodePort", "hosted.etcd-storage-class": "fast"}
     choice = choose(NONE, {**hub, "hosted.drain-timeout": "1h"}, kept)
     assert (choice.publish, choice.etcd_storage_class) == ("LoadBalancer", "")
-    assert choice.drain_timeout == "1h", "this one may change"
+    assert choice.drain_timeout == "1h0m0s", "this one may change"
 
 
 def test_a_template_that_says_otherwise_is_heard() -> None:
@@ -142,6 +149,38 @@ def test_a_host_type_is_a_size_of_virtual_machines(host_type: str, expected: VmS
     default = {"hosted.vm.default": "cores=2,memory=8Gi,disk=32Gi"}
     choice = choose({**KUBEVIRT, "hosted.vm.small": SIZE}, {**hub, **default})
     assert choice.vm_size(host_type) == expected
+
+
+@pytest.mark.parametrize(
+    "text, canonical",
+    [
+        ("8Gi", "8Gi"),
+        ("1024Mi", "1Gi"),
+        ("2048Gi", "2Ti"),
+        ("1536Mi", "1536Mi"),
+        ("1000M", "1G"),
+        ("1048576Mi", "1Ti"),
+    ],
+)
+def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: str) -> None:
+    assert as_quantity(text) == canonical
+
+
+@pytest.mark.parametrize(
+    "text, canonical",
+    [
+        ("15m", "15m0s"),
+        ("1h", "1h0m0s"),
+        ("90s", "1m30s"),
+        ("90m", "1h30m0s"),
+        ("45s", "45s"),
+        ("500ms", "500ms"),
+        ("1s500ms", "1.5s"),
+        ("0s", "0s"),
+    ],
+)
+def test_so_are_times(text: str, canonical: str) -> None:
+    assert as_duration(text) == canonical
 
 
 def test_a_host_type_without_a_size_is_refused_by_name() -> None:

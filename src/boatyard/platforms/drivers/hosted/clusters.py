@@ -18,13 +18,14 @@ from boatyard.platforms.drivers.hosted.checking import (
     check_pull_secret,
     check_unchanged,
 )
-from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.hub import Hub, together
 from boatyard.platforms.drivers.hosted.kinds import (
     HOSTED_CLUSTERS,
     NODE_POOLS,
     Manifest,
     Seen,
     at,
+    generation_of,
     is_leaving,
 )
 from boatyard.platforms.drivers.hosted.rendering import Place, Rendered, covers
@@ -44,21 +45,21 @@ LOOK_AGAIN = 3.0
 async def ensure(hub: Hub, key: str, wanted: ClusterWanted) -> Outcome:
     """The next part of making the cluster, or of correcting it. Everything is judged before anything is written."""
     _check_offered(wanted)
-    place = await hub.find(key)
-    existing = await hub.cluster(place) if place is not None else None
-    place = place or await hub.choose_place(key)
-    if existing is not None:
-        rendering.refuse_stranger(place, HOSTED_CLUSTERS, existing)
-        if is_leaving(existing):
-            return Waiting("The cluster of before is still being removed.", LOOK_AGAIN, "Deleting")
+    place = await hub.locate(key)
+    existing, namespace = await together(hub.cluster(place), hub.get(NAMESPACES, place.namespace))
+    for kind, thing in ((NAMESPACES, namespace), (HOSTED_CLUSTERS, existing)):
+        if thing is not None:
+            rendering.refuse_stranger(place, kind, thing)
+            if is_leaving(thing):
+                return Waiting("The cluster of before is being removed.", LOOK_AGAIN, "Deleting")
     wish = await _wish(hub, place, wanted, existing)
     pools = await hub.pools(place) if existing is not None else []
     await _check_version(hub, wanted, wish, existing, pools)
     if existing is None or not covers(existing, wish.cluster):
-        gone = await _write(hub, place, wish)
-        if gone is not None:
-            return gone
-        return Waiting("The control plane has been asked for.", 1.0, "StageUnknown")
+        made = await _write(hub, place, wish, namespace)
+        if existing is None or generation_of(made) != generation_of(existing):
+            return Waiting("The control plane has been asked for.", 2.0, "StageUnknown")
+        existing = made  # only its marks were put back
     return await _judge(hub, place, wanted, wish, existing, pools)
 
 
@@ -165,26 +166,26 @@ async def _check_version(
         versions.check_step(present, wanted.version, nodes)
 
 
-async def _write(hub: Hub, place: Place, wish: _Wish) -> Waiting | None:
-    """Everything, in the order in which one thing needs the other. Says what has to be waited for first."""
-    namespace = await hub.get(NAMESPACES, place.namespace)
-    if namespace is not None:
-        rendering.refuse_stranger(place, NAMESPACES, namespace)
-        if is_leaving(namespace):
-            return Waiting("The cluster of before is still being removed.", LOOK_AGAIN, "Deleting")
+async def _write(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) -> Manifest:
+    """Everything, in the order in which one thing needs the other."""
     if wish.choice.platform == AGENT:
         await _ensure_agent_role(hub, wish.choice.agent_namespace)
     osac = hub.settings.get("osac-compatible") == "true"
-    for rendered in (*rendering.ground(place, osac_compatible=osac), *wish.inputs):
-        await hub.apply(rendered)
-    await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
-    return None
+    first, *ground = rendering.ground(place, osac_compatible=osac)
+    if not covers(namespace, first.manifest):
+        await hub.apply(first)
+    hub.remember(place)
+    await hub.apply_all((*ground, *wish.inputs))
+    return await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
 
 
 async def _ensure_agent_role(hub: Hub, namespace: str) -> None:
-    if await hub.get(ROLES, rendering.AGENT_ROLE, namespace) is not None:
+    role, there = await together(
+        hub.get(ROLES, rendering.AGENT_ROLE, namespace), hub.get(NAMESPACES, namespace)
+    )
+    if role is not None:
         return
-    if await hub.get(NAMESPACES, namespace) is None:
+    if there is None:
         raise Unavailable(
             f"the hub has no namespace {namespace} (hosted.agent-namespace)", reason="NoAgents"
         )
@@ -206,14 +207,15 @@ async def _judge(
         stage = reading.stage_of(cluster)
         return Waiting(stage.words, LOOK_AGAIN, stage.reason)
     nodes = any(at(pool, "spec", "replicas") or read_slots(pool) for pool in pools)
-    if not reading.is_settled_at(cluster, wish.image, nodes=nodes):
-        return Waiting("The control plane is being updated.", LOOK_AGAIN, "Updating")
-    version = reading.version_of_image(cluster, wish.image)
-    if version != wanted.version:
+    release = reading.Release(wanted.version, wish.image)
+    found = reading.version_of_image(cluster, wish.image)
+    if found and found != wanted.version:
         remedy = "give the version the image of its own release"
-        message = f"the image is version {version or 'unknown'}, not {wanted.version}"
+        message = f"the image is version {found}, not {wanted.version}"
         raise Refused("", Violation("release_image", message, remedy), reason="WrongRelease")
-    return await _update_pools(hub, place, wish, cluster, pools, version)
+    if not reading.is_settled_at(cluster, release, nodes=nodes):
+        return Waiting("The control plane is being updated.", LOOK_AGAIN, "Updating")
+    return await _update_pools(hub, place, wish, cluster, pools, wanted.version)
 
 
 async def _take_back_refused_release(hub: Hub, wish: _Wish, cluster: Manifest) -> None:
@@ -246,9 +248,10 @@ async def _update_pools(
             continue
         manifest = rendering.updated_pool(place, cluster, wish.choice, pool, image=wish.image)
         if not covers(pool, manifest):
-            await hub.apply(Rendered(NODE_POOLS, manifest))
-            waiting = True
-            continue
+            made = await hub.apply(Rendered(NODE_POOLS, manifest))
+            if generation_of(made) != generation_of(pool):
+                waiting = True
+                continue
         reading.check_pool_not_blocked(pool)
         # A pool without nodes is asked for nothing, and need not say that it has done it.
         has_nodes = bool(at(pool, "spec", "replicas"))

@@ -24,7 +24,7 @@ from boatyard.platforms.drivers.hosted import (
     teardown,
 )
 from boatyard.platforms.drivers.hosted.guest import Guests
-from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.hub import Hub, together
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENTS,
     HOSTED_CLUSTERS,
@@ -170,15 +170,17 @@ class HostedPlatform:
         self, place: Place, cluster: Manifest
     ) -> list[tuple[Seen, Mapping[str, Machine]]]:
         """Each pool of the cluster with the machine of each of its slots."""
-        pools = [pool for pool in await self._hub.pools(place) if rendering.is_of(place, pool)]
-        if not pools:
-            return []
         platform = nodes.platform_of(cluster)
         if platform == NONE:
-            there = await self._guest_nodes(place, cluster)
+            pools = self._ours(place, await self._hub.pools(place))
+            there = await self._guest_nodes(place, cluster) if pools else ()
             return [(pool, guest.as_machines(pool, there)) for pool in pools]
-        machines = await self._hub.machines(place)
+        found, machines = await together(self._hub.pools(place), self._hub.machines(place))
+        pools = self._ours(place, found)
         return [(pool, slots.match(pool, machines, agents=platform == AGENT)) for pool in pools]
+
+    def _ours(self, place: Place, pools: Sequence[Manifest]) -> list[Manifest]:
+        return [pool for pool in pools if rendering.is_of(place, pool)]
 
     async def _guest_nodes(self, place: Place, cluster: Manifest) -> Sequence[Manifest]:
         try:
@@ -229,5 +231,7 @@ async def _settled(acting: Awaitable[Outcome]) -> Outcome:
     """Somebody else was faster, or a thing has gone under our hands: looked at anew, it is another case."""
     try:
         return await acting
-    except (Conflict, NotFound):
+    except Conflict:
         return Waiting("The hub is being changed by others.", 0.5, "Busy")
+    except NotFound as error:
+        raise Unavailable(f"something is missing on the hub: {error}", reason="NotThere") from error

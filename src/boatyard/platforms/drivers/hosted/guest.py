@@ -123,6 +123,7 @@ def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
             created=str(metadata(node).get("creationTimestamp") or ""),
             leaving=False,
             first_to_go=False,
+            annotations={},
             slot=name,
             key=slot.key,
         )

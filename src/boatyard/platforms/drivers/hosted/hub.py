@@ -6,8 +6,8 @@ A look that fails raises; an empty answer means that the API server has said tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from boatyard.kube import naming
@@ -39,6 +39,9 @@ WITHOUT_ORDERS = "boatyard"
 HYPERSHIFT_NAMESPACE = "hypershift"
 _MACHINES_BY_DEFAULT = "v1beta1"  # what HyperShift brings along where the hub does not say
 
+_A = TypeVar("_A")
+_B = TypeVar("_B")
+
 
 class Hub:
     """One hub, as one user. `client` belongs to whoever gave it."""
@@ -54,25 +57,42 @@ class Hub:
     # --- where things are ----------------------------------------------------------------------
 
     async def find(self, key: str) -> Place | None:
-        """Where the cluster of this key is; None when it has no namespace on this hub.
+        """Where the cluster of this key is; None when there is nothing of it on this hub.
 
-        By the label of its namespace, and where somebody has taken that away by the name it must have.
+        By the label of its namespace; where somebody has taken that away, by the name it must have; and where
+        its order has gone too, by its HostedCluster.
         """
+        place = await self.locate(key)
+        if key in self._places:
+            return place
+        if await self.get(NAMESPACES, place.namespace) is not None:
+            return self.remember(place)
+        for cluster in await self.all(
+            HOSTED_CLUSTERS, labels={naming.KEY: naming.label_value(key)}
+        ):
+            stray = self._read_place(key, {"metadata": {"name": namespace_of(cluster)}})
+            if stray is not None and annotations_of(cluster).get(naming.KEY, key) == key:
+                return self.remember(stray)
+        return None
+
+    async def locate(self, key: str) -> Place:
+        """Where the cluster is, or should be: then its namespace may not be there yet."""
         known = self._places.get(key)
         if known is not None:
             return known
         order = naming.order_name(_cluster_id(key))
         marks = {naming.ORDER: order, naming.HUB: naming.label_value(self.id)}
-        for namespace in await self.all(NAMESPACES, labels=marks):
+        labelled, chosen = await together(
+            self.all(NAMESPACES, labels=marks), self._beside_order(key)
+        )
+        for namespace in labelled:
             place = self._read_place(key, namespace)
             if place is not None:
-                return self._remember(place)
-        place = await self.choose_place(key)
-        namespace_there = await self.get(NAMESPACES, place.namespace)
-        return None if namespace_there is None else self._remember(place)
+                return self.remember(place)
+        return chosen
 
-    async def choose_place(self, key: str) -> Place:
-        """Where the cluster should be: beside its ClusterOrder, which is found by its name."""
+    async def _beside_order(self, key: str) -> Place:
+        """The place beside its ClusterOrder, which is found by its name."""
         cluster_id = _cluster_id(key)
         order = naming.order_name(cluster_id)
         namespace, tenant = self._namespace_without_order(), ""
@@ -94,7 +114,8 @@ class Hub:
     def forget(self, key: str) -> None:
         self._places.pop(key, None)
 
-    def _remember(self, place: Place) -> Place:
+    def remember(self, place: Place) -> Place:
+        """Its namespace has been seen, or made."""
         self._places[place.key] = place
         return place
 
@@ -226,6 +247,12 @@ class Hub:
             strict=True,
         )
 
+    async def apply_all(self, rendered: Sequence[Rendered]) -> None:
+        """Several that do not need each other, side by side."""
+        if not rendered:
+            return
+        await together(self.apply(rendered[0]), self.apply_all(rendered[1:]))
+
     async def change(self, kind: Kind, seen: Seen, patch: Mapping[str, Any]) -> Manifest:
         """Changes an object that is not ours, if it is still as it was seen: Conflict when not.
 
@@ -240,6 +267,19 @@ class Hub:
     async def delete(self, kind: Kind, seen: Seen) -> None:
         """Asks for the deletion of this very object."""
         await self.client.delete(kind, name_of(seen), namespace_of(seen), uid=uid_of(seen))
+
+
+async def together(one: Awaitable[_A], other: Awaitable[_B]) -> tuple[_A, _B]:
+    """Both answers, asked for at once: on a slow hub a verb must get somewhere in its time.
+
+    Both are waited for, also when one fails: a request that is cut short costs its connection.
+    """
+    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    if isinstance(first, BaseException):
+        raise first
+    if isinstance(second, BaseException):
+        raise second
+    return first, second
 
 
 def _cluster_id(key: str) -> str:

@@ -60,6 +60,11 @@ def version_of(thing: Seen) -> str:
     return str(metadata(thing).get("resourceVersion") or "")
 
 
+def generation_of(thing: Seen) -> int:
+    """Counts what was asked for: other marks on an object leave it as it is."""
+    return int(metadata(thing).get("generation") or 0)
+
+
 def labels_of(thing: Seen) -> Mapping[str, str]:
     return metadata(thing).get("labels") or {}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from boatyard.kube import naming
 from boatyard.platforms.drivers.hosted.kinds import (
@@ -36,6 +36,7 @@ class Machine:
     created: str
     leaving: bool
     first_to_go: bool  # it is the one to go when its pool shrinks
+    annotations: Mapping[str, str] = field(compare=False, repr=False)
     slot: str  # which of our nodes it is; on the Agent platform the agent tells
     key: str
 
@@ -58,6 +59,7 @@ def read_machine(thing: Seen) -> Machine:
         created=str(metadata(thing).get("creationTimestamp") or ""),
         leaving=is_leaving(thing),
         first_to_go=DELETE_FIRST in annotations,
+        annotations=annotations,
         slot=annotations.get(naming.SLOT, ""),
         key=annotations.get(naming.KEY, ""),
     )

@@ -215,7 +215,8 @@ async def _start_leaving(
             marks |= {naming.SLOT: slot.slot, naming.KEY: slot.key}
         if not drain:
             marks[WITHOUT_DRAINING] = "true"
-        await _mark(hub, machine, marks)
+        if not marks.items() <= machine.annotations.items():
+            await _mark(hub, machine, marks)
     await rewrite(hub, pool, lambda seen: slots.with_leaving(seen, slot.slot))
     return Waiting("The node is being drained and removed.", 1.0, "Leaving")
 

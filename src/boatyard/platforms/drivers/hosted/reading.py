@@ -174,29 +174,22 @@ def running_version(cluster: Seen) -> str:
     return str(first or at(cluster, "status", "version", "desired", "version") or "")
 
 
-def has_image(cluster: Seen, image: str) -> bool:
-    """Whether HyperShift has taken up this release; its status lags behind the wish."""
-    return bool(image) and at(cluster, "status", "version", "desired", "image") == image
+def _is(entry: Mapping[str, Any], release: Release) -> bool:
+    """By its image, or by its version: behind a mirror the image may be told under another name."""
+    return release.image == entry.get("image") or release.version == entry.get("version")
 
 
-def is_rolled_out(cluster: Seen, image: str) -> bool:
-    """Whether the control plane is wholly at this release."""
-    history = _history(cluster)
-    newest = history[0] if history else {}
-    complete = (newest.get("image"), newest.get("state")) == (image, "Completed")
-    return has_image(cluster, image) and complete
-
-
-def is_settled_at(cluster: Seen, image: str, *, nodes: bool) -> bool:
+def is_settled_at(cluster: Seen, release: Release, *, nodes: bool) -> bool:
     """Whether the control plane is at this release as far as it can be now.
 
     A release is only complete on nodes: without any, and while the first ones join, it is enough that it has begun.
     """
     history = _history(cluster)
+    desired = at(cluster, "status", "version", "desired") or {}
+    if not history or not _is(desired, release) or not _is(history[0], release):
+        return False
     first = completed(cluster) is None and len(history) == 1
-    if first or not nodes:
-        return has_image(cluster, image) and bool(history) and history[0].get("image") == image
-    return is_rolled_out(cluster, image)
+    return first or not nodes or history[0].get("state") == "Completed"
 
 
 def version_of_image(cluster: Seen, image: str) -> str:

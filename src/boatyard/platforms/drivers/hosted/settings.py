@@ -26,6 +26,8 @@ _QUANTITY = re.compile(r"[1-9][0-9]*(Mi|Gi|Ti|M|G|T)")
 _DURATION = re.compile(r"([0-9]+(ms|s|m|h))+")
 _DOMAIN = re.compile(r"([a-zA-Z0-9-]+\.)+[a-zA-Z]{2,}")
 _CORES = re.compile(r"[1-9][0-9]{0,2}")
+_LARGER = {"Mi": ("Gi", 1024), "Gi": ("Ti", 1024), "M": ("G", 1000), "G": ("T", 1000)}
+_MILLISECONDS = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
 
 
 @dataclass(frozen=True)
@@ -193,13 +195,13 @@ def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
         network_type=values["hosted.network-type"],
         availability=values["hosted.availability"],
         infra_availability=values["hosted.infra-availability"],
-        etcd_size=values["hosted.etcd-size"],
+        etcd_size=as_quantity(values["hosted.etcd-size"]),
         etcd_storage_class=values["hosted.etcd-storage-class"],
         fips=values["hosted.fips"] == "true",
         passthrough=virtual and values["hosted.base-domain-passthrough"] == "true",
         upgrade_type=values["hosted.upgrade-type"] or (REPLACE if virtual else IN_PLACE),
         auto_repair=(values["hosted.auto-repair"] or ("true" if virtual else "false")) == "true",
-        drain_timeout=values["hosted.drain-timeout"],
+        drain_timeout=as_duration(values["hosted.drain-timeout"]),
         vm_storage_class=values["hosted.vm-storage-class"],
         vm_sizes=sizes,
         release_image=values["hosted.release-image"],
@@ -246,4 +248,31 @@ def _read_size(text: str) -> VmSize | None:
     quantities = _QUANTITY.fullmatch(parts["memory"]) and _QUANTITY.fullmatch(parts["disk"])
     if not quantities or not _CORES.fullmatch(parts["cores"]):
         return None
-    return VmSize(cores=int(parts["cores"]), memory=parts["memory"], disk=parts["disk"])
+    return VmSize(
+        cores=int(parts["cores"]),
+        memory=as_quantity(parts["memory"]),
+        disk=as_quantity(parts["disk"]),
+    )
+
+
+def as_quantity(text: str) -> str:
+    """As Kubernetes writes it: HyperShift does so when it touches an object, and ours must not look changed."""
+    unit = text.lstrip("0123456789")
+    number = int(text.removesuffix(unit))
+    while unit in _LARGER and number % _LARGER[unit][1] == 0:
+        unit, factor = _LARGER[unit]
+        number //= factor
+    return f"{number}{unit}"
+
+
+def as_duration(text: str) -> str:
+    """As Kubernetes writes it, for the same reason: 15m is 15m0s."""
+    parts = re.findall(r"([0-9]+)(ms|s|m|h)", text)
+    total = sum(int(number) * _MILLISECONDS[unit] for number, unit in parts)
+    if total < 1000:
+        return f"{total}ms" if total else "0s"
+    seconds, milliseconds = divmod(total, 1000)
+    hours, minutes, seconds = seconds // 3600, seconds // 60 % 60, seconds % 60
+    fraction = f".{milliseconds:03}".rstrip("0") if milliseconds else ""
+    front = f"{hours}h" if hours else ""
+    return f"{front}{minutes}m{seconds}{fraction}s" if hours or minutes else f"{seconds}{fraction}s"

@@ -10,7 +10,7 @@ from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.hosted import agents, rendering
-from boatyard.platforms.drivers.hosted.hub import Hub
+from boatyard.platforms.drivers.hosted.hub import Hub, together
 from boatyard.platforms.drivers.hosted.kinds import (
     HOSTED_CLUSTERS,
     NODE_POOLS,
@@ -24,15 +24,17 @@ LOOK_AGAIN = 3.0
 
 async def release(hub: Hub, key: str) -> Outcome:
     place = await hub.find(key)
-    namespace = await hub.get(NAMESPACES, place.namespace) if place is not None else None
-    if place is None or namespace is None:
+    if place is None:
+        return Done()
+    namespace, home = await together(
+        hub.get(NAMESPACES, place.namespace), hub.get(NAMESPACES, place.home)
+    )
+    if namespace is None:
         hub.forget(key)
         return Done()
     rendering.refuse_stranger(place, NAMESPACES, namespace)
-    # All three are looked at before anything is asked for: a look that fails ends here.
-    pools = await hub.pools(place)
-    cluster = await hub.cluster(place)
-    home = await hub.get(NAMESPACES, place.home)
+    # Everything is looked at before anything is asked for: a look that fails ends here.
+    pools, cluster = await together(hub.pools(place), hub.cluster(place))
     for pool in pools:
         if not is_leaving(pool):
             await hub.delete(NODE_POOLS, pool)

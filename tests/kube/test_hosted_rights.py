@@ -1,0 +1,198 @@
+"""What the driver `hosted` needs to be allowed on a hub, and how it fares where requests take their time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES
+from boatyard.model.errors import Refused
+from boatyard.model.outcome import Done
+from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
+from tests.support.control_plane import ControlPlane
+from tests.support.hosted_play import MACHINES, Play
+from tests.support.hosted_values import well
+
+USER = "hosted-operator"
+RBAC = "rbac.authorization.k8s.io"
+# docs/contributing/hosted.md lists the same.
+RULES: dict[str, tuple[str, list[str], list[str]]] = {
+    "namespaces": ("", ["namespaces"], ["list", "create", "patch", "delete"]),
+    "accounts": ("", ["serviceaccounts"], ["create", "patch"]),
+    "secrets": ("", ["secrets"], ["get", "create", "patch"]),
+    "versions": ("", ["configmaps"], ["get"]),
+    "policies": ("networking.k8s.io", ["networkpolicies"], ["create", "patch"]),
+    "bindings": (RBAC, ["rolebindings"], ["create", "patch"]),
+    "roles": (RBAC, ["roles"], ["list", "create", "patch"]),
+    "bind": (RBAC, ["clusterroles"], ["bind"]),
+    "hypershift": (
+        "hypershift.openshift.io",
+        ["hostedclusters", "nodepools"],
+        ["list", "create", "patch", "delete"],
+    ),
+    "machines": ("cluster.x-k8s.io", ["machines"], ["list", "patch", "delete"]),
+    # The driver lists and patches; the rest it must have to be allowed to give it to HyperShift's provider.
+    "agents": (
+        "agent-install.openshift.io",
+        ["agents"],
+        ["get", "list", "watch", "update", "patch"],
+    ),
+    "orders": ("osac.openshift.io", ["clusterorders"], ["list"]),
+}
+
+
+async def allow(client: KubeClient, without: str = "") -> None:
+    """Lets the user do what the rules say, and nothing else."""
+    rules: list[dict[str, Any]] = []
+    for name, (group, resources, verbs) in RULES.items():
+        rule = {"apiGroups": [group], "resources": resources, "verbs": verbs}
+        if name == "bind":
+            rule["resourceNames"] = ["admin", "boatyard-hub-access"]
+        if name != without:
+            rules.append(rule)
+    await client.apply(CLUSTER_ROLES, USER, {"rules": rules})
+    more = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    await client.apply(CLUSTER_ROLES, "boatyard-hub-access", {"rules": [more]})
+    role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": USER}
+    subject = {"apiGroup": RBAC, "kind": "User", "name": USER}
+    await client.apply(CLUSTER_ROLE_BINDINGS, USER, {"roleRef": role, "subjects": [subject]})
+
+
+@pytest.fixture
+async def operator(hosting: KubeClient, hosting_plane: ControlPlane) -> AsyncIterator[KubeClient]:
+    config = read_kubeconfig(hosting_plane.kubeconfig())
+    client = KubeClient(replace(config, impersonate_user=USER), timeout=30)
+    yield client
+    await client.close()
+
+
+async def live(play: Play, admin: KubeClient) -> None:
+    """A whole life, the admin playing HyperShift."""
+    host = f"host-{play.id[:8]}"
+    play.client = admin
+    await play.up()
+    assert isinstance(await play.ensure(), Done)
+    await play.agent(host)
+    await play.join("compute-0", host)
+    await play.bind(host)
+    await play.machine("m-0", agent=host)
+    assert isinstance(await play.join("compute-0", host), Done)
+    await play.driver.observe(play.key)
+    await play.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
+    await play.driver.access(play.key)
+    await play.leave("compute-0")
+    await admin.delete(MACHINES, "m-0", play.home)
+    await play.leave("compute-0")
+    await play.machine_gone("m-0")
+    await play.bind(host, bound=False)
+    assert isinstance(await play.leave("compute-0"), Done)
+    await play.driver.list_owned()
+    for _ in range(2):
+        await play.driver.release_cluster(play.key)
+    await admin.delete(NAMESPACES, play.home)
+
+
+async def test_a_whole_life_needs_no_more_than_these_rights(
+    hosting: KubeClient, operator: KubeClient
+) -> None:
+    await allow(hosting)
+    play = Play(operator, "Agent")
+    await live(play, hosting)
+
+    async def is_gone() -> bool:
+        return isinstance(await play.driver.release_cluster(play.key), Done)
+
+    for _ in range(300):
+        if await is_gone():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it is still there")
+
+
+@pytest.mark.parametrize("missing", [name for name in RULES if name != "orders"])
+async def test_without_one_of_them_it_says_what_it_may_not(
+    hosting: KubeClient, operator: KubeClient, missing: str
+) -> None:
+    await allow(hosting, without=missing)
+    play = Play(operator, "Agent")
+    play.agents = f"hosts-{missing}"
+    settings = {**play.wanted.settings, "hosted.agent-namespace": play.agents}
+    play.wanted = replace(play.wanted, settings=settings)
+    await hosting.apply(NAMESPACES, play.agents, {})
+    with pytest.raises(Refused) as caught:
+        await live(play, hosting)
+    assert caught.value.reason == "Forbidden"
+
+
+# --- patience ----------------------------------------------------------------------------------
+
+LATENCY = 0.2  # stands for five seconds
+TRY = 6 * LATENCY + 0.3  # stands for the half minute that a step has; the rest is the real server's
+
+
+class SlowClient(KubeClient):
+    """Another's client, each of whose requests takes its time first."""
+
+    def __init__(self, client: KubeClient) -> None:
+        self._client = client
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "_client":
+            return object.__getattribute__(self, name)
+        found = getattr(self._client, name)
+        if name not in ("get", "list", "call", "apply", "merge_patch", "delete"):
+            return found
+
+        async def slowly(*args: Any, **words: Any) -> Any:
+            await asyncio.sleep(LATENCY)
+            return await found(*args, **words)
+
+        return slowly
+
+
+async def tries(ask: Callable[[], Awaitable[Any]], so: Callable[[], Awaitable[bool]]) -> int:
+    """How many tries it takes, each cut short when its time is up."""
+    for number in range(1, 9):
+        try:
+            async with asyncio.timeout(TRY):
+                await ask()
+        except TimeoutError:
+            pass
+        if await so():
+            return number
+    raise AssertionError("it never gets there")
+
+
+async def test_where_every_request_takes_long_it_gets_there_all_the_same(
+    hosting: KubeClient,
+) -> None:
+    play = Play(hosting, "Agent")
+    host = f"host-{play.id[:8]}"
+    play.client = SlowClient(hosting)
+    play.driver = play.another_driver()
+    play.client = hosting
+
+    async def made() -> bool:
+        return bool((await hosting.list(HOSTED_CLUSTERS, play.namespace)).items)
+
+    async def is_marked() -> bool:
+        labels = (await play.look_at_agent(host))["metadata"].get("labels") or {}
+        return bool(labels)
+
+    async def is_leaving() -> bool:
+        return (await play.slots()).get("compute-0", False)
+
+    assert await tries(play.ensure, made) <= 3
+    await play.say(well())
+    await hosting.apply(NAMESPACES, play.home, {})
+    await play.agent(host)
+    assert await tries(lambda: play.join("compute-0", host), is_marked) <= 3
+    await play.bind(host)
+    await play.machine("m-0", agent=host)
+    assert await tries(lambda: play.leave("compute-0"), is_leaving) <= 3
