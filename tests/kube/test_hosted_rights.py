@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
@@ -21,44 +23,27 @@ from tests.support.hosted_values import well
 
 USER = "hosted-operator"
 RBAC = "rbac.authorization.k8s.io"
-# docs/contributing/hosted.md lists the same.
-RULES: dict[str, tuple[str, list[str], list[str]]] = {
-    "namespaces": ("", ["namespaces"], ["list", "create", "patch", "delete"]),
-    "accounts": ("", ["serviceaccounts"], ["create", "patch"]),
-    "secrets": ("", ["secrets"], ["get", "create", "patch"]),
-    "versions": ("", ["configmaps"], ["get"]),
-    "policies": ("networking.k8s.io", ["networkpolicies"], ["create", "patch"]),
-    "bindings": (RBAC, ["rolebindings"], ["create", "patch"]),
-    "roles": (RBAC, ["roles"], ["list", "create", "patch"]),
-    "bind": (RBAC, ["clusterroles"], ["bind"]),
-    "hypershift": (
-        "hypershift.openshift.io",
-        ["hostedclusters", "nodepools"],
-        ["list", "create", "patch", "delete"],
-    ),
-    "machines": ("cluster.x-k8s.io", ["machines"], ["list", "patch", "delete"]),
-    # The driver lists and patches; the rest it must have to be allowed to give it to HyperShift's provider.
-    "agents": (
-        "agent-install.openshift.io",
-        ["agents"],
-        ["get", "list", "watch", "update", "patch"],
-    ),
-    "orders": ("osac.openshift.io", ["clusterorders"], ["list"]),
-}
+DEPLOYED = Path(__file__).parents[2] / "deploy" / "rbac"
 
 
-async def allow(client: KubeClient, without: str = "") -> None:
-    """Lets the user do what the rules say, and nothing else."""
-    rules: list[dict[str, Any]] = []
-    for name, (group, resources, verbs) in RULES.items():
-        rule = {"apiGroups": [group], "resources": resources, "verbs": verbs}
-        if name == "bind":
-            rule["resourceNames"] = ["admin", "boatyard-hub-access"]
-        if name != without:
-            rules.append(rule)
+def shipped(file: str) -> dict[str, list[dict[str, Any]]]:
+    """The rules of each ClusterRole in a file that is shipped."""
+    documents = yaml.safe_load_all((DEPLOYED / file).read_text())
+    return {
+        one["metadata"]["name"]: one["rules"] for one in documents if one["kind"] == "ClusterRole"
+    }
+
+
+RULES = shipped("hosted.yaml")["boatyard-operator-hosted"]
+
+
+async def allow(client: KubeClient, without: int | None = None) -> None:
+    """Lets the user do what the operator's roles say, and nothing else."""
+    rules = [rule for number, rule in enumerate(RULES) if number != without]
+    rules += shipped("operator.yaml")["boatyard-operator"]
     await client.apply(CLUSTER_ROLES, USER, {"rules": rules})
-    more = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
-    await client.apply(CLUSTER_ROLES, "boatyard-hub-access", {"rules": [more]})
+    for name, reading in shipped("hosted.yaml").items():
+        await client.apply(CLUSTER_ROLES, name, {"rules": reading})
     role = {"apiGroup": RBAC, "kind": "ClusterRole", "name": USER}
     subject = {"apiGroup": RBAC, "kind": "User", "name": USER}
     await client.apply(CLUSTER_ROLE_BINDINGS, USER, {"roleRef": role, "subjects": [subject]})
@@ -115,9 +100,11 @@ async def test_a_whole_life_needs_no_more_than_these_rights(
     raise AssertionError("it is still there")
 
 
-@pytest.mark.parametrize("missing", [name for name in RULES if name != "orders"])
+@pytest.mark.parametrize(
+    "missing", range(len(RULES)), ids=lambda number: "-".join(RULES[number]["resources"])
+)
 async def test_without_one_of_them_it_says_what_it_may_not(
-    hosting: KubeClient, operator: KubeClient, missing: str
+    hosting: KubeClient, operator: KubeClient, missing: int
 ) -> None:
     await allow(hosting, without=missing)
     play = Play(operator, "Agent")

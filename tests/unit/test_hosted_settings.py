@@ -64,6 +64,24 @@ def test_a_hub_that_is_set_up_otherwise_does_not_change_its_clusters() -> None:
     assert choice.drain_timeout == "1h0m0s", "this one may change"
 
 
+@pytest.mark.parametrize(
+    "template, passes",
+    [(KUBEVIRT, True), (NONE, False)],
+    ids=["virtual machines", "any other platform"],
+)
+def test_a_domain_passes_through_to_virtual_machines_only(
+    template: dict[str, str], passes: bool
+) -> None:
+    assert choose({**template, "hosted.base-domain-passthrough": "true"}, {}).passthrough is passes
+    assert not choose(template, {}).passthrough
+
+
+def test_only_what_cannot_be_changed_later_is_kept() -> None:
+    kept = choose(NONE, {"hosted.drain-timeout": "1h"}).kept
+    assert "hosted.platform" in kept
+    assert "hosted.drain-timeout" not in kept
+
+
 def test_a_template_that_says_otherwise_is_heard() -> None:
     choice = choose({"hosted.publish": "Route"}, {}, choose(NONE, {}).kept)
     assert (choice.platform, choice.publish) == ("None", "Route")
@@ -100,6 +118,9 @@ def test_a_template_that_says_otherwise_is_heard() -> None:
             id="half a name",
         ),
         pytest.param(
+            {**NONE, "hosted.pull-secret": "/name"}, {}, "hosted.pull-secret", id="the other half"
+        ),
+        pytest.param(
             {**KUBEVIRT, "hosted.vm.small": "cores=4"}, {}, "hosted.vm.small", id="half a size"
         ),
         pytest.param(
@@ -107,6 +128,18 @@ def test_a_template_that_says_otherwise_is_heard() -> None:
             {"hosted.vm.small": "cores=0,memory=1Gi,disk=1Gi"},
             "hosted.vm.small",
             id="no cores",
+        ),
+        pytest.param(
+            KUBEVIRT,
+            {"hosted.vm.small": "cores=1,memory=much,disk=1Gi"},
+            "hosted.vm.small",
+            id="no memory",
+        ),
+        pytest.param(
+            KUBEVIRT,
+            {"hosted.vm.small": "cores=1,memory=1Gi,disk=large"},
+            "hosted.vm.small",
+            id="no disk",
         ),
     ],
 )
@@ -176,6 +209,7 @@ def test_quantities_are_written_as_kubernetes_writes_them(text: str, canonical: 
         ("45s", "45s"),
         ("500ms", "500ms"),
         ("1s500ms", "1.5s"),
+        ("1000ms", "1s"),
         ("0s", "0s"),
     ],
 )
@@ -188,6 +222,9 @@ def test_a_host_type_without_a_size_is_refused_by_name() -> None:
         choose(KUBEVIRT, {"hosted.vm.small": SIZE}).vm_size("gpu")
     assert caught.value.violations[0].path == "hosted.vm.gpu"
     assert caught.value.reason == "NoVmSize"
+    with pytest.raises(Refused) as caught:
+        choose(KUBEVIRT, {}).vm_size("")
+    assert caught.value.violations[0].path == "hosted.vm.default"
 
 
 def test_of_a_template_only_what_is_about_hosting_is_remembered() -> None:

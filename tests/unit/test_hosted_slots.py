@@ -107,6 +107,24 @@ def test_a_slot_that_leaves(there: tuple[Slot, ...], replicas: int | None, expec
     assert all(one.leaving for name, one in book.slots.items() if name == "compute-0")
 
 
+def test_a_slot_that_leaves_where_no_machines_are_made_changes_no_number() -> None:
+    assert (
+        slots.with_leaving(pool_of(slot(0), replicas=0), "compute-0", counted=False).replicas == 0
+    )
+    again = pool_of(slot(0, leaving=True), replicas=5)
+    assert slots.with_leaving(again, "compute-0").replicas == 5, "it was counted before"
+
+
+def test_a_pool_that_was_just_made_has_no_number() -> None:
+    assert slots.replicas_of(pool()) == 0
+
+
+def test_a_slot_is_found_with_its_pool() -> None:
+    other = pool_of(slot(1))
+    assert slots.find_slot([pool_of(slot(0)), other], "compute-1") == (other, slot(1))
+    assert slots.find_slot([other], "compute-0") is None
+
+
 def test_a_slot_that_has_left_changes_no_number() -> None:
     book = slots.without_slot(pool_of(slot(0, leaving=True), slot(1)), "compute-0")
     assert (list(book.slots), book.replicas) == (["compute-1"], 1)
@@ -131,9 +149,17 @@ def test_what_is_in_use_under_another_key_is_refused(key: str, node: NodeWanted)
     assert caught.value.reason == "HeldByAnother"
 
 
-def test_the_same_again_is_not() -> None:
-    node = NodeWanted("compute-0", "compute", "host-0", "")
-    slots.check_free([pool_of(slot(0))], slot(0).key, node)
+@pytest.mark.parametrize(
+    "key, node",
+    [
+        pytest.param(
+            slot(0).key, NodeWanted("compute-0", "compute", "host-0", ""), id="the same again"
+        ),
+        pytest.param("k", NodeWanted("compute-7", "compute", "host-7", ""), id="another"),
+    ],
+)
+def test_what_is_free_is_not(key: str, node: NodeWanted) -> None:
+    slots.check_free([pool_of(slot(0))], key, node)
 
 
 # --- machines ----------------------------------------------------------------------------------

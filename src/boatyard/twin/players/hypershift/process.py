@@ -47,17 +47,16 @@ async def play(
     """
     access = read_access(kubeconfig)
     manner = Manner(pace, _read(faults), make_word)
-    async with (
-        Api(access) as api,
-        _staged(api, manner, answer) as player,
-        asyncio.TaskGroup() as tasks,
-    ):
-        running = [tasks.create_task(player.run(lambda: on_ready(access.server)), name="player")]
-        if faults is not None:
-            running.append(tasks.create_task(_follow(player, faults), name="control file"))
-        await stop.wait()
-        for task in running:
-            task.cancel()
+    async with Api(access) as api:
+        await _check_access(api, kubeconfig)
+        async with _staged(api, manner, answer) as player, asyncio.TaskGroup() as tasks:
+            playing = player.run(lambda: on_ready(access.server))
+            running = [tasks.create_task(playing, name="player")]
+            if faults is not None:
+                running.append(tasks.create_task(_follow(player, faults), name="control file"))
+            await stop.wait()
+            for task in running:
+                task.cancel()
 
 
 async def _check_access(api: Api, kubeconfig: Path) -> None:
