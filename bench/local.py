@@ -32,7 +32,7 @@ from boatyard.platforms.drivers.local.driver import KeeperClient
 
 CLUSTERS = "osac.public.v1.Clusters"
 READY, HIBERNATED = int(ClusterState.READY), int(ClusterState.HIBERNATED)
-LOOK_SECONDS = 0.05
+LOOK_SECONDS = 0.1
 SETTLED_SECONDS = 20.0  # until the collectors of garbage have had their turn
 MB = 1024 * 1024
 FIRST, MEMORY, RESUME, AT_ONCE = 1.3, 1.10, 1.0, 1.3
@@ -101,13 +101,15 @@ class Yard:
         await first_answer(self._kubectl, path)
 
     async def _kubeconfig(self, id: str) -> str:
+        """Asks ever less often, as a person would."""
+        began = time.monotonic()
         while True:
             try:
                 found = await self.door.call(f"{CLUSTERS}/GetKubeconfig", id=id)
             except grpc.aio.AioRpcError as error:
                 if error.code() != grpc.StatusCode.NOT_FOUND:
                     raise
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(max(LOOK_SECONDS, (time.monotonic() - began) / 30))
                 continue
             return str(found.kubeconfig)
 

@@ -172,7 +172,12 @@ async def test_nobody_waits_for_a_silent_hub_longer_than_a_call_may_take() -> No
     async with Silent() as config:
         client = KubeClient(config, timeout=30)
         hub = HubConnection(
-            client, Place(hub="hub-1"), system_namespace="none", call_seconds=0.2, at_once=2
+            client,
+            Place(hub="hub-1"),
+            system_namespace="none",
+            call_seconds=0.2,
+            entry_seconds=0.5,
+            at_once=2,
         )
         try:
             time = asyncio.get_running_loop().time

@@ -7,13 +7,15 @@ import signal
 import socket
 import subprocess
 import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
 from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local import components, places
 from boatyard.platforms.drivers.local.records import Record, Records
-from boatyard.platforms.port import Rest
+from boatyard.platforms.port import ClusterWanted, Rest
 from tests.support.local_cluster import WANTED, LocalCluster, marked, marks
 from tests.support.local_site import LocalSite, until
 
@@ -61,26 +63,45 @@ async def test_a_cluster_can_be_removed_before_it_was_ready(shared: LocalSite) -
     assert shared.inside() == []
 
 
-async def test_a_port_that_a_stranger_took_before_anybody_was_told_of_it_is_replaced(
-    shared: LocalSite,
-) -> None:
-    cluster = LocalCluster(shared, "order-3")
-    await shared.keeper.end(signal.SIGKILL)
-    records = Records(shared.keeper.directory / "clusters")
+def record_by_hand(cluster: LocalCluster, wanted: ClusterWanted) -> Mapping[str, int]:
+    """A cluster that was ordered and not begun; its ports."""
+    site = cluster.site
+    records = Records(site.keeper.directory / "clusters")
     ports = places.choose_ports(components.port_names(1), records.ports_taken, seed="x")
     records.save(
         Record(
             key=cluster.key,
             slug=cluster.slug,
             hub="boston-1",
-            wanted=WANTED,
-            user=places.choose_user(shared.directory, cluster.slug, ()),
+            wanted=wanted,
+            user=places.choose_user(site.directory, cluster.slug, ()),
             ports=ports,
             members=1,
             real=False,
             made_at=1.0,
         )
     )
+    return ports
+
+
+async def test_a_bug_in_one_pass_is_not_the_end(shared: LocalSite) -> None:
+    """Planted: a record that nobody could have asked for."""
+    cluster = LocalCluster(shared, "order-7")
+    await shared.keeper.end(signal.SIGKILL)
+    record_by_hand(cluster, WANTED)
+    await shared.keeper.start()
+    await until(lambda: "internal error" in shared.keeper.log(), "the bug is in the log")
+    await cluster.ensure()
+    await cluster.release()
+
+
+async def test_a_port_that_a_stranger_took_before_anybody_was_told_of_it_is_replaced(
+    shared: LocalSite,
+) -> None:
+    cluster = LocalCluster(shared, "order-3")
+    await shared.keeper.end(signal.SIGKILL)
+    wanted = replace(WANTED, service_cidr=places.SERVICE_CIDR, pod_cidr=places.POD_CIDR)
+    ports = record_by_hand(cluster, wanted)
     with socket.create_server((places.LOOPBACK, ports["api"])):
         await shared.keeper.start()
         await cluster.ensure()

@@ -23,6 +23,7 @@ from boatyard.platforms.drivers.local import (
     control_plane,
     crew,
     moving,
+    preparing,
     records,
     server,
     snapshots,
@@ -119,9 +120,9 @@ class Points:
         self.around(snapshots, "unpack", lambda tool, file, target, **_: f"unpacking {target.name}")
         self.around(snapshots, "swap", lambda target: f"swapping {target.name}")
         self.around(snapshots, "remove_tree", lambda path: f"swapping out {path.name}")
-        self.around(control_plane, "bind_administrators", lambda _: "binding")
+        self.around(control_plane, "bind_groups", lambda _: "binding")
         self.around(certificates, "write_durably", lambda path, *_, **__: f"writing {path.name}")
-        self.around(control_plane, "write_durably", lambda path, *_, **__: f"writing {path.name}")
+        self.around(preparing, "write_durably", lambda path, *_, **__: f"writing {path.name}")
         self.around(backups, "write_durably", lambda path, *_, **__: f"writing {path.name}")
         self._while_unpacking()
 

@@ -166,7 +166,7 @@ class HubLab:
         await self.until_served(f"/apis/{group}/{version}", plural)
 
     async def until_served(self, path: str, plural: str, *, there: bool = True) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(90):
             while True:
                 try:
                     said = await self.admin.call("GET", path)

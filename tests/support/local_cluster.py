@@ -55,6 +55,7 @@ class LocalCluster:
         self.directory = site.keeper.directory / "clusters" / self.slug
         self.platform = site.platform()
         self.wanted = replace(WANTED, **wanted)
+        self._kubeconfig = ""  # as fetched last
 
     # --- asked for ----------------------------------------------------------------------------
 
@@ -99,8 +100,13 @@ class LocalCluster:
 
     @asynccontextmanager
     async def api(self) -> Any:
-        """The API as the tenant's administrator."""
-        client = KubeClient(read_kubeconfig((await self.platform.access(self.key)).kubeconfig))
+        """The API as the tenant's administrator, who has the file already when no keeper is there."""
+        try:
+            self._kubeconfig = (await self.platform.access(self.key)).kubeconfig
+        except Unavailable:
+            if not self._kubeconfig:
+                raise
+        client = KubeClient(read_kubeconfig(self._kubeconfig))
         try:
             yield client
         finally:

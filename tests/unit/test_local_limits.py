@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,40 @@ def test_who_joins_gets_no_more_threads_than_allowed() -> None:
         process.kill()
     limits.remove(NAME)
     assert not list(limits.ROOT.glob(f"**/boatyard-{NAME}"))
+
+
+BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can bound others; run as root")
+def test_a_cluster_gives_way_to_others_when_processors_are_few() -> None:
+    """On one and the same processor, both wanting all of it."""
+    ours, theirs = (
+        subprocess.Popen([sys.executable, "-c", BUSY], start_new_session=True) for _ in range(2)
+    )
+    try:
+        assert limits.join(NAME, ours.pid, Limits())
+        before = [_processor_time(process.pid) for process in (ours, theirs)]
+        end = time.monotonic() + 10
+        used = [0, 0]
+        while used[1] < 40 and time.monotonic() < end:
+            time.sleep(0.1)
+            used = [
+                _processor_time(process.pid) - begin
+                for process, begin in zip((ours, theirs), before, strict=True)
+            ]
+        assert used[1] > 2 * used[0], used
+    finally:
+        ours.kill()
+        theirs.kill()
+        ours.wait()
+        theirs.wait()
+        limits.remove(NAME)
+
+
+def _processor_time(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
 
 
 def test_removing_nothing_is_fine() -> None:

@@ -12,6 +12,8 @@ from typing import Protocol
 
 from boatyard.model.outcome import Outcome, Owned
 
+API_ANSWERS = "ApiAnswers"  # reason of a Waiting while which `access` can be had already
+
 
 class Rest(StrEnum):
     """How deep a cluster sleeps. Whatever it is, state and address are kept."""
@@ -108,7 +110,8 @@ class Platform(Protocol):
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         """Makes the control plane, or corrects it (a new version, a rest and a restore are corrections).
-        Done when its API is available, or it rests as wanted; Waiting until then.
+        Done when its API is available, or it rests as wanted; Waiting until then, with the reason
+        API_ANSWERS once `access` can be had.
 
         May be called any number of times. Wanted something this platform never offers, or a version
         that cannot be reached from the present one in one go: Refused. A new version that did not

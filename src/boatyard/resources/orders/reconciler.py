@@ -20,9 +20,9 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
     StepState,
 )
-from boatyard.model.outcome import Done
+from boatyard.model.outcome import Done, Waiting
 from boatyard.orderbook.port import OrderBook, retries
-from boatyard.platforms.port import Access, ClusterSeen
+from boatyard.platforms.port import API_ANSWERS, Access, ClusterSeen
 from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
@@ -114,6 +114,8 @@ class OrderReconciler:
         seen, access = None, None
         if not deleting and _has_control_plane(items):
             seen, access = await _look(context, items)
+        elif not deleting and _answers_early(order, attempts):
+            access = await _ask_access(context)
         absorbed = rules.absorb(
             order,
             items=items,
@@ -179,6 +181,33 @@ async def _look(
     if plan.is_settled(items) and not isinstance(asked.answer, Done):
         return None, None  # it is called ready again once the access that may have changed is known
     return (found[0] if found else None), (ways[0] if ways else None)
+
+
+def _answers_early(order: Order, attempts: Sequence[Attempt]) -> bool:
+    """People may use the API from its first answer on, while the cluster is still being made."""
+    return not order.status.credentials.kubeconfig and any(
+        one.item.kind == "cluster"
+        and isinstance(one.answer, Waiting)
+        and one.answer.reason == API_ANSWERS
+        for one in attempts
+    )
+
+
+async def _ask_access(context: Context) -> Access | None:
+    found: list[Access] = []
+
+    async def ask() -> Done:
+        found.append(await context.drivers.platform.access(context.key("cluster")))
+        return Done()
+
+    await attempt(
+        _CONTROL_PLANE,
+        released=False,
+        act=ask(),
+        order_id=context.order.id,
+        seconds=TRY_SECONDS,
+    )
+    return found[0] if found else None
 
 
 def _retried(order: Order, asked: int, now: datetime) -> Result:

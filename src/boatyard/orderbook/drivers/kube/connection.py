@@ -15,7 +15,7 @@ from boatyard.orderbook.mapping.orders import Place
 
 CALL_SECONDS = 15.0  # for one verb, all its requests together
 AT_ONCE = 8  # verbs under way on one hub
-_ENTRY_SECONDS = 0.5  # how long one waits for a place among them
+ENTRY_SECONDS = 5.0  # how long one waits for a place among them
 _MOST_KEPT = 1024
 
 
@@ -31,6 +31,7 @@ class HubConnection:
         known_claims: KnownClaims | None = None,
         at_once: int = AT_ONCE,
         call_seconds: float = CALL_SECONDS,
+        entry_seconds: float = ENTRY_SECONDS,
     ) -> None:
         self.objects = HubObjects(client, place)
         self.claims = HubClaims(client, system_namespace, known=known_claims)
@@ -38,13 +39,14 @@ class HubConnection:
         self.where: dict[str, tuple[str, str]] = {}  # order id to namespace and name
         self._seats = asyncio.Semaphore(at_once)
         self._call_seconds = call_seconds
+        self._entry_seconds = entry_seconds
         self._inputs: OrderedDict[tuple[str, str, str], Mapping[str, str]] = OrderedDict()
 
     @asynccontextmanager
     async def call(self, what: str) -> AsyncIterator[None]:
         """One verb. Unavailable when the hub does not get through with it, or has too many already."""
         try:
-            async with asyncio.timeout(_ENTRY_SECONDS):
+            async with asyncio.timeout(self._entry_seconds):
                 await self._seats.acquire()
         except TimeoutError as error:
             raise Unavailable(

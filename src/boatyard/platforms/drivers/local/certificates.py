@@ -14,7 +14,8 @@ from boatyard.platforms.drivers.local.places import LOOPBACK, first_service
 from boatyard.platforms.drivers.local.records import Record, write_durably
 
 RENEW_BEFORE = timedelta(days=90)
-ADMINS = "boatyard:admins"
+ADMINISTRATOR = "admin"  # the user of the kubeconfig that comes with the cluster
+ADMINS = "boatyard:admins"  # the group of those we issue access for
 KUBELET_CLIENTS = "boatyard:kubelet-clients"
 _AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
 _PRIVATE = ("super-admin", "admin")
@@ -133,7 +134,7 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
                 "etcd", addresses=[LOOPBACK], server=True, client=True, now=now
             ),
         ),
-        # Only we ever use this one, to give the tenant's administrators their rights.
+        # Only we ever use this one, to give others their rights.
         "super-admin": (
             "ca",
             lambda ca, now: ca.issue(
@@ -142,7 +143,7 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
         ),
         "admin": (
             "ca",
-            lambda ca, now: ca.issue("admin", organizations=[ADMINS], client=True, now=now),
+            lambda ca, now: ca.issue(ADMINISTRATOR, organizations=[ADMINS], client=True, now=now),
         ),
         "controller-manager": (
             "ca",

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from boatyard.platforms.drivers.local.certificates import ADMINISTRATOR
 from boatyard.platforms.drivers.local.places import LOOPBACK
 from boatyard.platforms.drivers.local.records import Record
 
@@ -167,7 +168,8 @@ def _api_server(record: Record, number: int) -> Component:
         # A loopback address is refused as an endpoint; in a segment the address is a real one.
         f"--endpoint-reconciler-type={'lease' if record.real else 'none'}",
         f"--service-cluster-ip-range={wanted.service_cidr}",
-        "--authorization-mode=Node,RBAC",
+        "--authorization-mode=Node,RBAC,ABAC",
+        f"--authorization-policy-file={HERE}/administrator.jsonl",
         "--anonymous-auth=false",
         "--allow-privileged=true",
         "--enable-admission-plugins=NodeRestriction",
@@ -253,6 +255,21 @@ def encryption_config(record: Record) -> bytes:
             ],
         }
     ).encode()
+
+
+def administrator_policy() -> bytes:
+    """The tenant's administrator may do everything from the first answer on.
+
+    Roles and bindings are made by the API server in its first seconds; it need not wait for them, and
+    whoever deletes the wrong binding is not locked out.
+    """
+    everything = {"namespace": "*", "apiGroup": "*", "resource": "*", "nonResourcePath": "*"}
+    policy = {
+        "apiVersion": "abac.authorization.kubernetes.io/v1beta1",
+        "kind": "Policy",
+        "spec": {"user": ADMINISTRATOR, **everything},
+    }
+    return json.dumps(policy).encode() + b"\n"
 
 
 def audit_policy() -> bytes:

@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -20,29 +19,27 @@ import msgspec
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import BoatyardError, Unavailable
-from boatyard.platforms.drivers.local import components, moving, places
-from boatyard.platforms.drivers.local.certificates import (
-    ensure_certificates,
-    make_directory,
-)
+from boatyard.platforms.drivers.local import components, moving, preparing
 from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
-from boatyard.platforms.drivers.local.first_words import bind_administrators, is_ready
+from boatyard.platforms.drivers.local.first_words import (
+    bind_groups,
+    is_ready,
+    listens,
+)
 from boatyard.platforms.drivers.local.ground import Ground
 from boatyard.platforms.drivers.local.limits import Limits
-from boatyard.platforms.drivers.local.records import (
-    Record,
-    Records,
-    remove_tree,
-    write_durably,
-)
+from boatyard.platforms.drivers.local.records import Record, Records
+from boatyard.platforms.drivers.local.rush import Rush
 from boatyard.platforms.port import Rest
 
 logger = logging.getLogger(__name__)
 
-PROBE_SECONDS = 0.03  # between looks at an API server that is coming up
+PROBE_SECONDS = 0.05  # between looks at an API server that is coming up
+READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questions for each answer
 HEALTH_SECONDS = 5.0
 HUNG_AFTER = 12  # looks in a row without an answer
 RESTING_SECONDS = 60.0
+BUG_SECONDS = 10.0  # after a pass that ended as none should
 _NEVER = -1.0
 
 
@@ -57,8 +54,10 @@ class ControlPlane:
         mark: str,
         program: FindProgram,
         backup_place: Callable[[str], Path],
+        rush: Rush,
     ) -> None:
         self.slug = slug
+        self._rush = rush
         self._records = records
         self._backup_place = backup_place
         self.program = program
@@ -75,7 +74,8 @@ class ControlPlane:
         self._changed = asyncio.Event()
         self._told: tuple[object, ...] = ()
         self._silent = 0
-        self._bound = ""  # the version whose administrators have their rights
+        self.listening = False  # its administrator is answered
+        self._bound = ""  # the version whose groups have their rights
         self.crew = Crew(
             f"{mark}/{slug}",
             self.run_directory,
@@ -133,6 +133,9 @@ class ControlPlane:
                 failure, wait = error, 1.0
             except OSError as error:  # no room, no right: it may be there the next time
                 failure, wait = Unavailable(f"this machine says: {error}"), 1.0
+            except Exception:  # a bug in one pass must not leave the cluster without a keeper
+                logger.exception("internal error", extra={"cluster": self.slug})
+                failure, wait = Unavailable("internal error of the keeper"), BUG_SECONDS
             if failure is not None and str(failure) != str(self.failure):
                 logger.warning("pass failed", extra={"cluster": self.slug, "why": str(failure)})
             self.failure = failure
@@ -180,7 +183,7 @@ class ControlPlane:
             self.crew.thaw()
             await self.ground.freeze(frozen=False)
             record = self.change(frozen=False)
-        self.prepare(record)
+        await asyncio.gather(self.prepare(record), self._begin(record))
         await self.ground.prepare()
         if record.rolling_back:
             await moving.roll_back(self, record)
@@ -209,7 +212,7 @@ class ControlPlane:
 
     async def keep_up(self, record: Record, versions: Sequence[str]) -> float:
         """Everything of these versions runs, or is being started; the seconds until the next look."""
-        record = await self._with_free_ports(record)
+        record = await preparing.with_free_ports(self, record, self._records.ports_taken)
         netns = components.segment(record) if record.real else ""
         first = [
             Wanted(component, version, netns)
@@ -218,42 +221,48 @@ class ControlPlane:
         ]
         # The balancer is ours, and of no version: a new one would break every connection.
         first += [Wanted(component, "") for component in components.balancers(record)]
+        if not any(self.crew.is_running(one.name) for one in components.api_servers(record)):
+            self.listening = False
+            if self.available:
+                self.say(available=False, message="The API server is starting.")
         wait = await self.crew.ensure(first, time.monotonic())
-        if wait or not await self.answers(record):
-            return wait or PROBE_SECONDS
+        if wait:
+            return wait
+        if not self.listening and not await self._begins_to_listen(record, versions[-1]):
+            return PROBE_SECONDS * self._rush.size
+        if not await self.answers(record):
+            return READY_PROBE_SECONDS
         if self._bound != versions[-1] and self.client is not None:
-            await bind_administrators(self.client)
+            await bind_groups(self.client)
             self._bound = versions[-1]
+        if not self.available and self._rush.is_on(self.slug):
+            return READY_PROBE_SECONDS
         rest = [
             Wanted(component, versions[-1], netns) for component in components.controllers(record)
         ]
-        if not record.version:
-            self.change(version=versions[-1])
         self.say(available=True, message="")
         return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
 
-    def prepare(self, record: Record) -> None:
+    async def _begins_to_listen(self, record: Record, version: str) -> bool:
+        """From then on its administrator can use it; the controllers follow when it calls itself ready."""
+        assert self.client is not None
+        self._rush.begin(self.slug)
+        if not await self._noted(record, await listens(self.client)):
+            return False
+        self._rush.arrive(self.slug)
+        self.listening = True
+        if not self.record.version:
+            self.change(version=version)
+        self._tell()
+        return True
+
+    async def prepare(self, record: Record) -> None:
         """Directories, keys, certificates and configuration: cheap when all is there."""
-        run, user = self.run_directory, record.user
-        make_directory(self.directory, user)
-        ensure_certificates(
-            record,
-            self.directory,
-            server=components.server_url(record),
-            inside=components.inner_url(record),
-            now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
-        )
-        make_directory(run / "var", user, owned=True)
+        preparing.make_directories(record, self.directory)
         if not record.encryption_keys:
             key = base64.b64encode(os.urandom(32)).decode()
             record = self.change(encryption_keys=(key,))
-        for name, content in (
-            ("encryption.json", components.encryption_config(record)),
-            ("audit-policy.json", components.audit_policy()),
-        ):
-            path = run / name
-            if not path.exists() or path.read_bytes() != content:
-                write_durably(path, content, group=user)
+        await asyncio.to_thread(preparing.write_files, record, self.directory)
         if self.client is None:
             text = (self.directory / "private" / "super-admin.kubeconfig").read_text()
             config = read_kubeconfig(text)
@@ -264,49 +273,35 @@ class ControlPlane:
                     for address, port in components.api_addresses(record)
                 ]
 
-    async def _with_free_ports(self, record: Record) -> Record:
-        """The ports it has; others for one whose port was taken before anybody was told of it."""
-        lost = [
-            name
-            for name, port in record.ports.items()
-            if not self.crew.is_running(components.listener(record, name))
-            and not places.is_free(port)
-        ]
-        if not lost:
-            return record
-        if record.version:
-            words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
-            self.say(available=False, message=words)
-            raise Unavailable(words, reason="PortTaken")
-        await self.stop_all(record)
-        await self.close()
-        for path in self.data_directories(record) if record.members > 1 else ():
-            await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
-        taken = self._records.ports_taken
-        found = places.choose_ports(lost, taken, seed=f"{self.directory}/{sorted(taken)}")
-        again = "" if record.members > 1 else record.restored
-        record = self.change(ports={**record.ports, **found}, restored=again)
-        self.prepare(record)
-        return record
+    async def _begin(self, record: Record) -> None:
+        """A new cluster's only etcd needs no keys: it comes up while they are made."""
+        if not record.version and record.members == 1 and not record.real:
+            preparing.make_directories(record, self.directory)
+            wanted = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
+            await self.crew.ensure(wanted, time.monotonic())
 
     async def _all_answer(self) -> bool:
         """Each API server by itself, past the balancer that would hide one that does not."""
         return all([await is_ready(client) for client in self._members])
 
     async def answers(self, record: Record) -> bool:
-        """Does the API say that it is ready? One that stays silent for long is ended, and so begun anew."""
+        """Does the API say that it is ready?"""
         assert self.client is not None
-        if not await is_ready(self.client):
-            self._silent += 1
-            if self.available and self._silent > 1:
-                self.say(available=False, message="The API does not answer.")
-            if not self.available and not self.message:
-                self.say(available=False, message="The API server is starting.")
-            if self._silent >= HUNG_AFTER and self.available is False:
-                await self._end_hung(record)
-            return False
-        self._silent = 0
-        return True
+        return await self._noted(record, await is_ready(self.client))
+
+    async def _noted(self, record: Record, answered: bool) -> bool:
+        """One that stays silent for long is ended, and so begun anew."""
+        if answered:
+            self._silent = 0
+            return True
+        self._silent += 1
+        if self.available and self._silent > 1:
+            self.say(available=False, message="The API does not answer.")
+        if not self.available and not self.message:
+            self.say(available=False, message="The API server is starting.")
+        if self._silent >= HUNG_AFTER and self.available is False:
+            await self._end_hung(record)
+        return False
 
     async def _end_hung(self, record: Record) -> None:
         names = [component.name for component in components.api_servers(record)]
@@ -333,6 +328,8 @@ class ControlPlane:
 
     async def stop_all(self, record: Record) -> None:
         """Controllers and API servers before etcd: what they still have to say must be kept."""
+        self.listening = False
+        self._rush.leave(self.slug)
         await self.ground.stop()
         last = [component.name for component in components.etcds(record)]
         # An API server that is only just starting hears no signal but one, and has nothing to lose yet.
@@ -350,6 +347,7 @@ class ControlPlane:
 
     async def _leave(self) -> None:
         self.say(available=False, message="The control plane is being removed.")
+        self._rush.leave(self.slug)
         await self.close()
         await self.crew.stop_all(kill=True)
         await self.ground.leave()

@@ -1,11 +1,11 @@
-"""The first that is said to an API server: are you ready, and who administers you."""
+"""The first that is said to an API server: do you listen, are you ready, and who may do what."""
 
 from __future__ import annotations
 
 import asyncio
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.kinds import Kind
+from boatyard.kube.kinds import NAMESPACES, Kind
 from boatyard.model.errors import BoatyardError
 from boatyard.platforms.drivers.local.certificates import ADMINS, KUBELET_CLIENTS
 
@@ -13,6 +13,16 @@ READY_SECONDS = 10.0  # an API that takes longer to answer does not answer
 _ROLE_BINDINGS = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
 )
+
+
+async def listens(client: KubeClient) -> bool:
+    """Whoever asks for a list is answered. A second or two later it calls itself ready."""
+    try:
+        async with asyncio.timeout(READY_SECONDS):
+            await client.list(NAMESPACES)
+    except (BoatyardError, TimeoutError):
+        return False
+    return True
 
 
 async def is_ready(client: KubeClient) -> bool:
@@ -24,8 +34,8 @@ async def is_ready(client: KubeClient) -> bool:
     return True
 
 
-async def bind_administrators(client: KubeClient) -> None:
-    """The tenant's administrators and the API server's own client have their rights by name, not by magic."""
+async def bind_groups(client: KubeClient) -> None:
+    """Whom we issue certificates for, and the API server's own client, have their rights by name, not by magic."""
     for name, role in ((ADMINS, "cluster-admin"), (KUBELET_CLIENTS, "system:kubelet-api-admin")):
         await client.apply(
             _ROLE_BINDINGS,

@@ -32,13 +32,14 @@ from boatyard.platforms.drivers.local.records import (
     Records,
     slug_of,
 )
+from boatyard.platforms.drivers.local.rush import Rush
 from boatyard.platforms.drivers.local.versions import check_step
-from boatyard.platforms.port import ClusterWanted, NodeWanted, Rest
+from boatyard.platforms.port import API_ANSWERS, ClusterWanted, NodeWanted, Rest
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 2.0  # seconds a verb may wait for what is about to be so
-LOOK_AGAIN = 0.5
+PATIENCE = 3.0  # seconds a verb may wait for what is about to be so
+LOOK_AGAIN = 0.1
 DRAIN_SECONDS = 300.0  # after so long a node leaves whatever a disruption budget says
 
 
@@ -61,6 +62,7 @@ class Keeper:
         self._houses: dict[str, Household] = {}
         self._told: set[str] = set()  # slugs whose failed version has been told to somebody
         self._backups = Backups(directory / "backups")
+        self._rush = Rush()
 
     async def start(self) -> None:
         """Takes up every cluster where it was left."""
@@ -80,6 +82,7 @@ class Keeper:
             mark=self._mark,
             program=self._programs.program,
             backup_place=self._backups.place,
+            rush=self._rush,
         )
         real = (
             RealNodes(plane, mark=self._mark, program=self._programs.program)
@@ -115,9 +118,16 @@ class Keeper:
         plane = self._houses[record.slug].plane
         if record.failed_version == asked.version != record.version:
             self._tell_failure(record)
-        failure = plane.wake()
-        if not await self._until(plane, lambda: plane.settled or failure() is not None):
-            return Waiting(plane.message or "The control plane is starting.", LOOK_AGAIN)
+        failure, known = plane.wake(), plane.listening
+        await self._until(
+            plane,
+            lambda: plane.settled or failure() is not None or plane.listening != known,
+        )
+        if not plane.settled and failure() is None:
+            reason = API_ANSWERS if plane.listening else "Waiting"
+            return Waiting(
+                plane.message or "The control plane is starting.", LOOK_AGAIN, reason=reason
+            )
         record = plane.record
         if record.failed_version == asked.version != record.version:
             self._tell_failure(record)

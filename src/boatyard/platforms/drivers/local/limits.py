@@ -1,4 +1,4 @@
-"""How much memory and how many threads the processes of one cluster may take together. By control groups, as root.
+"""How much of this machine the processes of one cluster may take together. By control groups, as root.
 
 Without root, or where control groups cannot be written, only what every process inherits bounds it.
 """
@@ -19,6 +19,9 @@ _GONE_SECONDS = 5.0
 class Limits:
     memory: int = 3 * 1024**3  # bytes; an empty cluster takes a tenth
     threads: int = 2000
+    share: int = (
+        128  # of the processors, when there are not enough: people and Boatyard itself have 1024
+    )
 
 
 def join(name: str, pid: int, limits: Limits) -> bool:
@@ -55,11 +58,22 @@ def _remove(group: Path) -> None:
 def _settings(limits: Limits) -> list[tuple[Path, dict[str, str]]]:
     if (ROOT / "cgroup.controllers").exists():
         with contextlib.suppress(OSError):
-            (ROOT / "cgroup.subtree_control").write_text("+memory +pids")
-        return [(ROOT, {"memory.max": str(limits.memory), "pids.max": str(limits.threads)})]
+            (ROOT / "cgroup.subtree_control").write_text("+cpu +memory +pids")
+        weight = max(1, limits.share * 100 // 1024)
+        return [
+            (
+                ROOT,
+                {
+                    "memory.max": str(limits.memory),
+                    "pids.max": str(limits.threads),
+                    "cpu.weight": str(weight),
+                },
+            )
+        ]
     return [
         (ROOT / "memory", {"memory.limit_in_bytes": str(limits.memory)}),
         (ROOT / "pids", {"pids.max": str(limits.threads)}),
+        (ROOT / "cpu", {"cpu.shares": str(limits.share)}),
     ]
 
 

@@ -94,7 +94,7 @@ async def restore(plane: ControlPlane, record: Record, request: str, place: Path
     about = read_backup(place)
     await asyncio.to_thread(snapshots.verify, place / SNAPSHOT, about.sha256)
     plane.say(available=False, message="The cluster's objects are being restored.")
-    plane.prepare(record)
+    await plane.prepare(record)
     await plane.stop_all(record)
     # Secrets in it were written with the keys of the cluster it was taken of.
     keys = dict.fromkeys((*plane.record.encryption_keys, *about.encryption_keys))

@@ -1,0 +1,66 @@
+"""What a control plane needs before its processes start: directories, files, free ports. Called by it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from boatyard.model.errors import Unavailable
+from boatyard.platforms.drivers.local import components, places
+from boatyard.platforms.drivers.local.certificates import ensure_certificates, make_directory
+from boatyard.platforms.drivers.local.records import Record, remove_tree, write_durably
+
+if TYPE_CHECKING:
+    from boatyard.platforms.drivers.local.control_plane import ControlPlane
+
+
+def make_directories(record: Record, directory: Path) -> None:
+    make_directory(directory, record.user)
+    make_directory(directory / "run", record.user)
+    make_directory(directory / "run" / "var", record.user, owned=True)
+
+
+def write_files(record: Record, directory: Path) -> None:
+    """Each is on disk before the next is written, which takes its time: not for the event loop."""
+    ensure_certificates(
+        record,
+        directory,
+        server=components.server_url(record),
+        inside=components.inner_url(record),
+        now=datetime.now(UTC),  # noqa: TID251 - certificates are good by the wall clock
+    )
+    for name, content in (
+        ("encryption.json", components.encryption_config(record)),
+        ("audit-policy.json", components.audit_policy()),
+        ("administrator.jsonl", components.administrator_policy()),
+    ):
+        path = directory / "run" / name
+        if not path.exists() or path.read_bytes() != content:
+            write_durably(path, content, group=record.user)
+
+
+async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection[int]) -> Record:
+    """The ports it has; others for one whose port was taken before anybody was told of it."""
+    lost = [
+        name
+        for name, port in record.ports.items()
+        if not plane.crew.is_running(components.listener(record, name)) and not places.is_free(port)
+    ]
+    if not lost:
+        return record
+    if record.version:
+        words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
+        plane.say(available=False, message=words)
+        raise Unavailable(words, reason="PortTaken")
+    await plane.stop_all(record)
+    await plane.close()
+    for path in plane.data_directories(record) if record.members > 1 else ():
+        await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
+    found = places.choose_ports(lost, set(taken), seed=f"{plane.directory}/{sorted(taken)}")
+    again = "" if record.members > 1 else record.restored
+    record = plane.change(ports={**record.ports, **found}, restored=again)
+    await plane.prepare(record)
+    return record
