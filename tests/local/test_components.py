@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 
 import pytest
 import pytest_asyncio
@@ -26,10 +27,13 @@ async def cluster(shared: LocalSite) -> LocalCluster:
 
 async def kill(cluster: LocalCluster, *kinds: str) -> None:
     """And waits until others are there in their place."""
+    # Who lost its API server a moment ago may just be starting again.
+    await cluster.until_whole()
     before = cluster.running()
     killed = {before[f"{kind}-0"][0] for kind in kinds}
     for pid in killed:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # has ended by itself since, and is started again too
+            os.kill(pid, signal.SIGKILL)
 
     def replaced() -> bool:
         now = {pid for pids in cluster.running().values() for pid in pids}

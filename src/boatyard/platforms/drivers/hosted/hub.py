@@ -24,6 +24,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
     Manifest,
     Seen,
     annotations_of,
+    labels_of,
     machines_kind,
     name_of,
     namespace_of,
@@ -71,7 +72,7 @@ class Hub:
             HOSTED_CLUSTERS, labels={naming.KEY: naming.label_value(key)}
         ):
             stray = self._read_place(key, {"metadata": {"name": namespace_of(cluster)}})
-            if stray is not None and annotations_of(cluster).get(naming.KEY, key) == key:
+            if stray is not None and self._is_mine(key, cluster):
                 return self.remember(stray)
         return None
 
@@ -118,6 +119,14 @@ class Hub:
         """Its namespace has been seen, or made."""
         self._places[place.key] = place
         return place
+
+    def _is_mine(self, key: str, cluster: Seen) -> bool:
+        """Marks that somebody has taken away say nothing; others' say that it is another's."""
+        hub = naming.label_value(self.id)
+        return (
+            annotations_of(cluster).get(naming.KEY, key) == key
+            and labels_of(cluster).get(naming.HUB, hub) == hub
+        )
 
     def _read_place(self, key: str, namespace: Seen) -> Place | None:
         cluster_id = _cluster_id(key)
