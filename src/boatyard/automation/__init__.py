@@ -1,0 +1,3 @@
+"""What runs a template's roles and playbooks: what we ask (`port.py`) and who answers (`drivers/`)."""
+
+DRIVERS: dict[str, str] = {}

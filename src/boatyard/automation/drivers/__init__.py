@@ -1,0 +1,1 @@
+"""Ways of answering the automation port."""
