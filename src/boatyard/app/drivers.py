@@ -88,7 +88,7 @@ class DriverMaker:
                 return make(self._twin(settings), simulated)
             case "local":
                 return make(self._keeper(settings), simulated)
-            case "hosted":
+            case "hosted" if port == "platform":
                 if client is None:
                     raise Unavailable(
                         f"hub {hub_id} is embedded: it hosts no clusters", reason="Embedded"

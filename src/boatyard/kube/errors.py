@@ -34,6 +34,16 @@ def parse_status(body: bytes) -> dict[str, Any]:
     return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
 
 
+def about_an_order(error: Refused) -> BoatyardError:
+    """What a hub's refusal means to somebody who works there for others.
+
+    That our own credentials or rights do not suffice is no fault of an order's author: whoever runs the hub mends it.
+    """
+    if error.reason in ("Unauthorized", "Forbidden"):
+        return Unavailable(str(error), reason=error.reason)
+    return error
+
+
 def disrupts(status: dict[str, Any]) -> bool:
     """Whether a 429 speaks of a disruption budget rather than of a busy server."""
     return any(cause.get("reason") == "DisruptionBudget" for cause in _causes(status))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from boatyard.checks.drivers.kube import api, certificates, components, names, nodes, workload
 from boatyard.checks.drivers.kube.asking import Asking, Manner, Question
@@ -29,20 +29,21 @@ class KubeChecks:
     """Asks the cluster as its administrator, with the kubeconfig in the subject."""
 
     needs_kubeconfig = True
+    questions: Mapping[str, Question] = QUESTIONS
 
     def __init__(self, manner: Manner | None = None, *, now: Now = wall_clock) -> None:
         self._manner = manner or Manner()
         self._now = now
 
     def names(self) -> Sequence[str]:
-        return tuple(QUESTIONS)
+        return tuple(self.questions)
 
     async def check_ready(self) -> None:
         return None  # it stands on nothing but the cluster it asks
 
     async def ask(self, name: str, subject: Subject) -> Outcome:
-        if name not in QUESTIONS:
-            raise Refused(f"no question {name!r}; there are {', '.join(QUESTIONS)}")
+        if name not in self.questions:
+            raise Refused(f"no question {name!r}; there are {', '.join(self.questions)}")
         if not subject.kubeconfig:
             raise Unavailable("the cluster cannot be asked without a kubeconfig", reason="NoAccess")
         try:
@@ -59,7 +60,7 @@ class KubeChecks:
             config, manager="boatyard-check", timeout=_TRY_SECONDS, patience=_PATIENCE_SECONDS
         )
         try:
-            return await QUESTIONS[name](Asking(client, subject, self._manner, self._now()))
+            return await self.questions[name](Asking(client, subject, self._manner, self._now()))
         except Refused as error:
             return Waiting(f"The cluster refuses the question: {error}", reason="AskingRefused")
         finally:

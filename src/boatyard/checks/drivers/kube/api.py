@@ -8,6 +8,17 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 
 
 async def ask(asking: Asking) -> Outcome:
+    said = await ask_version(asking)
+    if isinstance(said, Waiting):
+        return said
+    wanted = asking.subject.version
+    if not fits(wanted, said):
+        return Waiting(f"The cluster does not run version {wanted}.", reason="VersionWrong")
+    return Done()
+
+
+async def ask_version(asking: Asking) -> str | Waiting:
+    """What an API that is ready says of itself."""
     try:
         await asking.client.text("/readyz")
         said = await asking.client.call("GET", "/version")
@@ -15,10 +26,7 @@ async def ask(asking: Asking) -> Outcome:
         return Waiting(_WORDS.get(error.reason, "The API is not ready."), reason="ApiNotAvailable")
     except Refused as error:
         return Waiting("The API does not let us in.", reason=error.reason)
-    wanted = asking.subject.version
-    if not fits(wanted, str(said.get("gitVersion") or "")):
-        return Waiting(f"The cluster does not run version {wanted}.", reason="VersionWrong")
-    return Done()
+    return str(said.get("gitVersion") or "")
 
 
 _WORDS = {

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
 from boatyard.kube.client import KubeClient
-from boatyard.model.errors import Unavailable
+from boatyard.kube.errors import about_an_order
+from boatyard.model.errors import Refused, Unavailable
 from boatyard.orderbook.hub_claims import HubClaims, KnownClaims
 from boatyard.orderbook.hub_objects import HubObjects
 from boatyard.orderbook.mapping.orders import Place
@@ -60,6 +61,8 @@ class HubConnection:
                 f"{what}: hub {self.place.hub} did not answer within {self._call_seconds:g} s",
                 reason="Timeout",
             ) from error
+        except Refused as error:
+            raise about_an_order(error) from error
         finally:
             self._seats.release()
 

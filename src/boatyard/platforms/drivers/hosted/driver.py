@@ -7,10 +7,13 @@ there yet, it is made beside the cluster's ClusterOrder; on a hub without such o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
+from boatyard.kube.errors import about_an_order
 from boatyard.kube.kinds import NAMESPACES, NODES, Kind
 from boatyard.model.errors import Conflict, NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
@@ -41,6 +44,24 @@ from boatyard.platforms.drivers.hosted.rendering import Place
 from boatyard.platforms.drivers.hosted.settings import AGENT, NONE, check_hub
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _works_for_others(
+    verb: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """A right that we lack is our provider's trouble, not the tenant's."""
+
+    @wraps(verb)
+    async def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return await verb(*args, **kwargs)
+        except Refused as error:
+            raise about_an_order(error) from error
+
+    return asked
+
 
 class HostedPlatform:
     """`client` is shared and belongs to whoever gave it; `settings` are the hub's."""
@@ -56,6 +77,7 @@ class HostedPlatform:
         self._hub = Hub(client, settings, hub_id)
         self._guests = Guests(self._hub, connect)
 
+    @_works_for_others
     async def check_ready(self) -> None:
         check_hub(self._hub.settings)
         try:
@@ -67,15 +89,18 @@ class HostedPlatform:
 
     # --- clusters ------------------------------------------------------------------------------
 
+    @_works_for_others
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         return await _settled(clusters.ensure(self._hub, key, wanted))
 
+    @_works_for_others
     async def release_cluster(self, key: str) -> Outcome:
         outcome = await _settled(teardown.release(self._hub, key))
         if isinstance(outcome, Done):
             await self._guests.forget(key)
         return outcome
 
+    @_works_for_others
     async def observe(self, cluster_key: str) -> ClusterSeen:
         place, cluster = await self._find(cluster_key)
         if place is None or cluster is None:
@@ -87,11 +112,13 @@ class HostedPlatform:
             joined += slots.joined(machines)
         return reading.see(cluster, seen, joined)
 
+    @_works_for_others
     async def access(self, cluster_key: str) -> Access:
         return await clusters.access(self._hub, cluster_key)
 
     # --- nodes ---------------------------------------------------------------------------------
 
+    @_works_for_others
     async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
         place, cluster = await self._find(cluster_key)
         if place is None or cluster is None or is_leaving(cluster):
@@ -100,6 +127,7 @@ class HostedPlatform:
             return await _settled(self._ensure_guest_node(place, cluster, key, node))
         return await _settled(nodes.ensure_machine(self._hub, place, cluster, key, node))
 
+    @_works_for_others
     async def release_node(
         self, key: str, cluster_key: str, slot: str, *, drain: bool = True
     ) -> Outcome:
@@ -112,6 +140,7 @@ class HostedPlatform:
             release = nodes.release_machine(self._hub, place, cluster, key, slot, drain=drain)
         return await _settled(release)
 
+    @_works_for_others
     async def choose_leaving(
         self, cluster_key: str, node_set: str, slots_there: Sequence[str], count: int
     ) -> Sequence[str]:
@@ -133,6 +162,7 @@ class HostedPlatform:
 
     # --- all -----------------------------------------------------------------------------------
 
+    @_works_for_others
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         """By each of the objects that carry a key: where one was stripped of it, another tells."""
         mine = {naming.HUB: naming.label_value(self._hub.id)}

@@ -1,0 +1,15 @@
+"""Does the cluster's API answer?
+
+It tells the version of Kubernetes, not the release that was ordered: which release runs is the platform's to say.
+"""
+
+from __future__ import annotations
+
+from boatyard.checks.drivers.kube.api import ask_version
+from boatyard.checks.drivers.kube.asking import Asking
+from boatyard.model.outcome import Done, Outcome, Waiting
+
+
+async def ask(asking: Asking) -> Outcome:
+    said = await ask_version(asking)
+    return said if isinstance(said, Waiting) else Done()
