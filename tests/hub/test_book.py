@@ -88,6 +88,37 @@ async def test_an_ended_order_leaves_nothing_on_the_hub(desk: KubeDesk) -> None:
     assert (await desk.client.list(SECRETS, namespace)).items == []
 
 
+async def test_what_was_written_before_an_order_that_never_came_is_forgotten_with_it(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The service dies between the inputs and the order, and its tenant thinks better of it."""
+
+    async def die(*_: object) -> None:
+        raise RuntimeError("killed")
+
+    monkeypatch.setattr(desk.hub.objects, "create_order", die)
+    with pytest.raises(RuntimeError):
+        await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    namespace = desk.place.one_namespace
+    assert len((await desk.client.list(SECRETS, namespace)).items) == 1
+    await desk.book.forget("c-1", tenant="acme", now=LATER)
+    assert (await desk.client.list(SECRETS, namespace)).items == []
+
+
+async def test_credentials_that_no_status_tells_of_go_with_their_order(desk: KubeDesk) -> None:
+    """The operator dies between the credentials and the status that names them."""
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    (item,) = await objects_of(desk)
+    order = await desk.book.get("c-1")
+    assert order is not None
+    opened = OrderStatus(phase=OrderPhase.READY, credentials=Credentials(kubeconfig="k"))
+    await desk.hub.objects.write_credentials(item, msgspec.structs.replace(order, status=opened))
+    await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
+    await desk.set_status("c-1", OrderStatus(phase=OrderPhase.DELETED))
+    await desk.book.forget("c-1", tenant="acme", now=LATER)
+    assert (await desk.client.list(SECRETS, desk.place.one_namespace)).items == []
+
+
 async def test_an_order_that_only_the_operator_holds_is_forgotten(desk: KubeDesk) -> None:
     """The operator has said that all is gone, and died before it took its finalizer off."""
     await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)

@@ -168,6 +168,11 @@ def _prove(parser: argparse.ArgumentParser) -> None:
         help="simulated clusters, or real ones on this machine (default: %(default)s)",
     )
     parser.add_argument(
+        "--hub",
+        metavar="KUBECONFIG",
+        help="keep orders on this Kubernetes, as somebody who may do anything there; nothing is left on it",
+    )
+    parser.add_argument(
         "--journeys", metavar="NAME,NAME", help="only these, such as create,delete (default: all)"
     )
     parser.add_argument(

@@ -7,7 +7,7 @@ import os
 import socket
 import uuid
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -59,12 +59,18 @@ class Office:
     """An operator with all it needs; entered for as long as it runs."""
 
     def __init__(
-        self, config: KubeConfig, site: Site, settings: Settings, *, rhythm: Rhythm | None = None
+        self,
+        config: KubeConfig,
+        site: Site,
+        settings: Settings,
+        *,
+        rhythm: Rhythm | None = None,
+        connect: Callable[..., KubeClient] = KubeClient,
     ) -> None:
         self._maker = DriverMaker(site)
         self._freeze_for = timedelta(minutes=settings.freeze_minutes)
         clock = WallClock()
-        self._client = KubeClient(
+        self._client = connect(
             config,
             manager=OPERATOR,
             timeout=_REQUEST_SECONDS,

@@ -13,7 +13,8 @@ from boatyard.app.proving.grounds import ground_of
 from boatyard.app.proving.runs import Options, prove
 from boatyard.app.proving.verdict import Verdict
 from boatyard.app.settings import load
-from boatyard.model.errors import BoatyardError
+from boatyard.client.hub_kubeconfig import flattened
+from boatyard.model.errors import BoatyardError, Refused
 
 _MOST_SHOWN = 40
 
@@ -23,7 +24,8 @@ def run(args: Namespace) -> int:
     journeys = tuple(args.journeys.split(",")) if args.journeys else ()
     try:
         assets = load(args).assets_dir if args.platform == "local" else None
-        there = ground_of(args.platform, assets).journeys
+        hub = _read_hub(args)
+        there = ground_of(args.platform, assets, hub_kubeconfig=hub).journeys
         unknown = [name for name in journeys if name not in there]
         if unknown:
             sys.stderr.write(f"there is no journey {unknown[0]!r}; there are {', '.join(there)}\n")
@@ -34,6 +36,7 @@ def run(args: Namespace) -> int:
             every=max(1, args.every),
             lanes=args.lanes,
             keep=args.keep,
+            hub_kubeconfig=hub,
             assets=assets,
         )
         verdict = asyncio.run(_prove(options))
@@ -46,6 +49,18 @@ def run(args: Namespace) -> int:
         Path(args.json).write_text(json.dumps(verdict.plain(), indent=2) + "\n")
     _show(verdict)
     return 0 if verdict.proven else 1
+
+
+def _read_hub(args: Namespace) -> bytes:
+    if not args.hub:
+        return b""
+    if args.platform != "sim":
+        raise Refused("--hub goes with simulated clusters: leave out --platform")
+    path = Path(args.hub)
+    try:
+        return flattened(path.read_bytes(), "", path.parent)
+    except OSError as error:
+        raise Refused(f"cannot read the kubeconfig {path}: {error.strerror}") from error
 
 
 async def _prove(options: Options) -> Verdict:

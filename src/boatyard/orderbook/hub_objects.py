@@ -200,9 +200,12 @@ class HubObjects:
         )
 
     async def delete_credentials(self, item: Item) -> None:
-        place = (item.get("status") or {}).get("credentialsRef")
-        if place:
-            await self.delete_secret(place["namespace"], place["name"])
+        """Also where no status tells of them: whoever wrote them may not have come to say so."""
+        about = item["metadata"]
+        told = (item.get("status") or {}).get("credentialsRef") or {}
+        for namespace in dict.fromkeys((about["namespace"], told.get("namespace"))):
+            if namespace:
+                await self.delete_secret(namespace, status.credentials_name(about["name"]))
 
     # --- leftovers -------------------------------------------------------------------------------
 

@@ -61,11 +61,11 @@ class MirroredBook:
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
         await self._book.request_delete(order_id, delete_by=delete_by, now=now)
 
-    async def forget(self, order_id: str, *, now: datetime) -> None:
+    async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """On the hub, then here. What is left there is followed from here on."""
         kept = await self._ledger.get(Order, order_id)
         left = await self._left(kept, now) if kept is not None else []
-        await self._book.forget(order_id, now=now)
+        await self._book.forget(order_id, tenant=tenant, now=now)
         if kept is not None:
             await self._write([*left, Archive(kept)])
 

@@ -34,8 +34,11 @@ class OrderBook(Protocol):
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
         """Asks for everything to be taken back by then. Asked before, or no such order: nothing changes."""
 
-    async def forget(self, order_id: str, *, now: datetime) -> None:
-        """Moves a finished order (phase DELETED) to the archive. No such order: content."""
+    async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
+        """Moves a finished order (phase DELETED) to the archive. No such order: content.
+
+        `tenant`, whose it was, has also that taken away which whoever died while placing it has left.
+        """
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime

@@ -50,6 +50,12 @@ class Ground:
     deaths: int = 1  # of workers in one stage of one life, at most
     tries: int = 3  # a point that did not come in a run is waited for in two more
     real: RealClusters | None = None
+    hub_kubeconfig: bytes = b""  # of the Kubernetes that keeps the orders; none: the ledger does
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the same life passes the same points each time, and each as often."""
+        return self.real is None and not self.hub_kubeconfig
 
     @property
     def stages(self) -> Sequence[str]:
@@ -70,8 +76,15 @@ class Ground:
         return [*found, self.lives[-1]]
 
 
-def ground_of(platform: str, assets: Path | None = None, keeper_plant: str = "") -> Ground:
+def ground_of(
+    platform: str,
+    assets: Path | None = None,
+    keeper_plant: str = "",
+    hub_kubeconfig: bytes = b"",
+) -> Ground:
     """Refused where the platform cannot be had."""
+    if hub_kubeconfig:
+        return _on_hub(hub_kubeconfig)
     return _simulated() if platform == "sim" else _local(Assets(assets), keeper_plant)
 
 
@@ -82,6 +95,22 @@ def _simulated() -> Ground:
         scenarios=scenarios.SIMULATED,
         pace=Pace(),
         lanes=min(4, 2 * _CORES),
+    )
+
+
+def _on_hub(kubeconfig: bytes) -> Ground:
+    """Simulated clusters whose orders a Kubernetes keeps. Service and operator die together, at any write of either."""
+    return Ground(
+        wish=Wish(template="small", version="4.17.9", nodes=1),
+        lives=[
+            Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
+            Life("plain", (CREATE, DELETE)),
+        ],
+        scenarios={},
+        pace=Pace(look=0.05, patience=90.0, settling=20.0),
+        lanes=min(4, 2 * _CORES),
+        tries=2,
+        hub_kubeconfig=kubeconfig,
     )
 
 

@@ -22,6 +22,7 @@ from boatyard.app.proving.asking import Tenant, Wish
 from boatyard.app.proving.compare import EndState, end_state
 from boatyard.app.proving.crew import CrewMember
 from boatyard.app.proving.keeping import LaneKeeper
+from boatyard.app.proving.on_hub import LaneHub
 from boatyard.app.proving.points import Point
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.ledger.changes import Due
@@ -59,6 +60,7 @@ class Lane:
         pace: Pace,
         wish: Wish,
         keeper: LaneKeeper | None,
+        hub: LaneHub | None = None,
     ) -> None:
         self.spec = spec
         self.ledger = ledger
@@ -67,6 +69,7 @@ class Lane:
         self.pace = pace
         self.tenant = Tenant(ledger, wish)
         self._keeper = keeper
+        self._hub = hub
         self.crew: list[CrewMember] = []
         self._doomed: list[tuple[Point, CrewMember]] = []
         self._fates: list[Point] = []  # of those who come after them
@@ -124,6 +127,8 @@ class Lane:
             " where token is not null and worker like '%/' || $1 and $2 in ('', kind)"
         )
         await self._database.execute(passed, str(member.pid), kind)
+        if self._hub is not None:
+            await self._hub.bury()
 
     async def hand_over_deletion(self, member: CrewMember, cluster_id: str) -> None:
         """A new worker comes while the dead one's lease on the order lasts: first of all the order learns its end."""
@@ -242,12 +247,17 @@ class Lane:
 
     async def end_state(self, cluster_id: str) -> EndState:
         kept = await self._keeper.look() if self._keeper else None
-        return await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+        end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+        if self._hub is None:
+            return end
+        # The copy of an order tells of the phases that the service happened to see.
+        story = {kind: told for kind, told in end.story.items() if kind != "Order"}
+        return replace(end, story=story, kept=await self._hub.look(cluster_id))
 
     async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
         """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
         end = await self.end_state(cluster_id)
-        if self._keeper is None:
+        if self._keeper is None and self._hub is None:
             return end
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.pace.settling):
@@ -281,6 +291,8 @@ class Lane:
                 truth=(*evidence.truth, *kept.held),
                 effects=(*evidence.effects, *made),
             )
+        if self._hub:
+            evidence = replace(evidence, claims=(*evidence.claims, *await self._hub.claims()))
         found = invariants.judge(evidence, acknowledged=self.tenant.acknowledged)
         return [*wrong, *(str(breach) for breach in found)]
 

@@ -17,6 +17,7 @@ from boatyard.app import catalogue, local_catalogue
 from boatyard.app.proving.asking import Wish
 from boatyard.app.proving.keeping import LaneKeeper
 from boatyard.app.proving.lane import Lane, Pace
+from boatyard.app.proving.on_hub import LaneHub
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
@@ -32,8 +33,8 @@ KEY = bytes(range(32))
 TEMPLATE = "prove_template"
 
 
-def layout() -> Layout:
-    """Two hubs with room for a few small clusters."""
+def layout(count: int = 2) -> Layout:
+    """Hubs with room for a few small clusters."""
     return Layout(
         hubs={
             f"hub-{number}": HubLayout(
@@ -42,7 +43,7 @@ def layout() -> Layout:
                 floating=f"198.51.{number}.0/24",
                 zone=f"zone-{number}.example",
             )
-            for number in (1, 2)
+            for number in range(1, count + 1)
         }
     )
 
@@ -64,6 +65,7 @@ async def open_lane(
     pace: Pace,
     wish: Wish,
     real: RealClusters | None = None,
+    hub_kubeconfig: bytes = b"",
     plant: str = "",
 ) -> AsyncIterator[Lane]:
     """A lane with a small catalogue, its hubs and nobody at work yet. Its twin takes no time for anything."""
@@ -79,7 +81,7 @@ async def open_lane(
             pool_size=2,
         )
         stack.push_async_callback(ledger.close)
-        hubs = layout() if real is None else Layout(hubs={})
+        hubs = layout(1 if hub_kubeconfig else 2) if real is None else Layout(hubs={})
         await catalogue.fill(ledger, hubs, now=ledger.clock.now())
         (directory / "layout.json").write_bytes(write_layout(hubs))
         settings = Settings(
@@ -94,6 +96,11 @@ async def open_lane(
             keeper = LaneKeeper(directory, twin_socket=socket, assets=real.assets, plant=real.plant)
             stack.push_async_callback(keeper.close)
             await keeper.start()
+        hub = None
+        if hub_kubeconfig:
+            hub = LaneHub(hub_kubeconfig)
+            stack.push_async_callback(hub.close)
+            await hub.open(ledger)
         spec = WorkerSpec(
             url=postgres.url(database),
             key=KEY,
@@ -102,11 +109,12 @@ async def open_lane(
             log=str(directory / "workers.log"),
             lease=pace.lease,
             poll=pace.poll,
+            hub=hub.place if hub else None,
             plant=plant,
         )
         connection = await asyncpg.connect(postgres.url(database))
         stack.push_async_callback(connection.close)
-        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper)
+        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper, hub)
         stack.push_async_callback(lane.kill_all)
         await lane.open_for_business()
         yield lane

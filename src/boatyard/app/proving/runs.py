@@ -51,6 +51,7 @@ class Options:
     plant: str = ""  # "module:function", called in every worker: a bug that must be found
     keeper_plant: str = ""  # the same in every keeper
     pace: Pace | None = None  # none: the platform's
+    hub_kubeconfig: bytes = b""  # orders are kept on that Kubernetes; none: in the ledger
     assets: Path | None = None  # programs of real clusters; none: where they usually are
 
 
@@ -79,7 +80,9 @@ async def prove(
     Nothing is left of it in the file system unless `keep` is set. Refused where the platform cannot be had.
     """
     started = time.monotonic()
-    ground = ground_of(options.platform, options.assets, options.keeper_plant)
+    ground = ground_of(
+        options.platform, options.assets, options.keeper_plant, options.hub_kubeconfig
+    )
     directory = Path(tempfile.mkdtemp(prefix="prove-"))
     verdict = Verdict()
     try:
@@ -162,6 +165,7 @@ class _Proof:
             pace=self._options.pace or self._ground.pace,
             wish=self._ground.wish,
             real=self._ground.real,
+            hub_kubeconfig=self._ground.hub_kubeconfig,
             plant=self._options.plant,
         )
 
@@ -174,7 +178,7 @@ class _Proof:
             found.ends |= one.ends
         for stage in dict.fromkeys(stage for one in runs for stage in one.points):
             passed = [one.points[stage] for one in runs if stage in one.points]
-            found.points[stage] = steady(passed) if self._ground.real else known(passed)
+            found.points[stage] = known(passed) if self._ground.is_exact else steady(passed)
         return found
 
     async def _undisturbed(self, life: Life) -> list[Baseline]:

@@ -16,10 +16,18 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from boatyard.app.drivers import Site
+from boatyard.app.feedback import Feedback
+from boatyard.app.hub_clients import PATIENCE_SECONDS, REQUEST_SECONDS, HubClients
+from boatyard.app.operator import Office
+from boatyard.app.proving.on_hub import HubPlace, WatchedHub
 from boatyard.app.proving.points import Point, Points, WatchedCalls, WatchedKube
+from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.checks.drivers import kube as kube_checks
 from boatyard.engine.worker import Pace
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig, read_kubeconfig
+from boatyard.kube.gate import Gate
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from boatyard.platforms.drivers.local.driver import KeeperClient
@@ -39,6 +47,9 @@ class WorkerSpec:
     poll: float
     deaf: bool = False  # no hint ever reaches it
     target: Point | None = None  # where it dies; the others are told later
+    hub: HubPlace | None = (
+        None  # orders are kept there, and carried out by an operator beside the worker
+    )
     plant: str = ""  # "module:function", called first: a bug that the proof must find
 
 
@@ -75,11 +86,18 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
         keeper_socket=spec.keeper_socket,
         connect_keeper=lambda path: WatchedCalls(KeeperClient(Path(path)), points),
     )
-    hubs = HubDirectory(ledger, site)
+    WatchedHub.points = points
+    hubs = HubDirectory(ledger, site, HubClients(_connect_hub))
     reconcilers = make_reconcilers(
         ledger, hubs, delete_within=timedelta(minutes=15), sweep_every=timedelta(0)
     )
     beside = [] if spec.deaf else [asyncio.create_task(ledger.run())]
+    if spec.hub is not None:
+        feedback = Feedback(ledger, hubs.books, hubs.clients, clock=ledger.clock)
+        beside += [
+            asyncio.create_task(feedback.run()),
+            asyncio.create_task(_operate(spec, spec.hub, site)),
+        ]
     async with ledger.wakes.subscribe() as wake:
         worker = make_worker(
             ledger,
@@ -95,6 +113,23 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
     await asyncio.gather(*beside, return_exceptions=True)
     await hubs.close()
     await ledger.close()
+
+
+def _connect_hub(config: KubeConfig, gate: Gate) -> KubeClient:
+    return WatchedHub(config, timeout=REQUEST_SECONDS, patience=PATIENCE_SECONDS, gate=gate)
+
+
+async def _operate(spec: WorkerSpec, hub: HubPlace, site: Site) -> None:
+    settings = Settings(
+        system_namespace=hub.system,
+        probes="127.0.0.1:0",
+        lease_seconds=spec.lease,
+        poll_seconds=spec.poll,
+    )
+    async with Office(
+        read_kubeconfig(hub.kubeconfig), site, settings, connect=WatchedHub
+    ) as office:
+        await office.operator.run(asyncio.Event())
 
 
 def _hear(channel: Connection, points: Points, stop: asyncio.Event) -> None:

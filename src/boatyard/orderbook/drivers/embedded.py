@@ -48,7 +48,7 @@ class EmbeddedOrderBook:
         )
         await self._write(Replace(leaving), leaving, now)
 
-    async def forget(self, order_id: str, *, now: datetime) -> None:
+    async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         order = await self.get(order_id)
         if order is None:
             return

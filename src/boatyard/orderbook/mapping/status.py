@@ -79,7 +79,12 @@ def credentials_ref(order: Order, item: Mapping[str, Any]) -> Object:
     """Where the cluster's kubeconfig is kept: in the cluster's own namespace, or beside the order."""
     about = item["metadata"]
     namespace = cluster_namespace(order) or about["namespace"]
-    return {"namespace": str(namespace), "name": f"{about['name']}-credentials"}
+    return {"namespace": str(namespace), "name": credentials_name(about["name"])}
+
+
+def credentials_name(order_name: str) -> str:
+    """Of the Secret with the cluster's kubeconfig."""
+    return f"{order_name}-credentials"
 
 
 def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:

@@ -226,6 +226,7 @@ class ClusterReconciler:
                 raise
             return await self._abandon(cluster, turn)
         if order is None:
+            await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
             note = Note("Deleted", "Deleted; its hub holds nothing of it")
             return Result(
                 changes=[Unreserve(cluster.id), _archived(cluster, note), Wake(CAPACITY, turn.now)]
@@ -250,7 +251,7 @@ class ClusterReconciler:
         if kept:
             freed: list[Change] = [Unreserve(cluster.id), *kept]
             await self._ledger.commit(freed, lease=turn.lease, now=turn.now)
-        await book.forget(cluster.id, now=turn.now)
+        await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
         return Result(
             changes=[
                 Unreserve(cluster.id),

@@ -105,22 +105,23 @@ class KubeOrderBook:
             item = await self._hub.objects.patch_order(item, spec={"boatyard": said}, guarded=False)
             await self._hub.objects.delete_order(item)
 
-    async def forget(self, order_id: str, *, now: datetime) -> None:
+    async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
         self._check()
         async with self._hub.call(f"forgetting order {order_id}"):
             for last in (False, False, True):
                 try:
-                    await self._forget(order_id)
+                    await self._forget(order_id, tenant)
                     return
                 except Conflict:  # the operator lets go of it at the same moment
                     if last:
                         raise
 
-    async def _forget(self, order_id: str) -> None:
+    async def _forget(self, order_id: str, tenant: str) -> None:
         item = await self._find(order_id)
         order = await self._read(item, Secrets.NONE)
         if item is None or order is None:
+            await self._forget_inputs(order_id, tenant)
             return
         if order.status.phase != OrderPhase.DELETED:
             raise Precondition(f"order {order_id} has not ended yet")
@@ -218,10 +219,17 @@ class KubeOrderBook:
                     raise
                 await objects.ensure_namespace(tenant)  # the tenant's first order here
 
+    async def _forget_inputs(self, order_id: str, tenant: str) -> None:
+        """Of an order that is not there: they are written before it."""
+        place = self._hub.place
+        if tenant or place.one_namespace:
+            name = naming.inputs_secret_name(naming.order_name(order_id))
+            await self._hub.objects.delete_secret(place.namespace(tenant), name)
+
     async def _write_inputs(
         self, namespace: str, order_id: str, spec: OrderSpec
     ) -> ClusterOrderSecretReference:
-        """The Secret comes before the order that refers to it; left alone, the next order takes it over."""
+        """The Secret comes before the order that refers to it. Left alone, it is the next order's, or forgotten."""
         contents = orders.secrets_of(spec)
         order_name = naming.order_name(order_id)
         name = naming.inputs_secret_name(order_name)
