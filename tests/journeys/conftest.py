@@ -24,7 +24,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every journey in both forms; one that is about one of them says so: `@pytest.mark.forms("embedded")`."""
     if "form" in metafunc.fixturenames:
         said = metafunc.definition.get_closest_marker("forms")
-        metafunc.parametrize("form", said.args if said else FORMS)
+        metafunc.parametrize("form", [_param(form) for form in (said.args if said else FORMS)])
+
+
+def _param(form: str) -> Any:
+    """With real requests a journey of an hour takes its time on a busy machine."""
+    marks = [pytest.mark.timeout(400)] if form == "kube" else []
+    return pytest.param(form, marks=marks)
 
 
 @pytest.fixture(scope="session")

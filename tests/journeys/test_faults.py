@@ -75,6 +75,8 @@ async def test_a_service_that_misbehaves_slows_an_order_down_and_nothing_is_doub
     await yard.assert_nothing_left()
 
 
+# What an embedded hub drives is what makes it reachable; a Kubernetes hub is in test_hub_away.py.
+@pytest.mark.forms("embedded")
 async def test_a_hub_that_goes_away_holds_only_its_own_orders(new_yard: NewYard) -> None:
     yard = await new_yard(delays="demo")
     one = await yard.order("one", sizes={"compute": 1})

@@ -174,6 +174,8 @@ async def test_a_hub_that_gets_more_hosts_takes_who_waits(new_yard: NewYard) -> 
     await yard.run_to(web, ClusterState.READY, within=timedelta(seconds=5))
 
 
+# What is found on Kubernetes hubs is in tests/kube/test_hub_health.py.
+@pytest.mark.forms("embedded")
 async def test_a_hub_without_capacity_in_its_settings_is_asked_for_it(new_yard: NewYard) -> None:
     yard = await new_yard(layout=small_layout(hosts=3, hubs=1))
     await yard.change_hub("hub-1", capacity={})

@@ -19,6 +19,8 @@ def make_behind(yard: Yard, kind: str, key: str, name: str) -> None:
     yard.world.state.make(thing, yard.clock.now().timestamp())
 
 
+# Which orders have ended is known to the ledger, what is outside to the operator: nobody sweeps a Kubernetes hub.
+@pytest.mark.forms("embedded")
 @pytest.mark.parametrize(
     "kind, item, name",
     [

@@ -140,13 +140,13 @@ class KubeDesk:
         finally:
             await hang_up(client)
 
-    async def set_status(self, order_id: str, status: OrderStatus) -> None:
+    async def set_status(self, order_id: str, status: OrderStatus, now: datetime = NOW) -> None:
         lease = await self.take(order_id)
         self.queue.order_object(order_id)
         order = await KubeOrderBook(self.hub, view=self.view).get(order_id)
         assert order is not None
         result = Result(changes=[Replace(msgspec.structs.replace(order, status=status))])
-        await self.queue.finish(lease, result, attempts=0, now=NOW)
+        await self.queue.finish(lease, result, attempts=0, now=now)
 
     async def leave(self, leftover: Leftover) -> None:
         await self.book.put("o-leaving", tenant="acme", spec=SPEC, now=NOW)

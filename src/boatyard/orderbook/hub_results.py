@@ -29,7 +29,8 @@ Tell = Callable[[Item, Note], None]  # words about an object, for people; may be
 
 _DELETED = camel.enum_prefix(OrderPhase) + OrderPhase.DELETED.name
 _NEXT_LOOK = camel.camel("next_look")
-_STALE = timedelta(minutes=1)
+_QUIET = (_NEXT_LOOK, camel.camel("tries"))
+_QUIET_FOR = timedelta(minutes=1)  # so old may be what people read of tries and next looks
 
 
 def nobody(item: Item, note: Note) -> None:
@@ -54,6 +55,7 @@ class HubResults:
         self._check = check
         self._tell = tell
         self._read: dict[Key, Object] = {}  # what the turns under way have read or written last
+        self._quiet_since: dict[Key, datetime] = {}  # first of what was not worth a write
 
     def read(self, key: Key) -> Object | None:
         """The object for a turn. What the turn writes is guarded by it."""
@@ -77,6 +79,7 @@ class HubResults:
             await self._refresh(key)
             raise
         except NotFound:
+            self._quiet_since.pop(key, None)
             self._view.is_gone(key)  # it went meanwhile, and with it what we had to say
 
     async def settle(self, key: Key) -> None:
@@ -90,6 +93,7 @@ class HubResults:
             await self._hold(item)
         elif ended and has_finalizer(item, naming.OPERATOR_FINALIZER):
             self._check()
+            self._quiet_since.pop(key, None)
             await self._objects.delete_credentials(item)
             left = await self._objects.set_finalizers(item, remove=naming.OPERATOR_FINALIZER)
             if left is None:
@@ -129,8 +133,13 @@ class HubResults:
         if order.status.credentials.kubeconfig not in ("", MASK):
             await self._objects.write_credentials(item, order)
             self._check()
-        elif note is None and _says_the_same(item, order, now):
-            return
+        elif note is None and (quiet := _with_quiet_news(item, order)) is not None:
+            since = self._quiet_since.setdefault(key, now)
+            if now - since < _QUIET_FOR:
+                self._read[key] = quiet
+                self._view.keep_in_mind(key[0], quiet)
+                return
+        self._quiet_since.pop(key, None)
         item = await self._objects.apply_status(item, order, now)
         self._wrote(key, item)
         if note is not None:
@@ -170,23 +179,27 @@ class HubResults:
             self._view.wrote(key[0], found)
 
 
-def _says_the_same(item: Item, order: Order, now: datetime) -> bool:
-    """Whether all that is new is when to look next. The queue knows that; people may read it a minute later."""
+def _with_quiet_news(item: Item, order: Order) -> Object | None:
+    """The object with this status, when all that is new is how often something was tried and when to look next.
+
+    None when there is other news, or none was ever told.
+    """
     old = (item.get("status") or {}).get("boatyard")
     if not old:
-        return False
+        return None
     new = camel.dump(msgspec.structs.replace(order.status, credentials=NO_CREDENTIALS))
-    looks = [step.pop(_NEXT_LOOK, "") for step in new.get("steps", ())]
-    told = [step.get(_NEXT_LOOK, "") for step in old.get("steps", ())]
-    quiet = {
-        **old,
-        "steps": [
-            {k: v for k, v in step.items() if k != _NEXT_LOOK} for step in old.get("steps", ())
-        ],
-    }
-    if not quiet["steps"]:
-        del quiet["steps"]
-    if quiet != new or [bool(one) for one in looks] != [bool(one) for one in told]:
-        return False
-    oldest = min((one for one in told if one), default="")
-    return not oldest or oldest > camel.time_text(now - _STALE)
+    if _loud(old) != _loud(new):
+        return None
+    return {**item, "status": {**item["status"], "boatyard": new}}
+
+
+def _loud(progress: Item) -> Object:
+    """Whether there is a next look at all is news; when it is, is not."""
+    steps = [
+        {
+            **{name: value for name, value in step.items() if name not in _QUIET},
+            _NEXT_LOOK: bool(step.get(_NEXT_LOOK)),
+        }
+        for step in progress.get("steps", ())
+    ]
+    return {**progress, "steps": steps}

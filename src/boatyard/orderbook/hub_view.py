@@ -124,6 +124,15 @@ class HubView:
         if heard is None or _version(heard) < _version(packed):
             self._own[key] = packed
 
+    def keep_in_mind(self, kind: str, item: Mapping[str, Any]) -> None:
+        """The object with more than was written of it: gone with us, or with the next change of it."""
+        packed = self._packed(kind, dict(item))
+        key = (kind, packed["id"])
+        name = self._names.get(key)
+        heard = self._informers[kind].get(name) if name is not None else None
+        if heard is not None and _version(heard) <= _version(packed):
+            self._own[key] = packed
+
     def is_gone(self, key: Key) -> None:
         """The API server says that it is not there; the watch will say so too."""
         self._own.pop(key, None)

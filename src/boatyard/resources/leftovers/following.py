@@ -12,7 +12,7 @@ import msgspec
 
 from boatyard.ledger.changes import Archive, Change, Note, Replace, Unreserve, Wake
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.generated.boatyard import Leftover, OrderPhase
+from boatyard.model.generated.boatyard import Backup, Leftover, OrderPhase
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.clusters.ending import leftover_owner
 from boatyard.resources.clusters.reconciler import CAPACITY
@@ -42,6 +42,8 @@ class LeftoverFollower:
         leftover = await self._ledger.get(Leftover, turn.id)
         if leftover is None:
             return Result()
+        if await self._ledger.archived(Backup, leftover.spec.order) is not None:
+            return await self._local.reconcile(turn)  # backups are the service's own
         book = await self._remote(turn, leftover.spec.hub)
         if book is None:
             return await self._local.reconcile(turn)
