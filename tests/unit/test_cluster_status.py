@@ -8,7 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from boatyard.model.generated.boatyard import Order, OrderCondition, OrderPhase, OrderStatus
+from boatyard.model.generated.boatyard import (
+    Order,
+    OrderCondition,
+    OrderPhase,
+    OrderSpec,
+    OrderStatus,
+)
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterConditionType,
@@ -122,7 +128,9 @@ def test_the_same_again_changes_nothing() -> None:
 
 def test_the_order_asks_for_what_the_tenant_wants() -> None:
     version = ClusterVersion(spec=ClusterVersionSpec(version="4.17.9", image="image"))
-    spec = status.order_spec(a_cluster(generation=3), version, {"nodes": "real"})
+    template = OrderSpec(platform_settings={"nodes": "real"}, secret_parameters=("token",))
+    spec = status.order_spec(a_cluster(generation=3), version, template)
+    assert (spec.platform_settings, spec.secret_parameters) == ({"nodes": "real"}, ("token",))
     assert (spec.cluster_name, spec.hub, spec.generation) == ("web", "hub-1", 3)
     assert (spec.version, spec.release_image, spec.pull_secret) == ("4.17.9", "image", "secret")
     assert (spec.pod_cidr, spec.service_cidr) == ("10.128.0.0/14", "")
