@@ -93,12 +93,20 @@ class OperatedHub:
 
     @asynccontextmanager
     async def operator(
-        self, kubeconfig: Mapping[str, Any] | None = None, *, rhythm: Rhythm = QUICK
+        self,
+        kubeconfig: Mapping[str, Any] | None = None,
+        *,
+        rhythm: Rhythm = QUICK,
+        callbacks: str = "",
     ) -> AsyncIterator[Office]:
         """One that works until left, and then ends in good order."""
         site = Site(twin_socket="", connect_twin=lambda _: self.twin)
         settings = Settings(
-            system_namespace=self.system, probes="127.0.0.1:0", poll_seconds=0.2, lease_seconds=3
+            system_namespace=self.system,
+            probes="127.0.0.1:0",
+            callbacks=callbacks,
+            poll_seconds=0.2,
+            lease_seconds=3,
         )
         config = read_kubeconfig(kubeconfig or self.plane.kubeconfig())
         stop = asyncio.Event()

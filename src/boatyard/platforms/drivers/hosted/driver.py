@@ -39,11 +39,15 @@ from boatyard.platforms.drivers.hosted.kinds import (
 from boatyard.platforms.drivers.hosted.machines import Machine
 from boatyard.platforms.drivers.hosted.rendering import Place
 from boatyard.platforms.drivers.hosted.settings import AGENT, NONE, check_hub
+from boatyard.platforms.drivers.hosted.workshop import Workshop
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
 
 
 class HostedPlatform:
-    """`client` is shared and belongs to whoever gave it; `settings` are the hub's."""
+    """`client` is shared and belongs to whoever gave it; `settings` are the hub's.
+
+    With a `workshop` it is that one who writes and deletes HostedClusters; everything else stays as it is.
+    """
 
     def __init__(
         self,
@@ -52,8 +56,9 @@ class HostedPlatform:
         hub_id: str,
         *,
         connect: guest.Connect = guest.connect,
+        workshop: Workshop | None = None,
     ) -> None:
-        self._hub = Hub(client, settings, hub_id)
+        self._hub = Hub(client, settings, hub_id, workshop)
         self._guests = Guests(self._hub, connect)
 
     async def check_ready(self) -> None:
@@ -64,6 +69,8 @@ class HostedPlatform:
             raise Unavailable(
                 "HyperShift is not installed on this hub", reason="NoHyperShift"
             ) from None
+        if self._hub.workshop is not None:
+            await self._hub.workshop.check_ready()
 
     # --- clusters ------------------------------------------------------------------------------
 
