@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import json
 import secrets
 import subprocess
@@ -21,6 +23,7 @@ from boatyard.kube.kinds import LEASES, NAMESPACES, SECRETS
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
 from tests.support import hosted_values
+from tests.support.eda_listener import report
 from tests.support.eda_site import EdaSite, until, until_done
 from tests.support.rulebook import Rulebook, needs_rulebook
 
@@ -135,6 +138,56 @@ async def test_an_event_that_comes_late_undoes_nothing(desk: Desk, book: Ruleboo
     await until(was_turned_away, book.said)
     assert await desk.annotation() == "second"
     assert (await desk.kept()).run.attempt == 2
+
+
+async def test_a_result_told_again_changes_nothing(desk: Desk, book: Rulebook) -> None:
+    wanted = desk.wanted(said="once")
+    done = await until_done(lambda: desk.ensure(wanted), book.said)
+    kept = await desk.kept()
+    url = f"{desk.site.settings['eda.callback-url']}/automation/runs/{kept.run.id}"
+    for body in ({"result": "succeeded"}, {"result": "failed", "message": "no"}):
+        status, said = await report({"url": url, "secret": kept.secret}, body)
+        assert (status, said["result"]["facts"]) == (200, done.facts)
+
+    # Nor does the event itself, once there is a result.
+    await desk.site.client.delete(HOSTED_CLUSTERS, desk.site.order, desk.site.namespace)
+    heard = book.said().count("is not wanted any more")
+    await desk.post(kept, wanted)
+
+    async def was_turned_away() -> bool:
+        return book.said().count("is not wanted any more") > heard
+
+    await until(was_turned_away, book.said)
+    assert await desk.kept() == kept
+
+
+async def test_a_lock_that_is_kept_by_another_puts_the_event_off(
+    desk: Desk, book: Rulebook
+) -> None:
+    """Somebody who renews his lock works; the run is not failed for that, and comes again until it is free."""
+    name = f"cluster-{desk.site.order}-lock"
+    namespace = desk.site.place.one_namespace
+    await desk.site.client.create(LEASES, {"metadata": {"name": name}}, namespace)
+    wanted = desk.wanted(said="in the end")
+
+    async def renew() -> None:
+        for number in itertools.count():
+            patch = {"metadata": {"annotations": {"renewed": str(number)}}}
+            await desk.site.client.merge_patch(LEASES, name, patch, namespace)
+            await asyncio.sleep(0.5)
+
+    async def was_put_off() -> bool:
+        await desk.ensure(wanted)
+        return any("Take it again" in line.text for line in (await desk.kept()).run.story)
+
+    async with asyncio.TaskGroup() as tasks:
+        renewing = tasks.create_task(renew())
+        await until(was_put_off, book.said)
+        renewing.cancel()
+    assert not (await desk.kept()).run.is_over
+    await desk.site.client.delete(LEASES, name, namespace)
+    await until_done(lambda: desk.ensure(wanted), book.said)
+    assert await desk.annotation() == "in the end"
 
 
 async def test_an_event_that_comes_twice_works_once_after_the_other(

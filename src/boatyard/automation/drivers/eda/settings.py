@@ -15,7 +15,7 @@ PER_SECOND = "eda.per-second"
 RESEND_SECONDS = "eda.resend-seconds"
 
 _PER_SECOND = 2.0
-_RESEND_SECONDS = 900.0
+_RESEND_SECONDS = 300.0
 _SHORTEST_RESEND = 1.0
 
 
