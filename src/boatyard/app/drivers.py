@@ -21,6 +21,7 @@ from boatyard.twin.calls import TwinCalls
 from boatyard.twin.client import TwinClient
 
 DEFAULT_DRIVER = "sim"
+MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
 
 Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
 
@@ -59,10 +60,9 @@ class DriverMaker:
 
         Refused when a name is not known, Unavailable when what a driver needs is not here.
         """
-        workshop = None
-        if "automation" in drivers:
-            name = drivers["automation"]
-            workshop = self._workshop(name, hub_id, settings, client, system_namespace)
+        workshop = self._workshop(
+            drivers.get("automation", ""), hub_id, settings, client, system_namespace
+        )
         made = {
             port: self._driver(
                 port,
@@ -112,9 +112,13 @@ class DriverMaker:
         settings: Mapping[str, str],
         client: KubeClient | None,
         system_namespace: str,
-    ) -> AutomationWorkshop:
-        """Automation that makes a platform's control planes. Neither of the two knows the other."""
+    ) -> AutomationWorkshop | None:
+        """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
+        if not name:
+            return None
         make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        if name != MAKES_CLUSTERS:
+            return None
         if client is None:
             raise Unavailable(
                 f"hub {hub_id} is embedded: its runs are recorded nowhere", reason="Embedded"

@@ -130,6 +130,9 @@ def _driver_violations(hub: Hub) -> Iterator[Violation]:
         elif driver not in ports[port]:
             known = ", ".join(sorted(ports[port]))
             yield Violation(path, f"there is no driver {shown(driver)}", f"there is {known}")
+    if hub.spec.drivers.get("automation") == "eda" and not is_kubernetes(hub):
+        remedy = "give the hub a kubeconfig, or leave it out"
+        yield Violation("spec.drivers.automation", "eda records its runs on the hub", remedy)
 
 
 def _setting_violations(hub: Hub) -> Iterator[Violation]:
