@@ -22,23 +22,29 @@ def plane() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def environ(plane: ControlPlane) -> dict[str, str]:
-    """How the playbooks know the hub, and as whom."""
+def account(plane: ControlPlane) -> tuple[str, str]:
+    """The namespace of the account that the playbooks have, under the shipped rights, and its token."""
 
-    async def ask() -> str:
+    async def ask() -> tuple[str, str]:
         client = admin(plane)
         try:
             _, system = await new_place(client)
-            return await automation_token(plane, client, system)
+            return system, await automation_token(plane, client, system)
         finally:
             await hang_up(client)
 
+    return asyncio.run(ask())
+
+
+@pytest.fixture(scope="session")
+def environ(plane: ControlPlane, account: tuple[str, str]) -> dict[str, str]:
+    """How the playbooks know the hub, and as whom."""
     authority = plane.folder / "hub-ca.crt"
     authority.write_bytes(plane.ca.pem)
     server = plane.kubeconfig()["clusters"][0]["cluster"]["server"]
     return {
         "K8S_AUTH_HOST": str(server),
-        "K8S_AUTH_API_KEY": asyncio.run(ask()),
+        "K8S_AUTH_API_KEY": account[1],
         "K8S_AUTH_SSL_CA_CERT": str(authority),
         "BOATYARD_LOCK_SECONDS": "5",
     }

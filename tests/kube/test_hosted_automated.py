@@ -291,7 +291,15 @@ async def test_a_creation_that_was_never_carried_out_is_called_off(site: Site) -
 def test_an_event_shows_nothing_secret_of_an_order() -> None:
     parameters = json.dumps({"motd": "hello", "password": "hunter2"})
     order = {
-        "metadata": {"name": "order-a", "uid": "u", "managedFields": [{"manager": "x"}]},
+        "metadata": {
+            "name": "order-a",
+            "uid": "u",
+            "managedFields": [{"manager": "x"}],
+            "annotations": {
+                "kubectl.kubernetes.io/last-applied-configuration": "hunter2",
+                naming.TENANT: "acme",
+            },
+        },
         "spec": {
             "templateID": "small",
             "pullSecret": "hunter2",
@@ -305,6 +313,7 @@ def test_an_event_shows_nothing_secret_of_an_order() -> None:
     assert json.loads(shown["spec"]["templateParameters"]) == {"motd": "hello"}
     assert shown["kind"] == "ClusterOrder"
     assert "managedFields" not in shown["metadata"]
+    assert shown["metadata"]["annotations"] == {naming.TENANT: "acme"}
 
 
 def test_parameters_that_cannot_be_read_are_not_shown_where_some_are_secret() -> None:

@@ -41,11 +41,13 @@ from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
 from boatyard.orderbook.mapping.orders import Place
 from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
-from tests.support.control_plane import ControlPlane
+from tests.support.audit import audit_flags
+from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.crds import crds
 from tests.support.hosted_values import SETTINGS, image_of, wish
 from tests.support.hub_plane import admin, hang_up, install, new_place
-from tests.support.hypershift_player import Kubectl, hypershift_hub, playing
+from tests.support.hypershift_crds import install_crds, read_crds
+from tests.support.hypershift_player import Kubectl, playing
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "rbac" / "eda.yaml"
 SYSTEM = "boatyard-system"
@@ -60,9 +62,15 @@ _KINDS = {
 
 @contextmanager
 def eda_hub() -> Iterator[ControlPlane]:
-    """With HyperShift's kinds and ours, and HyperShift played without delays."""
-    with hypershift_hub() as plane:
+    """With HyperShift's kinds and ours, an audit log, and HyperShift played without delays."""
+    with control_plane(api_flags=audit_flags) as plane:
+        install_crds(plane.kubeconfig(), read_crds())
         asyncio.run(install(plane, crds()))
+        plane.start_controller_manager(
+            "--controllers=namespace-controller,garbage-collector-controller,"
+            "serviceaccount-controller",
+            "--concurrent-namespace-syncs=10",
+        )
         with playing(Kubectl(plane).kubeconfig, "--pace", "instant"):
             yield plane
 

@@ -9,6 +9,7 @@ is written into the run's record on the hub, guarded by its version.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -20,6 +21,8 @@ from boatyard.automation import signing
 from boatyard.automation.runs import AGAIN, RESULTS, Kept, Result, RunBook, is_run_id
 from boatyard.model.errors import BoatyardError, Conflict, NotFound
 from boatyard.operator.probes import listen
+
+logger = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
 AT_ONCE = 16  # messages under way; others come again
@@ -87,6 +90,7 @@ class RunDoor:
             except (Conflict, NotFound):
                 seen = await self._runs.find(kept.run.id)
                 continue
+            logger.info("result of automation", extra={"run": ended.id, "state": ended.state})
             return _stands(msgspec.structs.replace(seen, run=ended))
         return _said(503, error="not now")
 

@@ -35,6 +35,8 @@ from boatyard.platforms.drivers.hosted.settings import Choice
 from boatyard.platforms.drivers.hosted.workshop import Job, Workshop
 
 _NUMBER_BYTES = 6
+# What kubectl was once given, whole: also what is secret.
+_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SHOWN = ("name", "namespace", "uid", "labels", "annotations", "generation", "deletionTimestamp")
 
 
@@ -142,6 +144,10 @@ def shown_order(order: Seen) -> Manifest:
     if hidden and spec.get("templateParameters"):
         spec["templateParameters"] = _without(spec["templateParameters"], hidden)
     about = {name: value for name, value in metadata(order).items() if name in _SHOWN}
+    if "annotations" in about:
+        about["annotations"] = {
+            name: value for name, value in about["annotations"].items() if name != _APPLIED
+        }
     return _whole(CLUSTER_ORDERS, {"metadata": about, "spec": spec})
 
 
