@@ -82,3 +82,4 @@ lock: $(VENV)/.locked
 	@$(COMPILE) $(UPGRADE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml requirements/dev.in -c requirements/run.txt -o requirements/dev.txt
+	@$(COMPILE) $(UPGRADE) requirements/eda.in -o requirements/eda.txt

@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("unit", "contracts")
 LAST = ("journeys", "e2e")
 # Suites that start whole sets of processes have the machine for themselves.
-ALONE = frozenset({"e2e", "hub", "kube", "local", "nodes", "real"})
+ALONE = frozenset({"e2e", "eda", "hub", "kube", "local", "nodes", "real"})
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from tests.support.stage import small_layout
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 QUICK = Rhythm(duration=2.0, renew=0.2, retry=0.1, margin=0.4)
-_KINDS = {
+KINDS = {
     "ServiceAccount": SERVICE_ACCOUNTS,
     "ClusterRole": CLUSTER_ROLES,
     "Role": ROLES,
@@ -93,12 +93,20 @@ class OperatedHub:
 
     @asynccontextmanager
     async def operator(
-        self, kubeconfig: Mapping[str, Any] | None = None, *, rhythm: Rhythm = QUICK
+        self,
+        kubeconfig: Mapping[str, Any] | None = None,
+        *,
+        rhythm: Rhythm = QUICK,
+        callbacks: str = "",
     ) -> AsyncIterator[Office]:
         """One that works until left, and then ends in good order."""
         site = Site(twin_socket="", connect_twin=lambda _: self.twin)
         settings = Settings(
-            system_namespace=self.system, probes="127.0.0.1:0", poll_seconds=0.2, lease_seconds=3
+            system_namespace=self.system,
+            probes="127.0.0.1:0",
+            callbacks=callbacks,
+            poll_seconds=0.2,
+            lease_seconds=3,
         )
         config = read_kubeconfig(kubeconfig or self.plane.kubeconfig())
         stop = asyncio.Event()
@@ -141,7 +149,7 @@ class OperatedHub:
     async def account(self, name: str) -> dict[str, Any]:
         """Installs the shipped roles for a service account here; a kubeconfig with its token."""
         for manifest in self.manifests(f"{DEPLOY}/rbac/operator.yaml"):
-            kind = _KINDS.get(manifest["kind"])
+            kind = KINDS.get(manifest["kind"])
             if kind is not None:
                 about = manifest["metadata"]
                 await self.client.apply(kind, about["name"], manifest, about.get("namespace", ""))

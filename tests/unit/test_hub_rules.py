@@ -92,6 +92,19 @@ def refused(*hubs: Hub) -> dict[str, str]:
         pytest.param(a_hub(drivers={"dns": "simm"}), "spec.drivers.dns", id="no such driver"),
         pytest.param(a_hub(drivers={"dsn": "sim"}), "spec.drivers.dsn", id="no such port"),
         pytest.param(
+            a_hub(kubeconfig=GOOD, drivers={"automation": "eda"}), "", id="with automation"
+        ),
+        pytest.param(
+            a_hub(kubeconfig=GOOD, drivers={"automation": "edda"}),
+            "spec.drivers.automation",
+            id="no such automation",
+        ),
+        pytest.param(
+            a_hub(drivers={"automation": "eda"}),
+            "spec.drivers.automation",
+            id="automation that an embedded hub cannot have",
+        ),
+        pytest.param(
             a_hub(kubeconfig=GOOD, capacity={"small": -1}), "spec.capacity.small", id="negative"
         ),
     ],

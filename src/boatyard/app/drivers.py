@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from boatyard.app.workshop import AutomationWorkshop
 from boatyard.kube.client import KubeClient
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
-from boatyard.resources.hubs.ports import PORTS
+from boatyard.resources.hubs.ports import OPTIONAL_PORTS, PORTS
+from boatyard.resources.hubs.settings import SYSTEM_NAMESPACE
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import TwinCalls
 from boatyard.twin.client import TwinClient
 
 DEFAULT_DRIVER = "sim"
+MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
 
 Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
 
@@ -49,14 +54,23 @@ class DriverMaker:
         settings: Mapping[str, str],
         *,
         client: KubeClient | None = None,
+        system_namespace: str = SYSTEM_NAMESPACE,
     ) -> HubDrivers:
         """One driver per port; `client` speaks to the hub itself where that is Kubernetes.
 
         Refused when a name is not known, Unavailable when what a driver needs is not here.
         """
+        workshop = self._workshop(
+            drivers.get("automation", ""), hub_id, settings, client, system_namespace
+        )
         made = {
             port: self._driver(
-                port, drivers.get(port, DEFAULT_DRIVER), hub_id, settings, client=client
+                port,
+                drivers.get(port, DEFAULT_DRIVER),
+                hub_id,
+                settings,
+                client=client,
+                workshop=workshop,
             )
             for port in PORTS
         }
@@ -74,14 +88,9 @@ class DriverMaker:
         settings: Mapping[str, str],
         *,
         client: KubeClient | None,
+        workshop: AutomationWorkshop | None,
     ) -> Any:
-        place = PORTS[port].get(name)
-        if place is None:
-            raise Refused(
-                f"hub {hub_id}: there is no {port} driver {name!r}; there is {', '.join(PORTS[port])}"
-            )
-        module, _, cls = place.partition(":")
-        make: Callable[..., Any] = getattr(import_module(module), cls)
+        make = _load(PORTS, port, name, hub_id)
         simulated = settings.get("twin.hub") or hub_id
         match name:
             case "sim":
@@ -93,8 +102,36 @@ class DriverMaker:
                     raise Unavailable(
                         f"hub {hub_id} is embedded: it hosts no clusters", reason="Embedded"
                     )
-                return make(client, settings, hub_id)
+                return make(client, settings, hub_id, workshop=workshop)
         return make()
+
+    def _workshop(
+        self,
+        name: str,
+        hub_id: str,
+        settings: Mapping[str, str],
+        client: KubeClient | None,
+        system_namespace: str,
+    ) -> AutomationWorkshop | None:
+        """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
+        if not name:
+            return None
+        make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        if name != MAKES_CLUSTERS:
+            return None
+        if client is None:
+            raise Unavailable(
+                f"hub {hub_id} is embedded: its runs are recorded nowhere", reason="Embedded"
+            )
+        driver = make(
+            client,
+            settings,
+            hub_id,
+            namespace=system_namespace,
+            now=lambda: datetime.now(UTC),
+            new_secret=lambda: secrets.token_hex(32),
+        )
+        return AutomationWorkshop(driver)
 
     def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
         path = settings.get("twin.socket") or self._site.twin_socket
@@ -110,3 +147,16 @@ class DriverMaker:
         if (what, path) not in self._connections:
             self._connections[what, path] = connect(path)
         return self._connections[what, path]
+
+
+def _load(
+    ports: Mapping[str, Mapping[str, str]], port: str, name: str, hub_id: str
+) -> Callable[..., Any]:
+    place = ports[port].get(name)
+    if place is None:
+        raise Refused(
+            f"hub {hub_id}: there is no {port} driver {name!r}; there is {', '.join(ports[port])}"
+        )
+    module, _, cls = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), cls)
+    return found

@@ -104,6 +104,9 @@ def _operator(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--probes", metavar="HOST:PORT", help="health and metrics (default: 127.0.0.1:8081)"
     )
+    parser.add_argument(
+        "--callbacks", metavar="HOST:PORT", help="hear results of automation (default: nowhere)"
+    )
     parser.add_argument("--data", metavar="DIR", help="where simulated drivers look for the twin")
 
 

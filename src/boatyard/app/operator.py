@@ -99,6 +99,10 @@ class Office:
                 poll=settings.poll_seconds,
             ),
             on_probes=lambda port: running.say(f"boatyard: probes on port {port}"),
+            callbacks=settings.callbacks,
+            on_callbacks=lambda port: running.say(
+                f"boatyard: results of automation on port {port}"
+            ),
         )
 
     async def __aenter__(self) -> Office:
@@ -127,7 +131,15 @@ def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Mappi
 
     async def drivers_for(_hub_id: str) -> HubDrivers:
         if not made:  # here, so that a wrong name is an order's trouble and not the operator's end
-            made.append(maker.make(config.id, config.drivers, config.settings, client=bench.client))
+            made.append(
+                maker.make(
+                    config.id,
+                    config.drivers,
+                    config.settings,
+                    client=bench.client,
+                    system_namespace=bench.system_namespace,
+                )
+            )
         return made[0]
 
     def book_for(turn: Turn) -> KubeOrderBook:

@@ -49,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kube_context: str = ""  # a context of it other than the current one
     system_namespace: str = "boatyard-system"  # where a hub's settings, claims and Lease are
     probes: str = "127.0.0.1:8081"  # address of an operator's health and metrics; port 0 takes any
+    callbacks: str = ""  # address where an operator hears results of automation; empty: nowhere
     log_level: str = "info"  # debug, info, warning, error
 
     @property

@@ -35,6 +35,7 @@ BOATYARD = "boatyard"
 
 OPERATOR_FINALIZER = "osac.openshift.io/finalizer"  # until all is gone or stands in a Leftover
 FEEDBACK_FINALIZER = "osac.openshift.io/clusterorder-feedback"  # until the service has heard of it
+AUTOMATION_FINALIZER = "osac.openshift.io/infrastructure"  # until the delete playbook has run
 
 # --- names -------------------------------------------------------------------------------------
 

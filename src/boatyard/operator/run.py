@@ -6,14 +6,16 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field
 
+from boatyard.automation.runs import RunBook
 from boatyard.engine.kube_queue import KubeQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.kube.client import KubeClient
 from boatyard.model.clock import Clock
 from boatyard.model.errors import BoatyardError, LeaseLost
+from boatyard.operator.callbacks import RunDoor, open_door
 from boatyard.operator.config import ConfigWatch, HubConfig
 from boatyard.operator.events import Recorder
 from boatyard.operator.leadership import Leadership
@@ -60,6 +62,8 @@ class Operator:
     pace: Pace = field(default_factory=Pace)
     metrics: Metrics = field(default_factory=operator_metrics)
     on_probes: Callable[[int], None] = lambda port: None
+    callbacks: str = ""  # where results of automation come in; empty: nowhere
+    on_callbacks: Callable[[int], None] = lambda port: None
     _view: HubView | None = None
     _queue: KubeQueue | None = None
 
@@ -79,10 +83,15 @@ class Operator:
                 tasks.create_task(self._config.informer.run(), name="settings"),
                 tasks.create_task(self._recorder.run(), name="events"),
             ]
-            async with open_probes(
-                self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
-            ) as port:
-                self.on_probes(port)
+            async with AsyncExitStack() as doors:
+                probes = open_probes(
+                    self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
+                )
+                self.on_probes(await doors.enter_async_context(probes))
+                if self.callbacks:  # in every replica: whoever reports does not know who leads
+                    runs = RunBook(self.client, self.system_namespace)
+                    door = open_door(self.callbacks, RunDoor(runs, self.clock.now))
+                    self.on_callbacks(await doors.enter_async_context(door))
                 while not stop.is_set():
                     await self._term(stop)
             for task in beside:

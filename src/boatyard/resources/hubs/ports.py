@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from boatyard import checks, platforms
+from boatyard import automation, checks, platforms
 from boatyard.infra import dns, inventory, l2, l3
 
 PORTS: Mapping[str, Mapping[str, str]] = {
@@ -14,4 +14,9 @@ PORTS: Mapping[str, Mapping[str, str]] = {
     "dns": dns.DRIVERS,
     "platform": platforms.DRIVERS,
     "checks": checks.DRIVERS,
+}
+
+# What a hub may do without: there is none unless it is named.
+OPTIONAL_PORTS: Mapping[str, Mapping[str, str]] = {
+    "automation": automation.DRIVERS,
 }

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs import kubeconfigs
-from boatyard.resources.hubs.ports import PORTS
+from boatyard.resources.hubs.ports import OPTIONAL_PORTS, PORTS
 from boatyard.resources.hubs.settings import (
     CONTEXT,
     INSECURE,
@@ -122,13 +122,17 @@ def _namespace_violations(hub: Hub) -> Iterator[Violation]:
 
 
 def _driver_violations(hub: Hub) -> Iterator[Violation]:
+    ports = {**PORTS, **OPTIONAL_PORTS}
     for port, driver in hub.spec.drivers.items():
         path = f"spec.drivers.{port}"
-        if port not in PORTS:
-            yield Violation(path, "there is no such port", f"there is {', '.join(PORTS)}")
-        elif driver not in PORTS[port]:
-            known = ", ".join(sorted(PORTS[port]))
+        if port not in ports:
+            yield Violation(path, "there is no such port", f"there is {', '.join(ports)}")
+        elif driver not in ports[port]:
+            known = ", ".join(sorted(ports[port]))
             yield Violation(path, f"there is no driver {shown(driver)}", f"there is {known}")
+    if hub.spec.drivers.get("automation") == "eda" and not is_kubernetes(hub):
+        remedy = "give the hub a kubeconfig, or leave it out"
+        yield Violation("spec.drivers.automation", "eda records its runs on the hub", remedy)
 
 
 def _setting_violations(hub: Hub) -> Iterator[Violation]:

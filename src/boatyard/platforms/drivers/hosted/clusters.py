@@ -12,7 +12,7 @@ from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES, ROLES
 from boatyard.model.errors import NotFound, Refused, Unavailable, Violation
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.platforms.drivers.hosted import reading, rendering, versions
+from boatyard.platforms.drivers.hosted import automated, reading, rendering, versions
 from boatyard.platforms.drivers.hosted.checking import (
     check_cluster,
     check_pull_secret,
@@ -27,6 +27,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
     at,
     generation_of,
     is_leaving,
+    uid_of,
 )
 from boatyard.platforms.drivers.hosted.rendering import Place, Rendered, covers
 from boatyard.platforms.drivers.hosted.settings import (
@@ -56,7 +57,9 @@ async def ensure(hub: Hub, key: str, wanted: ClusterWanted) -> Outcome:
     pools = await hub.pools(place) if existing is not None else []
     await _check_version(hub, wanted, wish, existing, pools)
     if existing is None or not covers(existing, wish.cluster):
-        made = await _write(hub, place, wish, namespace)
+        made = await _write(hub, place, wish, namespace, existing)
+        if isinstance(made, Waiting):
+            return made
         if existing is None or generation_of(made) != generation_of(existing):
             return Waiting("The control plane has been asked for.", 2.0, "StageUnknown")
         existing = made  # only its marks were put back
@@ -166,8 +169,25 @@ async def _check_version(
         versions.check_step(present, wanted.version, nodes)
 
 
-async def _write(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) -> Manifest:
+async def _write(
+    hub: Hub, place: Place, wish: _Wish, namespace: Seen | None, existing: Seen | None
+) -> Manifest | Waiting:
     """Everything, in the order in which one thing needs the other."""
+    if hub.workshop is None:
+        await _prepare(hub, place, wish, namespace)
+        return await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
+    job = await automated.create_job(hub, place, wish.cluster, wish.choice, first=existing is None)
+    # Asked every moment while a run is under way: the ground is not written each time.
+    contents = automated.number_of([one.manifest for one in wish.inputs])
+    ground = (job.number, contents, uid_of(namespace) if namespace is not None else "")
+    if namespace is None or hub.prepared.get(place.key) != ground:
+        await _prepare(hub, place, wish, namespace)
+        hub.prepared[place.key] = ground
+    return await automated.create(hub, place, wish.cluster, job)
+
+
+async def _prepare(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) -> None:
+    """The ground that a HostedCluster stands on."""
     if wish.choice.platform == AGENT:
         await _ensure_agent_role(hub, wish.choice.agent_namespace)
     osac = hub.settings.get("osac-compatible") == "true"
@@ -176,7 +196,6 @@ async def _write(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) ->
         await hub.apply(first)
     hub.remember(place)
     await hub.apply_all((*ground, *wish.inputs))
-    return await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
 
 
 async def _ensure_agent_role(hub: Hub, namespace: str) -> None:
@@ -224,8 +243,12 @@ async def _take_back_refused_release(hub: Hub, wish: _Wish, cluster: Manifest) -
     runs = reading.completed(cluster)
     if refusal is None or runs is None or not runs.image or runs.image == wish.image:
         return
-    back = {**wish.cluster, "spec": {**wish.cluster["spec"], "release": {"image": runs.image}}}
-    await hub.apply(Rendered(HOSTED_CLUSTERS, back))
+    if hub.workshop is not None:
+        # By ourselves all the same: a run comes back later than this answer, and would be taken for the wish.
+        await hub.change(HOSTED_CLUSTERS, cluster, {"spec": {"release": {"image": runs.image}}})
+    else:
+        back = {**wish.cluster, "spec": {**wish.cluster["spec"], "release": {"image": runs.image}}}
+        await hub.apply(Rendered(HOSTED_CLUSTERS, back))
     raise Refused(
         f"HyperShift does not roll out {wish.image}: {refusal.message or refusal.reason}; "
         f"the cluster runs {runs.version} as before",

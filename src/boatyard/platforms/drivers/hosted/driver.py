@@ -42,6 +42,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
 from boatyard.platforms.drivers.hosted.machines import Machine
 from boatyard.platforms.drivers.hosted.rendering import Place
 from boatyard.platforms.drivers.hosted.settings import AGENT, NONE, check_hub
+from boatyard.platforms.drivers.hosted.workshop import Workshop
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
 
 P = ParamSpec("P")
@@ -64,7 +65,10 @@ def _works_for_others(
 
 
 class HostedPlatform:
-    """`client` is shared and belongs to whoever gave it; `settings` are the hub's."""
+    """`client` is shared and belongs to whoever gave it; `settings` are the hub's.
+
+    With a `workshop` it is that one who writes and deletes HostedClusters; everything else stays as it is.
+    """
 
     def __init__(
         self,
@@ -73,8 +77,9 @@ class HostedPlatform:
         hub_id: str,
         *,
         connect: guest.Connect = guest.connect,
+        workshop: Workshop | None = None,
     ) -> None:
-        self._hub = Hub(client, settings, hub_id)
+        self._hub = Hub(client, settings, hub_id, workshop)
         self._guests = Guests(self._hub, connect)
 
     @_works_for_others
@@ -86,6 +91,8 @@ class HostedPlatform:
             raise Unavailable(
                 "HyperShift is not installed on this hub", reason="NoHyperShift"
             ) from None
+        if self._hub.workshop is not None:
+            await self._hub.workshop.check_ready()
 
     # --- clusters ------------------------------------------------------------------------------
 

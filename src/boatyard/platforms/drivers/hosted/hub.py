@@ -34,6 +34,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
 from boatyard.platforms.drivers.hosted.machines import Machine, read_machine
 from boatyard.platforms.drivers.hosted.rendering import Place, Rendered
 from boatyard.platforms.drivers.hosted.versions import read_supported
+from boatyard.platforms.drivers.hosted.workshop import Workshop
 
 # Where clusters are whose orders are no objects on this hub. No tenant's namespace is called so.
 WITHOUT_ORDERS = "boatyard"
@@ -47,10 +48,18 @@ _B = TypeVar("_B")
 class Hub:
     """One hub, as one user. `client` belongs to whoever gave it."""
 
-    def __init__(self, client: KubeClient, settings: Mapping[str, str], hub_id: str) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: Mapping[str, str],
+        hub_id: str,
+        workshop: Workshop | None = None,
+    ) -> None:
         self.client = client
         self.settings = settings
         self.id = hub_id
+        self.workshop = workshop  # who writes HostedClusters instead of us, if anybody
+        self.prepared: dict[str, tuple[int, int, str]] = {}  # which ground was made last
         self._places: dict[str, Place] = {}
         self._machines: Kind | None = None
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -114,6 +123,7 @@ class Hub:
 
     def forget(self, key: str) -> None:
         self._places.pop(key, None)
+        self.prepared.pop(key, None)
 
     def remember(self, place: Place) -> Place:
         """Its namespace has been seen, or made."""
@@ -179,6 +189,14 @@ class Hub:
 
     async def cluster(self, place: Place) -> Manifest | None:
         return await self.get(HOSTED_CLUSTERS, place.order, place.namespace)
+
+    async def order(self, place: Place) -> Manifest | None:
+        """Its ClusterOrder; None when there is none."""
+        for found in await self._orders(place.order):
+            whose = annotations_of(found).get(naming.CLUSTER, place.cluster_id)
+            if namespace_of(found) == place.order_namespace and whose == place.cluster_id:
+                return found
+        return None
 
     async def pools(self, place: Place) -> list[Manifest]:
         return await self.all(NODE_POOLS, place.namespace)

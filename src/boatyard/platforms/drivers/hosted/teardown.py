@@ -9,11 +9,12 @@ from __future__ import annotations
 from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.platforms.drivers.hosted import agents, rendering
+from boatyard.platforms.drivers.hosted import agents, automated, rendering
 from boatyard.platforms.drivers.hosted.hub import Hub, together
 from boatyard.platforms.drivers.hosted.kinds import (
     HOSTED_CLUSTERS,
     NODE_POOLS,
+    Manifest,
     annotations_of,
     is_leaving,
 )
@@ -23,28 +24,28 @@ LOOK_AGAIN = 3.0
 
 
 async def release(hub: Hub, key: str) -> Outcome:
+    outcome = await _release(hub, key)
+    if isinstance(outcome, Done) and hub.workshop is not None:
+        await hub.workshop.forget(key)
+    return outcome
+
+
+async def _release(hub: Hub, key: str) -> Outcome:
     place = await hub.find(key)
     if place is None:
-        return Done()
+        return await _let_order_go(hub, key) or Done()
     namespace, home = await together(
         hub.get(NAMESPACES, place.namespace), hub.get(NAMESPACES, place.home)
     )
     if namespace is None:
         hub.forget(key)
-        return Done()
+        return await _let_order_go(hub, key) or Done()
     rendering.refuse_stranger(place, NAMESPACES, namespace)
     # Everything is looked at before anything is asked for: a look that fails ends here.
     pools, cluster = await together(hub.pools(place), hub.cluster(place))
-    for pool in pools:
-        if not is_leaving(pool):
-            await hub.delete(NODE_POOLS, pool)
-    if pools:
-        return Waiting("The nodes are being removed.", LOOK_AGAIN, "RemovingNodes")
-    if cluster is not None:
-        rendering.refuse_stranger(place, HOSTED_CLUSTERS, cluster)
-        if not is_leaving(cluster):
-            await hub.delete(HOSTED_CLUSTERS, cluster)
-        return Waiting("The control plane is being removed.", LOOK_AGAIN, "RemovingControlPlane")
+    waiting = await _remove(hub, place, pools, cluster)
+    if waiting is not None:
+        return waiting
     if home is not None:
         words = "What the control plane left behind is being removed."
         return Waiting(words, LOOK_AGAIN, "RemovingControlPlane")
@@ -52,8 +53,40 @@ async def release(hub: Hub, key: str) -> Outcome:
     if held is not None:
         return held
     if not is_leaving(namespace):
+        if hub.workshop is not None:  # a creation that was never carried out must not come now
+            await hub.workshop.forget(key)
         await hub.delete(NAMESPACES, namespace)
     return Waiting("The cluster's namespace is being removed.", 1.0, "RemovingNamespace")
+
+
+async def _remove(
+    hub: Hub, place: Place, pools: list[Manifest], cluster: Manifest | None
+) -> Waiting | None:
+    """Node pools, then the control plane: by ourselves, or by whoever made them."""
+    if hub.workshop is not None:
+        if cluster is not None:
+            rendering.refuse_stranger(place, HOSTED_CLUSTERS, cluster)
+        asked = await automated.remove(hub, place, pools, cluster)
+        if asked is not None:
+            return asked
+    for pool in pools:
+        if not is_leaving(pool):
+            await hub.delete(NODE_POOLS, pool)
+    if pools:
+        return Waiting("The nodes are being removed.", LOOK_AGAIN, "RemovingNodes")
+    if cluster is None:
+        return None
+    rendering.refuse_stranger(place, HOSTED_CLUSTERS, cluster)
+    if not is_leaving(cluster):
+        await hub.delete(HOSTED_CLUSTERS, cluster)
+    return Waiting("The control plane is being removed.", LOOK_AGAIN, "RemovingControlPlane")
+
+
+async def _let_order_go(hub: Hub, key: str) -> Waiting | None:
+    """Nothing is left of the cluster; automation that keeps its order all the same is asked to let it go."""
+    if hub.workshop is None:
+        return None
+    return await automated.remove(hub, await hub.locate(key), (), None)
 
 
 async def _let_hosts_go(hub: Hub, place: Place) -> Waiting | None:

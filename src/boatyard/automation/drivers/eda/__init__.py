@@ -1,0 +1,1 @@
+"""Runs carried out by Event-Driven Ansible: an event goes out, a signed result comes back."""

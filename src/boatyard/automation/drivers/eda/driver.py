@@ -1,0 +1,163 @@
+"""The automation driver `eda`: events to a rulebook, recorded before they are sent; results by a signed callback.
+
+A rulebook can carry no key and forgets what it has acknowledged, so there is a record of each run on the hub, made
+first. Whoever dies between record, post and mark finds the run in it, and the event is sent again under the same run
+id: playbooks do the same thing twice. So is an event that has led to no result for long. A run under way cannot be
+ended; once its record has gone or another run has taken its place, the playbook is told so, and nobody hears it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+
+from boatyard.automation.drivers.eda.bucket import Bucket
+from boatyard.automation.drivers.eda.sending import Sender, event
+from boatyard.automation.drivers.eda.settings import read_settings
+from boatyard.automation.port import RUN_FAILED, RunEvent, RunWanted
+from boatyard.automation.runs import (
+    RECORDED,
+    SENT,
+    SUCCEEDED,
+    Kept,
+    Line,
+    Run,
+    RunBook,
+    run_id,
+)
+from boatyard.kube.client import KubeClient
+from boatyard.model.errors import Conflict, Exists, NotFound, Refused
+from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+
+LOOK_AGAIN = 2.0
+KIND = "run"
+_ACTION = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-_")
+_BUSY = Waiting("The run is being recorded.", 0.5, "Busy")
+
+
+class EdaAutomation:
+    """`client` is the hub's and belongs to whoever gave it; `settings` are the hub's."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        settings: Mapping[str, str],
+        hub_id: str,
+        *,
+        namespace: str,
+        now: Callable[[], datetime],
+        new_secret: Callable[[], str],
+    ) -> None:
+        self._settings = read_settings(settings)
+        self._runs = RunBook(client, namespace, hub_id)
+        self._sender = Sender(client, namespace, self._settings)
+        self._bucket = Bucket(self._settings.per_second)
+        self._now = now
+        self._new_secret = new_secret
+
+    async def check_ready(self) -> None:
+        await self._sender.check()
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        _check(wanted)
+        kept = await self._runs.get(key)
+        if kept is None or not _is_of(kept.run, wanted):
+            if not await self._record(key, wanted, kept):
+                return _BUSY
+            kept = await self._runs.get(key)
+            if kept is None:
+                return _BUSY
+        if kept.run.is_over:
+            return _answer(kept.run)
+        if kept.run.state == SENT and not self._is_due(kept.run):
+            return Waiting("The automation is at work.", LOOK_AGAIN, "RunUnderWay")
+        return await self._send(kept, wanted)
+
+    async def release_run(self, key: str) -> Outcome:
+        await self._runs.remove(key)
+        return Done()
+
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        kept = await self._runs.get(key)
+        return kept.run.events(after) if kept is not None else ()
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return [
+            Owned(run.key, KIND, run.id, {"action": run.action, "state": run.state})
+            for run in sorted(await self._runs.all(), key=lambda run: run.key)
+            if run.key.startswith(prefix)
+        ]
+
+    async def close(self) -> None:
+        """Nothing is held: an event has a connection of its own."""
+
+    # --- below: helpers ------------------------------------------------------------------------
+
+    async def _record(self, key: str, wanted: RunWanted, kept: Kept | None) -> bool:
+        """Writes down what will be asked for, in the place of what was; False when somebody else was faster."""
+        secret = self._new_secret()
+        run = Run(
+            id=run_id(key, secret),
+            key=key,
+            action=wanted.action,
+            attempt=wanted.attempt,
+            story=(Line(at=self._at(), kind="task", text=f"{wanted.action} recorded"),),
+        )
+        try:
+            if kept is None:
+                await self._runs.add(run, secret)
+            else:
+                await self._runs.change(kept, run, secret=secret)
+        except (Conflict, Exists, NotFound):
+            return False
+        return True
+
+    async def _send(self, kept: Kept, wanted: RunWanted) -> Outcome:
+        run = kept.run
+        wait = self._bucket.take(self._now().timestamp())
+        if wait > 0:
+            return Waiting("The automation is asked by many.", max(wait, 0.1), "RateLimited")
+        address = self._settings.callback_url
+        body = event(run, wanted, secret=kept.secret, callback_url=address)
+        await self._sender.post(run.action, body)
+        words = "sent" if run.state == RECORDED else "sent again: nothing was heard of it"
+        line = Line(at=self._at(), kind="task", text=f"{run.action} {words}")
+        marked = run.told(line, state=SENT, sent_at=self._now().timestamp())
+        try:
+            await self._runs.change(kept, marked)
+        except (Conflict, NotFound):
+            return _BUSY  # its result was quicker, or it was released meanwhile
+        return Waiting("The automation has been asked.", LOOK_AGAIN, "RunUnderWay")
+
+    def _is_due(self, run: Run) -> bool:
+        return self._now().timestamp() - run.sent_at >= self._settings.resend_seconds
+
+    def _at(self) -> str:
+        return self._now().isoformat()
+
+
+def _check(wanted: RunWanted) -> None:
+    if not wanted.action or not set(wanted.action) <= _ACTION:
+        raise Refused(f"{wanted.action!r} is no name of an event", reason="BadAction")
+    if wanted.secrets or wanted.files:
+        raise Refused(
+            "an event is kept and shown by others: it carries no secrets and no files",
+            reason="NoSecrets",
+        )
+    try:
+        msgspec.json.encode({**wanted.order, **wanted.values})
+    except TypeError as error:
+        raise Refused(f"the run cannot be written as JSON: {error}", reason="NotJson") from error
+
+
+def _is_of(run: Run, wanted: RunWanted) -> bool:
+    return run.attempt == wanted.attempt and run.action == wanted.action
+
+
+def _answer(run: Run) -> Outcome:
+    if run.state == SUCCEEDED:
+        return Done(dict(run.result.facts) if run.result is not None else {})
+    words = run.result.message if run.result is not None else ""
+    raise Refused(words or f"{run.action} failed and does not say why", reason=RUN_FAILED)

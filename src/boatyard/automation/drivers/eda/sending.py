@@ -1,0 +1,122 @@
+"""Posts an event to the webhook of a rulebook. Called by the driver."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Mapping
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+import aiohttp
+import msgspec
+
+from boatyard.automation.drivers.eda.settings import SECRET, URL, EdaSettings
+from boatyard.automation.port import RunWanted
+from boatyard.automation.runs import Run
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import SECRETS
+from boatyard.model.errors import NotFound, Refused, Unavailable
+
+SECONDS = 5.0  # a verb may take no longer; the webhook answers before anything is run
+_PORTS = {"http": 80, "https": 443}
+
+
+def event(run: Run, wanted: RunWanted, *, secret: str, callback_url: str) -> dict[str, object]:
+    """The order as rulebooks know it, with our own part beside.
+
+    The playbooks read `content` and nothing else: it is encoded, so that whatever a tenant has written passes
+    Ansible as data. What stands in the clear would be taken for a template there.
+    """
+    metadata = wanted.order.get("metadata")
+    about: Mapping[str, object] = metadata if isinstance(metadata, Mapping) else {}
+    content = {
+        "run": {"id": run.id, "key": run.key, "action": run.action, "attempt": run.attempt},
+        "order": {name: about.get(name) or "" for name in ("name", "namespace", "uid")},
+        "callback": {"url": f"{callback_url}/automation/runs/{run.id}", "secret": secret},
+        **wanted.values,
+    }
+    encoded = base64.b64encode(msgspec.json.encode(content)).decode()
+    ours = {"run": run.id, "action": run.action, "attempt": run.attempt, "content": encoded}
+    return {**wanted.order, "boatyard": ours}
+
+
+class Sender:
+    """`client` is the hub's: there the webhook's token and authority are kept, and read anew for each event."""
+
+    def __init__(self, client: KubeClient, namespace: str, settings: EdaSettings) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._settings = settings
+
+    async def check(self) -> None:
+        """Whether somebody listens. Nothing is said to him."""
+        await self._credentials()
+        parts = urlsplit(self._settings.url)
+        port = parts.port or _PORTS[parts.scheme]
+        try:
+            async with asyncio.timeout(SECONDS):
+                _, writer = await asyncio.open_connection(parts.hostname, port)
+        except (OSError, TimeoutError) as error:
+            raise _silent() from error
+        writer.close()
+        with suppress(OSError):
+            await writer.wait_closed()
+
+    async def post(self, action: str, body: Mapping[str, object]) -> None:
+        """Returns when the event was taken. Unavailable when nobody can say whether it was."""
+        headers, trust = await self._credentials()
+        headers["Content-Type"] = "application/json"
+        address = f"{self._settings.url}/{action}"
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=SECONDS)) as session,
+                session.post(
+                    address,
+                    data=msgspec.json.encode(body),
+                    headers=headers,
+                    ssl=trust,
+                    allow_redirects=False,
+                ) as answer,
+            ):
+                status = answer.status
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _silent() from error
+        if not 200 <= status < 300:
+            # Its own words are left out: a proxy in between may quote the token.
+            raise Unavailable(
+                f"the hub's automation answers {status} to {action}; look at {URL} and {SECRET}",
+                reason="AutomationRefuses",
+            )
+
+    async def _credentials(self) -> tuple[dict[str, str], ssl.SSLContext | bool]:
+        name = self._settings.secret
+        if not name:
+            return {}, True
+        try:
+            found = (await self._client.get(SECRETS, name, self._namespace)).get("data") or {}
+        except NotFound:
+            raise Unavailable(
+                f"there is no Secret {self._namespace}/{name} ({SECRET})", reason="NoSecret"
+            ) from None
+        try:
+            token = base64.b64decode(found.get("token", "")).decode("ascii").strip()
+            authority = base64.b64decode(found.get("ca.crt", "")).decode("ascii")
+            trust = ssl.create_default_context(cadata=authority) if authority else True
+            if any(not " " < letter < "\x7f" for letter in token):
+                raise ValueError
+        except (ValueError, ssl.SSLError):
+            # Not chained: it may quote what it stumbled over.
+            raise Refused(
+                f"Secret {self._namespace}/{name} ({SECRET}): `token` or `ca.crt` cannot be read",
+                reason="BadSettings",
+            ) from None
+        return ({"Authorization": f"Bearer {token}"} if token else {}), trust
+
+
+def _silent() -> Unavailable:
+    # Without the address: tenants read this.
+    return Unavailable(
+        f"the hub's automation does not answer; look at {URL}", reason="AutomationSilent"
+    )

@@ -1,0 +1,81 @@
+"""The settings of a hub whose runs are carried out by Event-Driven Ansible. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from boatyard.model.errors import Refused, Violation
+
+URL = "eda.url"
+CALLBACK_URL = "eda.callback-url"
+SECRET = "eda.secret"
+PER_SECOND = "eda.per-second"
+RESEND_SECONDS = "eda.resend-seconds"
+
+_PER_SECOND = 2.0
+_RESEND_SECONDS = 300.0
+_SHORTEST_RESEND = 1.0
+
+
+@dataclass(frozen=True)
+class EdaSettings:
+    url: str  # where events are posted; the action's name is put behind it
+    callback_url: str  # where the operators' door is, as playbooks reach it
+    secret: str = ""  # name of a Secret in the system namespace: `token`, `ca.crt`
+    per_second: float = _PER_SECOND
+    resend_seconds: float = _RESEND_SECONDS
+
+
+def read_settings(settings: Mapping[str, str]) -> EdaSettings:
+    """Refused with everything that is wrong with them."""
+    problems: list[Violation] = []
+    for name in (URL, CALLBACK_URL):
+        problems += _address_problems(name, settings.get(name, ""))
+    per_second = _number(settings, PER_SECOND, _PER_SECOND, 0.01, problems)
+    resend = _number(settings, RESEND_SECONDS, _RESEND_SECONDS, _SHORTEST_RESEND, problems)
+    if problems:
+        raise Refused("", *problems, reason="BadSettings")
+    return EdaSettings(
+        url=settings[URL].rstrip("/"),
+        callback_url=settings[CALLBACK_URL].rstrip("/"),
+        secret=settings.get(SECRET, ""),
+        per_second=per_second,
+        resend_seconds=resend,
+    )
+
+
+def _address_problems(name: str, text: str) -> list[Violation]:
+    try:
+        parts = urlsplit(text)
+        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        good, parts = False, urlsplit("")
+    if not good:
+        what = f"{text!r} is no address" if text else "is not set"
+        return [Violation(f"settings.{name}", what, "give http(s)://HOST:PORT")]
+    if parts.query or parts.fragment or parts.username or parts.password:
+        remedy = f"give the address alone; a token goes into the Secret named by {SECRET}"
+        return [Violation(f"settings.{name}", "says more than where", remedy)]
+    return []
+
+
+def _number(
+    settings: Mapping[str, str],
+    name: str,
+    default: float,
+    least: float,
+    problems: list[Violation],
+) -> float:
+    text = settings.get(name, "")
+    if not text:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        number = 0.0
+    if not least <= number < float("inf"):
+        what = f"{text!r} is no number of at least {least:g}"
+        problems.append(Violation(f"settings.{name}", what, f"leave it out for {default:g}"))
+    return number

@@ -1,0 +1,198 @@
+"""What is kept on a hub of a run that somebody else carries out. Used by the driver that asks, and the operator's door.
+
+One Secret per run's key, in the system namespace: the signing secret is its data, everything else an annotation.
+Every change is guarded by the version that was read, so that driver and door, in whichever replica, never write over
+each other. A run that has a result keeps it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode, b64decode, b64encode
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from boatyard.automation.port import RunEvent
+from boatyard.kube import naming
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import SECRETS
+from boatyard.model.errors import NotFound, Unavailable
+
+RECORDED, SENT, SUCCEEDED, FAILED = "recorded", "sent", "succeeded", "failed"
+RESULTS = (SUCCEEDED, FAILED)
+AGAIN = "again"  # no result: what it needs did not answer, and the event is to be sent again
+
+MARK = (
+    "boatyard.io/automation-run"  # label: this Secret is a run's; annotation: what is known of it
+)
+LONGEST_STORY = 20  # lines kept; the one about the end always is
+_PREFIX = "run-"
+_NAME_LETTERS = 26
+_NONCE_LETTERS = 16
+_SIGNING = "secret"
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What came of a run, as its playbook reports it."""
+
+    result: str  # "succeeded", "failed" or "again"
+    message: str = ""  # when it failed: the words of the task that did
+    facts: Mapping[str, str] = {}
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    at: str
+    kind: str
+    text: str = ""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """One run as it stands."""
+
+    id: str  # of this attempt: it is in the event, and in the address of the callback
+    key: str
+    action: str
+    attempt: int
+    state: str = RECORDED
+    sent_at: float = 0.0  # seconds since 1970; the last time
+    result: Result | None = None
+    story: tuple[Line, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in RESULTS
+
+    def told(self, line: Line, *, always: bool = False, **changes: Any) -> Run:
+        """The run with some fields changed, and a line more in its story while there is room."""
+        full = len(self.story) >= LONGEST_STORY and not always
+        story = self.story if full else (*self.story, line)
+        return msgspec.structs.replace(self, story=story, **changes)
+
+    def ended(self, result: Result, at: str) -> Run:
+        """With its result; or, when that is to try again, as one that has not been sent yet."""
+        if result.result == AGAIN:
+            return self.told(Line(at=at, kind="failed", text=result.message), state=RECORDED)
+        line = Line(at=at, kind="end", text=result.message or result.result)
+        return self.told(line, always=True, state=result.result, result=result)
+
+    def events(self, after: int) -> list[RunEvent]:
+        told = enumerate(self.story, start=1)
+        return [
+            RunEvent(number=number, at=line.at, kind=line.kind, text=line.text)
+            for number, line in told
+            if number > after
+        ]
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """A run as it was read, with what is needed to change it."""
+
+    run: Run
+    secret: str
+    version: str
+
+    def __repr__(self) -> str:
+        return f"Kept({self.run!r}, version={self.version!r})"
+
+
+def name_of(key: str) -> str:
+    """The name of the object in which a key's run is kept."""
+    digest = hashlib.sha256(key.encode()).digest()
+    return _PREFIX + b32encode(digest).decode().lower()[:_NAME_LETTERS]
+
+
+def run_id(key: str, nonce: str) -> str:
+    """Of one attempt of a key's. A new nonce each time: what is late from an earlier one speaks for nobody."""
+    digest = hashlib.sha256(nonce.encode()).digest()
+    return f"{name_of(key)}-{b32encode(digest).decode().lower()[:_NONCE_LETTERS]}"
+
+
+def is_run_id(text: str) -> bool:
+    name, _, nonce = text.removeprefix(_PREFIX).partition("-")
+    letters = f"{name}{nonce}"
+    right = len(name) == _NAME_LETTERS and len(nonce) == _NONCE_LETTERS
+    return (
+        text.startswith(_PREFIX)
+        and right
+        and set(letters) <= set("abcdefghijklmnopqrstuvwxyz234567")
+    )
+
+
+class RunBook:
+    """The runs of one hub. `client` belongs to whoever gave it."""
+
+    def __init__(self, client: KubeClient, namespace: str, hub_id: str = "") -> None:
+        self._client = client
+        self._namespace = namespace
+        self._hub = hub_id
+
+    async def get(self, key: str) -> Kept | None:
+        found = await self._get(name_of(key))
+        if found is not None and found.run.key != key:
+            raise Unavailable(f"the record of run {key} is another's", reason="HeldByAnother")
+        return found
+
+    async def find(self, id: str) -> Kept | None:
+        """The run of this id, while it is the present one of its key."""
+        found = await self._get(id.rpartition("-")[0])
+        return found if found is not None and found.run.id == id else None
+
+    async def add(self, run: Run, secret: str) -> None:
+        """Exists when somebody else was faster."""
+        body = self._body(run, secret)
+        await self._client.create(SECRETS, body, self._namespace)
+
+    async def change(self, seen: Kept, run: Run, *, secret: str = "") -> None:
+        """Conflict when it is no longer as it was seen, NotFound when it has gone."""
+        body = self._body(run, secret or seen.secret)
+        about = {**body["metadata"], "resourceVersion": seen.version}
+        await self._client.merge_patch(
+            SECRETS, about["name"], {**body, "metadata": about}, self._namespace
+        )
+
+    async def remove(self, key: str) -> None:
+        await self._client.delete(SECRETS, name_of(key), self._namespace)
+
+    async def all(self) -> list[Run]:
+        """Every run of this hub."""
+        labels = f"{MARK}=true,{naming.HUB}={naming.label_value(self._hub)}"
+        listed = await self._client.list(SECRETS, self._namespace, labels=labels)
+        return [_read(item).run for item in listed.items]
+
+    async def _get(self, name: str) -> Kept | None:
+        try:
+            found = await self._client.get(SECRETS, name, self._namespace)
+        except NotFound:
+            return None
+        return _read(found)
+
+    def _body(self, run: Run, secret: str) -> dict[str, Any]:
+        return {
+            "metadata": {
+                "name": name_of(run.key),
+                "labels": {
+                    MARK: "true",
+                    naming.MANAGED_BY: naming.BOATYARD,
+                    naming.KEY: naming.label_value(run.key),
+                    **({naming.HUB: naming.label_value(self._hub)} if self._hub else {}),
+                },
+                "annotations": {naming.KEY: run.key, MARK: msgspec.json.encode(run).decode()},
+            },
+            "data": {_SIGNING: b64encode(secret.encode()).decode()},
+        }
+
+
+def _read(item: Mapping[str, Any]) -> Kept:
+    about = item["metadata"]
+    try:
+        run = msgspec.json.decode((about.get("annotations") or {}).get(MARK, ""), type=Run)
+        secret = b64decode((item.get("data") or {}).get(_SIGNING, "")).decode()
+    except (msgspec.DecodeError, ValueError):
+        # Not chained: the decoder may quote what it stumbled over.
+        raise Unavailable(
+            f"Secret {about['name']} holds no run that can be read; delete it, and the run begins anew",
+            reason="Unreadable",
+        ) from None
+    return Kept(run=run, secret=secret, version=about["resourceVersion"])

@@ -1,0 +1,115 @@
+"""The door for results of automation: `/automation/runs/<run id>`. Started by the operator's run, in every replica.
+
+GET says how a run stands, POST says what came of it; both are signed with the run's own secret (automation/signing.py).
+Whoever cannot sign learns nothing: a run that there is none of, a wrong signature and a stale one are answered alike.
+A result that is stored stays, and is the answer to whoever reports again. Leader or not makes no difference: a result
+is written into the run's record on the hub, guarded by its version.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+import msgspec
+from aiohttp import web
+
+from boatyard.automation import signing
+from boatyard.automation.runs import AGAIN, RESULTS, Kept, Result, RunBook, is_run_id
+from boatyard.model.errors import BoatyardError, Conflict, NotFound
+from boatyard.operator.probes import listen
+
+logger = logging.getLogger(__name__)
+
+LARGEST_BODY = 64 * 1024
+AT_ONCE = 16  # messages under way; others come again
+_SECONDS = 20.0  # for one message, its body included
+_TRIES = 5  # of a write that the driver came before
+_LONGEST_MESSAGE = 1000
+_LONGEST_FACT, _MOST_FACTS = 4096, 50
+
+
+class RunDoor:
+    """`runs` are the hub's."""
+
+    def __init__(self, runs: RunBook, now: Callable[[], datetime]) -> None:
+        self._runs = runs
+        self._now = now
+        self._seats = asyncio.Semaphore(AT_ONCE)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        if self._seats.locked():
+            return _said(503, error="busy")
+        try:
+            async with self._seats, asyncio.timeout(_SECONDS):
+                body = await request.read()
+                timestamp = request.headers.get(signing.TIMESTAMP, "")
+                signature = request.headers.get(signing.SIGNATURE, "")
+                id = request.match_info["id"]
+                kept = await self._recognise(id, timestamp, signature, body)
+                if kept is None:
+                    return _said(403, error="refused")
+                if request.method == "GET":
+                    return _stands(kept)
+                return await self._store(kept, body)
+        except (BoatyardError, TimeoutError):
+            return _said(503, error="not now")
+
+    async def _recognise(self, id: str, timestamp: str, signature: str, body: bytes) -> Kept | None:
+        # Looked at first: a stranger who knows no run must not cost the hub a request for each word of his.
+        if not is_run_id(id) or not signing.is_fresh(timestamp, self._now().timestamp()):
+            return None
+        kept = await self._runs.find(id)
+        secret = kept.secret if kept is not None else ""
+        return kept if signing.is_signed(secret, timestamp, body, signature) else None
+
+    async def _store(self, kept: Kept, body: bytes) -> web.Response:
+        try:
+            result = msgspec.json.decode(body, type=Result)
+        except msgspec.DecodeError:
+            return _said(400, error="the body is no result")
+        if result.result not in (*RESULTS, AGAIN):
+            return _said(400, error=f"result is one of {', '.join((*RESULTS, AGAIN))}")
+        if len(result.facts) > _MOST_FACTS or any(
+            len(name) + len(value) > _LONGEST_FACT for name, value in result.facts.items()
+        ):
+            return _said(400, error=f"at most {_MOST_FACTS} facts of {_LONGEST_FACT} characters")
+        result = msgspec.structs.replace(result, message=result.message[:_LONGEST_MESSAGE])
+        seen: Kept | None = kept
+        for _ in range(_TRIES):
+            if seen is None:
+                return _said(403, error="refused")  # released meanwhile: nobody waits for it
+            if seen.run.is_over:
+                return _stands(seen)
+            ended = seen.run.ended(result, self._now().isoformat())
+            try:
+                await self._runs.change(seen, ended)
+            except (Conflict, NotFound):
+                seen = await self._runs.find(kept.run.id)
+                continue
+            logger.info("result of automation", extra={"run": ended.id, "state": ended.state})
+            return _stands(msgspec.structs.replace(seen, run=ended))
+        return _said(503, error="not now")
+
+
+@asynccontextmanager
+async def open_door(address: str, door: RunDoor) -> AsyncIterator[int]:
+    """Answers on HOST:PORT until left; the port. Refused when the address cannot be had."""
+    site = web.Application(client_max_size=LARGEST_BODY)
+    site.router.add_get("/automation/runs/{id}", door.answer, allow_head=False)
+    site.router.add_post("/automation/runs/{id}", door.answer)
+    async with listen(address, site, what="results of automation") as port:
+        yield port
+
+
+def _stands(kept: Kept) -> web.Response:
+    run = kept.run
+    return _said(200, state=run.state, result=msgspec.to_builtins(run.result))
+
+
+def _said(status: int, **words: object) -> web.Response:
+    body = msgspec.json.encode(words)
+    return web.Response(body=body, status=status, content_type="application/json")

@@ -1,0 +1,370 @@
+"""The automation port's promises, for every driver.
+
+Drivers that need a real API server or real programs run these rules where those are; here they run against a driver
+in memory, and are seen to fail against one with a fault.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+import boatyard.automation
+from boatyard.automation.port import RUN_FAILED, Automation, RunEvent, RunWanted
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from tests.contracts.rules import keys, refuses, rules_of, unavailable
+
+ROOT = Path(__file__).parents[2]
+# Where each driver's rules run; a driver without a place cannot be proved.
+PLACES = {"eda": "tests/hub/test_eda_contract.py"}
+PATIENCE = 200
+
+Rule = Callable[["AutomationBench"], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Started:
+    """A run as it reached whoever carries it out."""
+
+    action: str
+    attempt: int
+    values: Mapping[str, Any]
+
+
+class AutomationBench(Protocol):
+    """What the rules work on: a driver, and whoever carries out its runs."""
+
+    automation: Automation
+
+    def order(self) -> str:
+        """An order id that nothing carries yet."""
+
+    def started(self) -> Sequence[Started]:
+        """Every run that was started, also when it was started again."""
+
+    async def finish(self, *, message: str = "", **facts: str) -> None:
+        """What is under way comes to its end: content, with these facts; with a message, not."""
+
+    async def misbehave(self, mood: str) -> None:
+        """ "dead" or "none"."""
+
+    async def wait(self, seconds: float) -> None: ...
+
+
+async def a_run_is_started_once_and_found_by_its_key(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    for _ in range(3):
+        assert isinstance(await bench.automation.ensure_run(key, _wanted()), Waiting)
+    assert len(bench.started()) == 1
+    await bench.finish(url="https://one.example")
+    done = await _until_done(bench, key, _wanted())
+    assert done.facts == {"url": "https://one.example"}
+    assert len(bench.started()) == 1
+
+
+async def the_same_attempt_is_never_run_again(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    await _carry_out(bench, key, _wanted(), state="first")
+    for _ in range(3):
+        assert await bench.automation.ensure_run(key, _wanted()) == Done({"state": "first"})
+    assert len(bench.started()) == 1
+
+
+async def another_attempt_is_run_again(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    await _carry_out(bench, key, _wanted(1), state="first")
+    done = await _carry_out(bench, key, _wanted(2), state="second")
+    assert done.facts == {"state": "second"}
+    assert [one.attempt for one in bench.started()] == [1, 2]
+
+
+async def a_run_that_failed_is_refused_in_its_own_words_and_stays_so(
+    bench: AutomationBench,
+) -> None:
+    key = f"{bench.order()}/run"
+    await _start(bench, key, _wanted())
+    await bench.finish(message="Create the thing: no room left")
+    for _ in range(2):
+        with pytest.raises(Refused) as caught:
+            await _until_done(bench, key, _wanted())
+        assert caught.value.reason == RUN_FAILED
+        assert "no room left" in str(caught.value)
+    assert len(bench.started()) == 1
+
+
+async def a_failed_run_can_be_tried_again(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    await _start(bench, key, _wanted(1))
+    await bench.finish(message="no")
+    await refuses(_until_done(bench, key, _wanted(1)), RUN_FAILED)
+    assert await _carry_out(bench, key, _wanted(2)) == Done()
+
+
+async def what_is_given_arrives_as_it_is(bench: AutomationBench) -> None:
+    values = {"text": "{{ 1 + 1 }}\n$(touch x) 'é' \u2028", "list": [1, None, {"a": True}]}
+    await _carry_out(bench, f"{bench.order()}/run", RunWanted("act", "", values=values))
+    (started,) = bench.started()
+    assert started.action == "act"
+    assert started.values == values
+
+
+async def releasing_nothing_is_done(bench: AutomationBench) -> None:
+    assert await bench.automation.release_run(f"{bench.order()}/run") == Done()
+
+
+async def a_released_run_is_forgotten(bench: AutomationBench) -> None:
+    order = bench.order()
+    await _carry_out(bench, f"{order}/run", _wanted(), state="first")
+    assert await bench.automation.release_run(f"{order}/run") == Done()
+    assert await bench.automation.list_owned(f"{order}/") == []
+    assert await bench.automation.events(f"{order}/run") == ()
+    assert await _carry_out(bench, f"{order}/run", _wanted()) == Done()
+    assert len(bench.started()) == 2
+
+
+async def a_run_under_way_can_be_released(bench: AutomationBench) -> None:
+    order = bench.order()
+    await _start(bench, f"{order}/run", _wanted())
+    assert await bench.automation.release_run(f"{order}/run") == Done()
+    await bench.finish(state="late")
+    assert isinstance(await bench.automation.ensure_run(f"{order}/run", _wanted()), Waiting)
+
+
+async def owned_things_are_listed_by_prefix(bench: AutomationBench) -> None:
+    first, second = bench.order(), bench.order()
+    for order in (first, second):
+        await bench.automation.ensure_run(f"{order}/run", _wanted())
+    assert keys(await bench.automation.list_owned(f"{first}/")) == [f"{first}/run"]
+    listed = keys(await bench.automation.list_owned())
+    assert {f"{first}/run", f"{second}/run"} <= set(listed)
+    assert await bench.automation.list_owned("nobody/") == []
+
+
+async def a_story_is_told_in_order_and_without_gaps(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    assert list(await bench.automation.events(key)) == []
+    await _carry_out(bench, key, _wanted())
+    events = await bench.automation.events(key)
+    assert [one.number for one in events] == list(range(1, len(events) + 1))
+    assert events[-1].kind == "end"
+    assert list(await bench.automation.events(key, after=1)) == list(events[1:])
+
+
+async def who_does_not_answer_is_unavailable(bench: AutomationBench) -> None:
+    key = f"{bench.order()}/run"
+    await bench.automation.check_ready()
+    await bench.misbehave("dead")
+    await unavailable(bench.automation.check_ready())
+    await unavailable(bench.automation.ensure_run(key, _wanted()))
+    await bench.misbehave("none")
+    assert await _carry_out(bench, key, _wanted()) == Done()
+    assert len(bench.started()) == 1
+
+
+async def closing_twice_is_fine(bench: AutomationBench) -> None:
+    await bench.automation.close()
+    await bench.automation.close()
+
+
+def _wanted(attempt: int = 1) -> RunWanted:
+    return RunWanted("act", "", attempt=attempt)
+
+
+async def _start(bench: AutomationBench, key: str, wanted: RunWanted) -> None:
+    there = len(bench.started())
+    for _ in range(PATIENCE):
+        outcome = await bench.automation.ensure_run(key, wanted)
+        if len(bench.started()) > there:
+            return
+        assert isinstance(outcome, Waiting)
+        assert outcome.why, "Waiting says why"
+        await bench.wait(outcome.look_again)
+    raise AssertionError("it is not started")
+
+
+async def _until_done(bench: AutomationBench, key: str, wanted: RunWanted) -> Done:
+    for _ in range(PATIENCE):
+        outcome = await bench.automation.ensure_run(key, wanted)
+        if isinstance(outcome, Done):
+            return outcome
+        await bench.wait(outcome.look_again)
+    raise AssertionError(f"still waiting: {outcome}")
+
+
+async def _carry_out(bench: AutomationBench, key: str, wanted: RunWanted, **facts: str) -> Done:
+    await _start(bench, key, wanted)
+    await bench.finish(**facts)
+    return await _until_done(bench, key, wanted)
+
+
+RULES: Sequence[Rule] = [
+    rule for rule in rules_of(globals()) if rule.__name__.islower() and not isinstance(rule, type)
+]
+
+
+# --- a driver in memory, to see the rules hold and fail ------------------------------------------
+
+
+@dataclass
+class _Memory:
+    """Automation and bench in one."""
+
+    runs: dict[str, tuple[RunWanted, Outcome | Refused]] = field(default_factory=dict)
+    begun: list[Started] = field(default_factory=list)
+    dead: bool = False
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+
+    @property
+    def automation(self) -> Any:
+        return self
+
+    def order(self) -> str:
+        return f"order-{next(self.numbers)}"
+
+    def started(self) -> Sequence[Started]:
+        return self.begun
+
+    async def finish(self, *, message: str = "", **facts: str) -> None:
+        end = Refused(message, reason=RUN_FAILED) if message else Done(facts)
+        for key, (wanted, outcome) in self.runs.items():
+            if isinstance(outcome, Waiting):
+                self.runs[key] = (wanted, end)
+
+    async def misbehave(self, mood: str) -> None:
+        self.dead = mood == "dead"
+
+    async def wait(self, seconds: float) -> None:
+        """Nothing takes time here."""
+
+    async def check_ready(self) -> None:
+        if self.dead:
+            raise Unavailable("dead")
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        await self.check_ready()
+        if key not in self.runs or self.runs[key][0].attempt != wanted.attempt:
+            self.begun.append(Started(wanted.action, wanted.attempt, wanted.values))
+            self.runs[key] = (wanted, Waiting("it runs"))
+        outcome = self.runs[key][1]
+        if isinstance(outcome, Refused):
+            raise outcome
+        return outcome
+
+    async def release_run(self, key: str) -> Outcome:
+        self.runs.pop(key, None)
+        return Done()
+
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        if key not in self.runs:
+            return ()
+        told = [RunEvent(1, "now", "task"), RunEvent(2, "now", "end")]
+        return told[after:]
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return [Owned(key, "run", key) for key in self.runs if key.startswith(prefix)]
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+class _RunsAgain(_Memory):
+    """Starts whatever it is asked for, as often as it is asked."""
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        self.begun.append(Started(wanted.action, wanted.attempt, wanted.values))
+        self.runs.setdefault(key, (wanted, Waiting("it runs")))
+        return await super().ensure_run(key, wanted)
+
+
+class _RunsOnce(_Memory):
+    """Takes another attempt for the same."""
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        known = self.runs.get(key, (wanted,))[0]
+        return await super().ensure_run(key, known)
+
+
+class _HidesFailure(_Memory):
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        try:
+            return await super().ensure_run(key, wanted)
+        except Refused:
+            return Waiting("a little patience")
+
+
+class _HidesOutages(_Memory):
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        try:
+            return await super().ensure_run(key, wanted)
+        except Unavailable:
+            return Waiting("a little patience")
+
+
+class _Templates(_Memory):
+    """Takes what it is given for something else."""
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        text = {"text": "2"} if "text" in wanted.values else wanted.values
+        changed = RunWanted(wanted.action, "", attempt=wanted.attempt, values=text)
+        return await super().ensure_run(key, changed)
+
+
+class _KeepsEverything(_Memory):
+    async def release_run(self, key: str) -> Outcome:
+        return Done()
+
+
+class _ListsLoosely(_Memory):
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return await super().list_owned()
+
+
+class _MindsNothing(_Memory):
+    async def release_run(self, key: str) -> Outcome:
+        if key not in self.runs:
+            raise Unavailable("there is nothing")
+        return await super().release_run(key)
+
+
+class _CountsFromZero(_Memory):
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        return [RunEvent(0, "now", "task"), RunEvent(1, "now", "end")][after:]
+
+
+PLANTED = [
+    (_RunsAgain, a_run_is_started_once_and_found_by_its_key),
+    (_RunsAgain, the_same_attempt_is_never_run_again),
+    (_RunsOnce, another_attempt_is_run_again),
+    (_RunsOnce, a_failed_run_can_be_tried_again),
+    (_HidesFailure, a_run_that_failed_is_refused_in_its_own_words_and_stays_so),
+    (_HidesOutages, who_does_not_answer_is_unavailable),
+    (_Templates, what_is_given_arrives_as_it_is),
+    (_KeepsEverything, a_released_run_is_forgotten),
+    (_KeepsEverything, a_run_under_way_can_be_released),
+    (_ListsLoosely, owned_things_are_listed_by_prefix),
+    (_MindsNothing, releasing_nothing_is_done),
+    (_CountsFromZero, a_story_is_told_in_order_and_without_gaps),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+async def test_automation(rule: Rule) -> None:
+    await rule(_Memory())
+
+
+@pytest.mark.parametrize("broken, rule", PLANTED, ids=lambda one: one.__name__.strip("_"))
+async def test_a_planted_fault_is_found(broken: type[_Memory], rule: Rule) -> None:
+    with pytest.raises((AssertionError, Refused, Unavailable)):
+        await rule(broken())
+
+
+@pytest.mark.parametrize("driver", boatyard.automation.DRIVERS)
+def test_the_rules_run_for_every_driver(driver: str) -> None:
+    text = (ROOT / PLACES[driver]).read_text()
+    assert "test_automation" in text
