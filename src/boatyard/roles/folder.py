@@ -22,11 +22,14 @@ _LEFT_OUT = {".git", "__pycache__", ".DS_Store", ".idea", ".vscode", ".cache"}
 _ENDINGS = (".pyc", "~", ".swp", ".swo", ".orig")
 
 
-def read_folder(folder: Path, mistakes: list[Mistake]) -> Files:
-    """Its files by path. Links that lead out of the role, and what is no file, are mistakes and never opened."""
+def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = False) -> Files:
+    """Its files by path. Links that lead out of the role, and what is no file, are mistakes and never opened.
+
+    `everything`: also what editors and Python leave behind.
+    """
     root = Path(os.path.realpath(folder))
     found: dict[str, RoleFile] = {}
-    for path in _walk(root, mistakes):
+    for path in _walk(root, mistakes, everything):
         name = path.relative_to(root).as_posix()
         problem = path_problem(name)
         if problem:
@@ -50,7 +53,7 @@ def is_left_out(name: str) -> bool:
     return name in _LEFT_OUT or name.endswith(_ENDINGS)
 
 
-def _walk(root: Path, mistakes: list[Mistake]) -> Iterator[Path]:
+def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Path]:
     """Every file and link below; folders that are links are not entered."""
     try:
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
@@ -58,10 +61,10 @@ def _walk(root: Path, mistakes: list[Mistake]) -> Iterator[Path]:
         mistakes.append(Mistake(root.name, 0, "", f"cannot be read: {error.strerror}"))
         return
     for entry in entries:
-        if is_left_out(entry.name):
+        if is_left_out(entry.name) and not everything:
             continue
         if entry.is_dir(follow_symlinks=False):
-            yield from _walk(Path(entry.path), mistakes)
+            yield from _walk(Path(entry.path), mistakes, everything)
         else:
             yield Path(entry.path)
 

@@ -30,6 +30,7 @@ class Role:
     form: Form
     phases: tuple[str, ...]
     digest: str
+    file: str  # the one that says what the template is about
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,14 @@ def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role
         return Faulty(name, in_order(found))
     if hooks is not None:
         phases = tuple(phase for phase in phases if phase in hooks or phase == "install")
-    return Role(name, about, form if form.options else about.form, phases, digest_of(files))
+    return Role(
+        name=name,
+        about=about,
+        form=form if form.options else about.form,
+        phases=phases,
+        digest=digest_of(files),
+        file=_first(OSAC if osac else TEMPLATE, files),
+    )
 
 
 def _about(name: str, files: Files, mistakes: list[Mistake]) -> About | None:

@@ -28,6 +28,7 @@ from boatyard.model.generated.osac import (
     Placement,
 )
 from boatyard.resources.orders.words import for_tenants
+from boatyard.roles.values import unsealed
 
 _STATES: Mapping[OrderPhase, ClusterState] = {
     OrderPhase.UNSPECIFIED: ClusterState.PROGRESSING,
@@ -57,11 +58,15 @@ def order_spec(
 ) -> OrderSpec:
     """What the hub is asked for, from what the tenant wants and the template tells the platform."""
     spec = cluster.spec
+    secret = unsealed(spec.secret_parameters)
     return OrderSpec(
         cluster_name=cluster.metadata.name,
         hub=cluster.status.hub,
         template=spec.template.id,
+        template_digest=spec.template_digest,
         template_parameters=spec.template_parameters,
+        secret_parameters=tuple(secret),
+        secret_values=spec.secret_parameters,
         node_sets={
             name: OrderNodeSet(host_type=node_set.host_type.id, size=node_set.size)
             for name, node_set in spec.node_sets.items()
