@@ -25,6 +25,7 @@ from boatyard.model.generated.osac import (
     Placement,
 )
 from boatyard.resources.clusters import status
+from boatyard.roles.values import seal_text, unsealed
 from tests.support.orders import NOW
 
 LATER = NOW + timedelta(minutes=1)
@@ -141,3 +142,17 @@ def test_waiting_for_room_keeps_the_time_it_began() -> None:
         now=LATER,
     )
     assert again == first
+
+
+def test_the_order_has_the_content_and_the_secrets_of_the_cluster() -> None:
+    text = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "hunter2"}
+    cluster = a_cluster()
+    spec = msgspec.structs.replace(
+        cluster.spec, template_digest="sha256:1", secret_parameters=seal_text({"password": text})
+    )
+
+    made = status.order_spec(msgspec.structs.replace(cluster, spec=spec), None, {})
+
+    assert (made.template_digest, made.secret_parameters) == ("sha256:1", ("password",))
+    assert unsealed(made.secret_values) == {"password": text}
+    assert "password" not in made.template_parameters
