@@ -228,6 +228,34 @@ async def test_a_role_dropped_in_while_it_runs_is_offered_within_seconds(shelf: 
             await asyncio.sleep(0.05)
 
 
+@together
+async def test_two_who_watch_the_same_folder_do_not_quarrel(shelf: Shelf) -> None:
+    for number in range(4):
+        shelf.put(f"common_{number}")
+    shelf.put("common_bad", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
+    watchers = [TemplateFolders(shelf.ledger, [shelf.root]) for _ in range(4)]
+
+    for _ in range(3):
+        await asyncio.gather(*(one.look() for one in watchers))
+
+    assert [await shelf.state(f"common_{number}") for number in range(4)] == [OFFERED] * 4
+    assert await shelf.state("common_bad") == FAULTY
+
+
+@together
+async def test_mistakes_are_told_in_the_log_once(
+    shelf: Shelf, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(template_folders, "AGAIN_SECONDS", 0.0)
+    shelf.put("logged", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
+
+    await shelf.looks(5)
+
+    told = [one for one in caplog.records if one.getMessage() == "role not offered"]
+    assert len(told) == 1
+    assert "'integer' is not a type" in str(vars(told[0])["mistakes"])
+
+
 def test_which_folders_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shipped = tmp_path / "shipped"
     shipped.mkdir()

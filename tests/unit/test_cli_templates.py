@@ -9,6 +9,9 @@ import grpc
 import pytest
 
 from boatyard.app.main import main
+from boatyard.cli.ordering import parse_parameters
+from boatyard.model.errors import Refused
+from boatyard.model.generated.osac import ClusterTemplate, ClusterTemplateParameterDefinition
 from boatyard.roles.content import digest_of
 from tests.support.roles import files, write
 from tests.support.told_server import listing
@@ -197,3 +200,56 @@ def test_what_the_server_finds_is_told(told, good, capsys):
 
     assert main(["template", "publish", str(good)]) == 1
     assert capsys.readouterr().out.startswith("web: 1 mistake\n  meta/argument_specs.yml:4: ")
+
+
+# --- ordering from a file --------------------------------------------------------------------------
+
+
+def definition(name, kind, **more):
+    return ClusterTemplateParameterDefinition(name=name, type=f"{TYPE}{kind}", **more)
+
+
+ASKED = ClusterTemplate(
+    parameters=(
+        definition("replicas", "Int64Value", required=True),
+        definition("share", "DoubleValue"),
+        definition("fast", "BoolValue"),
+        definition("password", "StringValue", no_log=True),
+        definition("disks", "Value"),
+    )
+)
+
+
+def test_parameters_come_from_a_file_with_their_types(tmp_path):
+    path = tmp_path / "values.yaml"
+    path.write_text("replicas: 2\nshare: 1\nfast: true\npassword: a b\ndisks: [{size: 3}]\n")
+
+    found = parse_parameters(["replicas=3"], ASKED, str(path))
+
+    assert {
+        name: (one["@type"].rpartition(".")[2], one["value"]) for name, one in found.items()
+    } == {
+        "replicas": ("Int64Value", "3"),  # what is typed counts
+        "share": ("DoubleValue", 1),
+        "fast": ("BoolValue", True),
+        "password": ("StringValue", "a b"),
+        "disks": ("Value", [{"size": 3}]),
+    }
+
+
+def test_a_value_of_another_type_is_left_to_the_server(tmp_path):
+    path = tmp_path / "values.yaml"
+    path.write_text("replicas: many\nother: 1\npassword: 5\n")
+
+    found = parse_parameters([], ASKED, str(path))
+
+    assert {one["@type"] for one in found.values()} == {f"{TYPE}Value"}
+
+
+@pytest.mark.parametrize("text", ["- a", "1: 2", "a: [", "a: *b"])
+def test_what_is_no_list_of_parameters_is_refused(tmp_path, text):
+    path = tmp_path / "values.yaml"
+    path.write_text(text)
+
+    with pytest.raises(Refused):
+        parse_parameters([], ASKED, str(path))

@@ -16,7 +16,7 @@ from pathlib import Path
 from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import BoatyardError
-from boatyard.model.generated.boatyard import TemplateSourceState
+from boatyard.model.generated.boatyard import TemplateSource, TemplateSourceState
 from boatyard.resources.cluster_templates.offering import Offering
 from boatyard.roles.content import Files
 from boatyard.roles.folder import is_left_out, read_folder
@@ -53,6 +53,9 @@ def watched_folders(settings: Settings) -> Sequence[Path]:
 @asynccontextmanager
 async def watching(ledger: Ledger, folders: Sequence[Path]) -> AsyncIterator[None]:
     """Watches until left."""
+    if not folders:
+        yield
+        return
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(TemplateFolders(ledger, folders).run(), name="template folders")
         try:
@@ -132,10 +135,12 @@ class TemplateFolders:
             logger.exception("role cannot be read", extra={"role": path.name})
             self._done[path] = look
             return
-        self._done[path] = look
         if source.status.state == TemplateSourceState.FAULTY:
+            if self._done.get(path) != look:
+                logger.warning("role not offered", extra=_told(path, source))
             # A host type or a version may come, another role of that name may go.
             self._again[path] = now + AGAIN_SECONDS
+        self._done[path] = look
 
     async def _gone(self, folder: Path, names: set[str]) -> set[str]:
         """Roles that this folder offered and no longer has, by two looks."""
@@ -158,6 +163,13 @@ class TemplateFolders:
         if folder not in self._silent:
             self._silent.add(folder)
             logger.warning("folder of roles cannot be listed", extra={"folder": str(folder)})
+
+
+def _told(path: Path, source: TemplateSource) -> dict[str, object]:
+    mistakes = [
+        f"{one.file}:{one.line}: {one.path}: {one.message}" for one in source.status.mistakes
+    ]
+    return {"role": path.name, "folder": str(path.parent), "mistakes": mistakes}
 
 
 def _looks(folder: Path) -> dict[Path, Look] | None:

@@ -129,6 +129,12 @@ def _create_cluster(parser: argparse.ArgumentParser) -> None:
         help="parameter of the template; may be given again",
     )
     parser.add_argument(
+        "--parameters",
+        default="",
+        metavar="FILE",
+        help="parameters by name, as YAML or JSON; for secrets and long values; - for stdin",
+    )
+    parser.add_argument(
         "--version", default="", help="version to install (default: the template's)"
     )
     parser.add_argument(

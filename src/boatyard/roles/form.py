@@ -6,6 +6,7 @@ Read by `reading_form`, shown by `schema` and `definitions`, obeyed by `check`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -103,7 +104,9 @@ def to_text(form: Form) -> str:
     return msgspec.json.encode(form).decode()
 
 
+@lru_cache(maxsize=256)
 def from_text(text: str) -> Form:
+    """The form again. The last ones are remembered: every order of a template asks."""
     return msgspec.json.decode(text, type=Form)
 
 

@@ -116,7 +116,9 @@ class Offering:
         await self._ledger.contents.keep(role.digest, pack(files)[1], now)
         try:
             await self._ledger.commit([*_uses(made), *changes, *told], now=now)
-        except Taken:
+        except Taken as error:
+            if not await self._is_still(made.id, old, name, source):
+                raise Conflict("somebody else offers the same role") from error
             taken = Mistake(role.file, 0, "name", f"another template is called {role.about.name!r}")
             return await self._faulty(name, source, [taken], origin, now)
         except Precondition as error:  # a host type or a version that has just gone
@@ -125,6 +127,13 @@ class Offering:
             "template offered", extra={"role": name, "template": made.id, "digest": role.digest}
         )
         return found
+
+    async def _is_still(
+        self, id: str, old: ClusterTemplate | None, name: str, source: TemplateSource | None
+    ) -> bool:
+        """Whether template and source are as they were read, so that only the name can be taken."""
+        same = await self._template(id) == old
+        return same and await self._ledger.get(TemplateSource, name) == source
 
     async def _faulty(
         self,
@@ -135,10 +144,8 @@ class Offering:
         now: datetime,
     ) -> TemplateSource:
         before = source.status if source is not None else TemplateSourceStatus()
-        words = [str(one) for one in mistakes]
         if source is not None and before.origin != origin and before.state != _WITHDRAWN:
             # Another role of the same name is on offer: that one is not called faulty.
-            logger.warning("role not offered", extra={"role": name, "mistakes": words})
             status = TemplateSourceStatus(
                 state=TemplateSourceState.FAULTY, origin=origin, mistakes=_told(mistakes)
             )
@@ -152,8 +159,10 @@ class Offering:
         )
         found, changes = _source(name, source, status, now)
         if changes:
-            await self._ledger.commit(changes, now=now)
-            logger.warning("role not offered", extra={"role": name, "mistakes": words})
+            try:
+                await self._ledger.commit(changes, now=now)
+            except Taken as error:
+                raise Conflict("somebody else offers the same role") from error
         return found
 
     async def _clashes(
