@@ -305,6 +305,17 @@ def test_aliases_that_multiply_are_not_followed() -> None:
     assert any("more than 20000 values" in one for one in mistakes(specs="\n".join(lines)))
 
 
+def test_a_long_text_is_not_repeated_without_end() -> None:
+    text = f"a: &a {'x' * 100_000}\nb: [{', '.join(['*a'] * 100)}]"
+
+    assert any("aliases written out" in one for one in mistakes(specs=text))
+
+
+@pytest.mark.parametrize("said", ['default: "a\\0b"', '"a\\0b": 1'])
+def test_what_cannot_be_kept_is_a_mistake(said: str) -> None:
+    assert any("a character that cannot be kept" in one for one in mistakes(specs=option(said)))
+
+
 def test_anchors_and_merges_are_read() -> None:
     found = role(specs=spec("a: &a {type: int, required: true}\nb: {<<: *a, required: false}"))
 

@@ -17,6 +17,7 @@ from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import TemplateSource, TemplateSourceState
+from boatyard.resources.cluster_templates.contents import ContentFolders
 from boatyard.resources.cluster_templates.offering import Offering
 from boatyard.roles.content import Files
 from boatyard.roles.folder import is_left_out, read_folder
@@ -48,6 +49,11 @@ def watched_folders(settings: Settings) -> Sequence[Path]:
     own = settings.data_dir / OWN
     shipped = next((one for one in (_INSTALLED, _CHECKED_OUT) if one.is_dir()), None)
     return [own] if settings.bare or shipped is None else [shipped, own]
+
+
+def content_folders(ledger: Ledger, settings: Settings) -> ContentFolders:
+    """Published content as folders, for whoever runs roles in this process."""
+    return ContentFolders(settings.data_dir / CONTENTS, ledger.contents.get)
 
 
 @asynccontextmanager

@@ -17,6 +17,7 @@ from boatyard.roles.mistakes import Mistake
 LARGEST_FILE = 256 * 1024
 DEEPEST = 32
 MOST_VALUES = 20_000  # aliases count each time they are used
+MOST_TEXT = 2 * LARGEST_FILE  # characters, likewise
 
 # The C loader where it is there; both make the same nodes.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -120,6 +121,7 @@ class _Reader:
         self._file = file
         self._mistakes = mistakes
         self._count = 0
+        self._size = 0
         self._scalars = yaml.constructor.SafeConstructor()
 
     def plain(self, node: yaml.Node, path: Path, depth: int) -> Any:
@@ -158,6 +160,10 @@ class _Reader:
                 )
                 continue
             key = key_node.value
+            self._measure(key)
+            if not _can_be_kept(key):
+                self._wrong(key_node, path, "has a key with a character that cannot be kept")
+                continue
             if key in found:
                 self._wrong(key_node, (*path, key), "is there twice", "keep one of them")
                 continue
@@ -177,7 +183,11 @@ class _Reader:
         return found
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
+        self._measure(node.value)
         if node.tag in _TEXTS:  # dates stay as they were written
+            if not _can_be_kept(node.value):
+                self._wrong(node, path, "has a character that cannot be kept", "leave it out")
+                return None
             return node.value
         try:
             value = self._scalars.construct_object(node)
@@ -189,9 +199,19 @@ class _Reader:
             return None
         return value
 
+    def _measure(self, text: str) -> None:
+        self._size += len(text)
+        if self._size > MOST_TEXT:
+            raise _TooMuch(f"has more than {MOST_TEXT} characters, aliases written out")
+
     def _wrong(self, node: yaml.Node, path: Path, message: str, remedy: str = "") -> None:
         line = node.start_mark.line + 1
         self._mistakes.append(Mistake(self._file, line, shown_path(path), message, remedy))
+
+
+def _can_be_kept(text: str) -> bool:
+    """PostgreSQL keeps no NUL, and half a character is none."""
+    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
 
 
 def _short(tag: str) -> str:

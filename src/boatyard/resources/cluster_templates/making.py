@@ -28,6 +28,7 @@ from boatyard.roles.role import Role
 from boatyard.roles.values import definitions
 
 CREATOR = "templates"
+LARGEST_FORM = 256 * 1024
 PLATFORM = "platform"  # the label of hubs that have it
 
 
@@ -88,6 +89,8 @@ def make_template(
         phases=role.phases,
         withdrawn=False,
     )
+    if len(made.form) > LARGEST_FORM:
+        wrong("", f"its form has {len(made.form)} characters", f"at most {LARGEST_FORM}")
     for violation in name_violations(made.metadata.name, path="name"):
         wrong(violation.path, violation.message, violation.remedy)
     try:
