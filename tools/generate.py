@@ -25,7 +25,7 @@ KINDS = (
 )
 # Messages that are no kinds but are handled as structs too.
 EXTRA = ("AuthnCapabilities",)
-OUR_KINDS = ("Order", "Leftover", "Backup")
+OUR_KINDS = ("Order", "Leftover", "Backup", "TemplateSource")
 
 
 def main() -> int:

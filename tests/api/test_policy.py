@@ -27,6 +27,8 @@ BY_KIND = {sample.kind: sample for sample in SAMPLES}
 CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access")  # their calls name a cluster
 
 HUBWISE = f"{OURS}.Hubs"
+TEMPLATEWISE = f"{OURS}.Templates"
+KEPT = ("Order", "Leftover", "TemplateSource")  # by the service itself
 
 # (service, call, kind) of everything that is served, made from the server's own table below.
 _CALLS = methods(Crud(cast(Any, None), cast(Any, None)), cast(Any, None))  # only looked at
@@ -50,6 +52,8 @@ def _kind_of(service: str, rpc: str) -> str:
         return VIEWS[service].kind.name
     if service == HUBWISE:
         return "Hub"
+    if service == TEMPLATEWISE:
+        return "ClusterTemplate"
     return {"Events": "Event", "Capabilities": "Capabilities"}[name]
 
 
@@ -118,6 +122,8 @@ def _body(service: str, rpc: str, id: str) -> dict[str, Any]:
         return {"cluster": id}
     if service == HUBWISE:
         return {"hub": id}
+    if service == TEMPLATEWISE:
+        return {"role": id} if rpc == "Publish" else {"template": id}
     match rpc:
         case "List" | "Watch":
             return {}
@@ -152,9 +158,9 @@ async def test_the_table_is_what_both_doors_do(
     yard: Yard, own: dict[str, str], service: str, rpc: str, role: str
 ) -> None:
     kind = _kind_of(service, rpc)
-    target = "Cluster" if kind in ("Order", "Leftover", "Capabilities") else kind
+    target = "Cluster" if kind in (*KEPT, "Capabilities") else kind
     id = await _object(yard, target, own)
-    private = service.startswith(PRIVATE) or kind in ("Order", "Leftover", "Hub")
+    private = service.startswith(PRIVATE) or kind in (*KEPT, "Hub")
     expected = "UNAUTHENTICATED"
     if role != "none":
         caller = Caller("ann", "acme", Role(role))

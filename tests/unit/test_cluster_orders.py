@@ -32,6 +32,7 @@ from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel, leftovers, orders
 from boatyard.orderbook.mapping.orders import Place
 from boatyard.orderbook.mapping.status import PHASES, to_status
+from boatyard.roles.values import seal_text, unsealed
 from tests.support.crds import misfits, schema_of
 from tests.support.structs import PREFIX, packed, structs, text
 
@@ -56,8 +57,9 @@ def wishes(draw: st.DrawFn) -> OrderSpec:
     }
     return msgspec.structs.replace(
         spec,
-        template_parameters=named,
+        template_parameters={name: one for name, one in named.items() if name not in secret},
         secret_parameters=tuple(sorted(secret)),
+        secret_values=seal_text({name: named[name] for name in secret}),
         node_sets=sizes,
     )
 
@@ -132,7 +134,7 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
     spec = msgspec.structs.replace(
         spec,
         pull_secret=PLANTED,
-        template_parameters={**spec.template_parameters, "password": secret},
+        secret_values=seal_text({**unsealed(spec.secret_values), "password": secret}),
         secret_parameters=(*spec.secret_parameters, "password"),
     )
     planted = msgspec.structs.replace(credentials, kubeconfig=PLANTED, password=PLANTED)

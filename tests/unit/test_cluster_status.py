@@ -12,7 +12,6 @@ from boatyard.model.generated.boatyard import (
     Order,
     OrderCondition,
     OrderPhase,
-    OrderSpec,
     OrderStatus,
 )
 from boatyard.model.generated.osac import (
@@ -31,6 +30,7 @@ from boatyard.model.generated.osac import (
     Placement,
 )
 from boatyard.resources.clusters import status
+from boatyard.roles.values import seal_text, unsealed
 from tests.support.orders import NOW
 
 LATER = NOW + timedelta(minutes=1)
@@ -128,9 +128,8 @@ def test_the_same_again_changes_nothing() -> None:
 
 def test_the_order_asks_for_what_the_tenant_wants() -> None:
     version = ClusterVersion(spec=ClusterVersionSpec(version="4.17.9", image="image"))
-    template = OrderSpec(platform_settings={"nodes": "real"}, secret_parameters=("token",))
-    spec = status.order_spec(a_cluster(generation=3), version, template)
-    assert (spec.platform_settings, spec.secret_parameters) == ({"nodes": "real"}, ("token",))
+    spec = status.order_spec(a_cluster(generation=3), version, {"nodes": "real"})
+    assert spec.platform_settings == {"nodes": "real"}
     assert (spec.cluster_name, spec.hub, spec.generation) == ("web", "hub-1", 3)
     assert (spec.version, spec.release_image, spec.pull_secret) == ("4.17.9", "image", "secret")
     assert (spec.pod_cidr, spec.service_cidr) == ("10.128.0.0/14", "")
@@ -149,3 +148,17 @@ def test_waiting_for_room_keeps_the_time_it_began() -> None:
         now=LATER,
     )
     assert again == first
+
+
+def test_the_order_has_the_content_and_the_secrets_of_the_cluster() -> None:
+    text = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": "hunter2"}
+    cluster = a_cluster()
+    spec = msgspec.structs.replace(
+        cluster.spec, template_digest="sha256:1", secret_parameters=seal_text({"password": text})
+    )
+
+    made = status.order_spec(msgspec.structs.replace(cluster, spec=spec), None, {})
+
+    assert (made.template_digest, made.secret_parameters) == ("sha256:1", ("password",))
+    assert unsealed(made.secret_values) == {"password": text}
+    assert "password" not in made.template_parameters

@@ -40,6 +40,7 @@ HOUSE = {
     "twin/client.py": "import asyncio",
     "kube/client.py": "import socket",
     "pki/keys.py": "",
+    "roles/role.py": "import boatyard.model.metadata",
     "model/metadata.py": "import datetime",
 }
 
@@ -77,6 +78,7 @@ def test_folders_that_do_not_exist_yet_are_no_fault(tmp_path: Path) -> None:
             PURE,
             id="a rule that asks the database",
         ),
+        pytest.param("roles/role.py", "import subprocess", PURE, id="a role that runs programs"),
         pytest.param(
             "resources/orders/plan.py",
             "from boatyard.ledger import documents",

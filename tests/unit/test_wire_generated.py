@@ -125,7 +125,7 @@ def test_the_crd_of_orders_has_no_place_for_credentials() -> None:
 
 
 def test_secrets_are_known_by_path() -> None:
-    assert projection.SENSITIVE["Cluster"] == ("spec.pull_secret",)
+    assert projection.SENSITIVE["Cluster"] == ("spec.pull_secret", "spec.secret_parameters")
     assert projection.SENSITIVE["Hub"] == ("spec.kubeconfig",)
     assert "status.break_glass_credentials.password" in projection.SENSITIVE["Tenant"]
 

@@ -44,6 +44,7 @@ _PUBLIC_DEFAULTS = {
         ("spec.state", "this.spec.state in [1, 2]"),
         ("spec.enabled", "this.spec.enabled == true"),
     ),
+    "ClusterTemplate": (("withdrawn", "this.withdrawn == false"),),
 }
 
 

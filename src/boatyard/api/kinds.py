@@ -198,6 +198,8 @@ KINDS: Mapping[str, Kind] = {
         # Kept by the service itself, and only shown: see orders.py.
         Kind(boatyard.Order, "Orders", public=False, reconciled=True, tenant=SYSTEM),
         Kind(boatyard.Leftover, "Leftovers", public=False, reconciled=True, tenant=SYSTEM),
+        # Kept by whoever offers roles: see templates.py.
+        Kind(boatyard.TemplateSource, "TemplateSources", public=False, tenant=SYSTEM),
     )
 }
 

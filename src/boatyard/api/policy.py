@@ -24,6 +24,7 @@ class Verb(StrEnum):
     HISTORY = "history"
     CHECK = "check"
     PREPARE = "prepare"
+    PUBLISH = "publish"
 
 
 # What a call is called on the wire, and what it is in the table.
@@ -47,6 +48,8 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "History": Verb.HISTORY,
     "Check": Verb.CHECK,
     "Prepare": Verb.PREPARE,
+    "GetSchema": Verb.GET,
+    "Publish": Verb.PUBLISH,
 }
 
 _OPERATOR = frozenset({Role.OPERATOR})
@@ -80,7 +83,7 @@ TABLE: Mapping[str, Row] = {
     "Tenant": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "HostType": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
     "ClusterVersion": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
-    "ClusterTemplate": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
+    "ClusterTemplate": _row(_VIEWER, _OPERATOR, signal=_OPERATOR, publish=_OPERATOR),
     "Hub": _row(_OPERATOR, _OPERATOR, signal=_OPERATOR, check=_OPERATOR, prepare=_OPERATOR),
     "Backup": {
         Verb.GET: _VIEWER,
@@ -90,6 +93,7 @@ TABLE: Mapping[str, Row] = {
     },
     "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
+    "TemplateSource": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Event": {Verb.WATCH: _VIEWER},
     "Capabilities": {Verb.GET: _VIEWER},  # the public ones need no token at all
 }

@@ -8,6 +8,7 @@ from argparse import Namespace
 from boatyard.app import running
 from boatyard.app.serving import check_doors, serve_api
 from boatyard.app.settings import Settings
+from boatyard.app.template_folders import watched_folders, watching
 
 
 def run(args: Namespace) -> int:
@@ -20,6 +21,8 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
     running.make_data_dir(settings)
     async with (
         running.open_ledger(settings, url, application="boatyard serve") as ledger,
+        # One server may watch folders; where several do, they watch the same.
+        watching(ledger, watched_folders(settings) if settings.templates else ()),
         serve_api(ledger, settings) as doors,
     ):
         running.say(f"boatyard: serving gRPC {doors.grpc} REST {doors.rest}")

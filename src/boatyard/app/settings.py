@@ -29,6 +29,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     tls_key: str = ""  # and its key (PEM)
     anonymous: bool = False  # callers without a token are operators; loopback addresses only
     bare: bool = False  # an empty data directory gets no catalogue, hubs or tenants
+    templates: tuple[
+        str, ...
+    ] = ()  # folders of roles to offer; empty: those shipped, and `roles` in the data directory (`up` only)
     allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real

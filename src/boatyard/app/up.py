@@ -14,6 +14,7 @@ from boatyard.app import catalogue, local_catalogue, running
 from boatyard.app.keepers import find_assets, start_keeper
 from boatyard.app.serving import Doors, check_doors, serve_api
 from boatyard.app.settings import Settings
+from boatyard.app.template_folders import watched_folders, watching
 from boatyard.app.twins import start_twin
 from boatyard.app.working import work
 from boatyard.client.config import clear_current, write_current, write_private_file
@@ -79,6 +80,10 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
             )
             await catalogue.fill(ledger, layout, now=ledger.clock.now())
             await local_catalogue.offer(ledger, find_assets(settings).versions(), twin=twin)
+        folders = watched_folders(settings)
+        if not settings.templates:
+            folders[-1].mkdir(exist_ok=True)
+        await stack.enter_async_context(watching(ledger, folders))
         doors = await stack.enter_async_context(serve_api(ledger, settings))
         yield ledger, doors, twin, keeper
 

@@ -13,6 +13,7 @@ from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cl
 from boatyard.cli.hub_commands import VERBS as HUB_VERBS
 from boatyard.cli.hub_commands import create_hub
 from boatyard.cli.lifecycle_commands import VERBS as LIFECYCLE_VERBS
+from boatyard.cli.template_commands import ACTS as TEMPLATE_ACTS
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -100,6 +101,13 @@ def _create(parser: argparse.ArgumentParser) -> None:
         nouns.choices[noun].set_defaults(verb="create")
 
 
+def _template(parser: argparse.ArgumentParser) -> None:
+    acts = parser.add_subparsers(title="what", metavar="ACT", dest="act", required=True)
+    for name, run, line, example, flags, remote in TEMPLATE_ACTS:
+        add_verb(acts, name, run=run, line=line, example=example, flags=flags, remote=remote)
+        acts.choices[name].set_defaults(verb="template")
+
+
 def _create_cluster(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME", help="its name: a-z, 0-9 and -, at most 63")
     parser.add_argument(
@@ -119,6 +127,12 @@ def _create_cluster(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="KEY=VALUE",
         help="parameter of the template; may be given again",
+    )
+    parser.add_argument(
+        "--parameters",
+        default="",
+        metavar="FILE",
+        help="parameters by name, as YAML or JSON; for secrets and long values; - for stdin",
     )
     parser.add_argument(
         "--version", default="", help="version to install (default: the template's)"
@@ -325,6 +339,13 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "try a failed or quarantined step again, now",
         "boatyard retry cluster web-1",
         _retry,
+    ),
+    (
+        "template",
+        "boatyard.cli.templates:list_templates",
+        "list templates, show one with its form, check a role, publish it",
+        "boatyard template lint templates/roles/web_small",
+        _template,
     ),
     (
         "kubeconfig",

@@ -18,10 +18,12 @@ from boatyard.model.generated.osac import (
     ClusterRestore,
     ClusterSpec,
     ClusterTemplate,
+    ClusterTemplateParameterDefinition,
     ClusterTemplateReference,
     ClusterVersionReference,
     Metadata,
 )
+from boatyard.model.yaml_text import NotYaml, load_yaml
 
 _PREFIX = "type.googleapis.com/google.protobuf."
 _WHOLE = ("Int32Value", "UInt32Value")
@@ -58,7 +60,7 @@ def make_cluster(
         ),
         spec=ClusterSpec(
             template=reference,
-            template_parameters=parse_parameters(args.parameter, template),
+            template_parameters=parse_parameters(args.parameter, template, args.parameters),
             node_sets={
                 name: ClusterNodeSet(size=size)
                 for name, size in parse_sizes(args.node_set, flag="--node-set").items()
@@ -97,11 +99,11 @@ def parse_sizes(texts: Sequence[str], *, flag: str) -> dict[str, int]:
 
 
 def parse_parameters(
-    texts: Sequence[str], template: ClusterTemplate
+    texts: Sequence[str], template: ClusterTemplate, file: str = ""
 ) -> Mapping[str, Mapping[str, Any]]:
-    """-p key=value texts as values of the types that the template declares."""
+    """-p key=value texts, and the values of a file, as values of the types that the template declares."""
     declared = {one.name: one for one in template.parameters}
-    values: dict[str, Mapping[str, Any]] = {}
+    values = _file_values(file, declared) if file else {}
     wrong = []
     for key, text in parse_pairs(texts, flag="-p").items():
         definition = declared.get(key)
@@ -121,6 +123,39 @@ def parse_parameters(
     if wrong:
         raise Refused("", *wrong)
     return values
+
+
+def _file_values(
+    name: str, declared: Mapping[str, ClusterTemplateParameterDefinition]
+) -> dict[str, Mapping[str, Any]]:
+    """Names to values, as YAML or JSON. What does not fit its type is sent as it is: the server says what is wrong."""
+    try:
+        said = load_yaml(_file(name))
+    except NotYaml as error:
+        raise Refused(f"{name}: {error}") from error
+    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
+        raise Refused(f"{name}: write one parameter per line, such as `replicas: 2`")
+    return {key: _typed_by_kind(value, declared.get(key)) for key, value in said.items()}
+
+
+def _typed_by_kind(
+    value: Any, declared: ClusterTemplateParameterDefinition | None
+) -> Mapping[str, Any]:
+    kind = declared.type.removeprefix(_PREFIX) if declared is not None else ""
+    match value:
+        case bool():
+            fits = kind == "BoolValue"
+        case int():
+            fits = kind in (*_WHOLE, *_WIDE, *_REAL)
+        case float():
+            fits = kind in _REAL
+        case str():
+            fits = kind in ("StringValue", "BytesValue", "Timestamp", "Duration")
+        case _:
+            fits = False
+    if not fits:
+        return {"@type": f"{_PREFIX}Value", "value": json.loads(json.dumps(value, default=str))}
+    return {"@type": f"{_PREFIX}{kind}", "value": str(value) if kind in _WIDE else value}
 
 
 def typed_value(type_url: str, text: str) -> Any:

@@ -42,7 +42,8 @@ def as_form(data: Any, form: str) -> str:
         return json.dumps(data, indent=2, ensure_ascii=True)
     import yaml
 
-    text: str = yaml.safe_dump(data, sort_keys=False, allow_unicode=False)
+    plain = json.loads(json.dumps(data))  # an Any comes as a kind of dict that YAML does not know
+    text: str = yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)
     return text.rstrip("\n")
 
 

@@ -12,9 +12,17 @@ from typing import Any
 from boatyard.client.connection import Connection, Opened, as_struct
 from boatyard.client.kinds import BACKUP, CLUSTER, HUB, Kind
 from boatyard.model.errors import BoatyardError, Conflict, NotFound, Refused, Unavailable
-from boatyard.model.generated.boatyard import Backup, Explanation, Happening, HubReport, Receipt
+from boatyard.model.generated.boatyard import (
+    Backup,
+    Explanation,
+    Happening,
+    HubReport,
+    Receipt,
+    TemplateSource,
+)
 from boatyard.model.generated.convert import TO_MESSAGE
 from boatyard.model.generated.osac import Cluster, ClusterRest, Hub
+from boatyard.roles.content import Files
 
 PAGE = 1000  # the most rows a server gives at once
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
@@ -233,6 +241,24 @@ class Client(Connection):
         """What was done, and the report afterwards."""
         answer = await self.call("boatyard.v1.Hubs/Prepare", hub=hub)
         return tuple(answer.done), answer.report, as_struct(answer.report)
+
+    # --- templates ----------------------------------------------------------------------------
+
+    async def template_schema(self, template: str) -> dict[str, Any]:
+        """The form as JSON Schema; `template` is an id or a name."""
+        answer = await self.call("boatyard.v1.Templates/GetSchema", template=template)
+        schema: dict[str, Any] = json.loads(answer.data)
+        return schema
+
+    async def publish_role(self, name: str, files: Files) -> TemplateSource:
+        """Sends the role; the answer says whether it is offered, and if not, why."""
+        sent = [
+            {"path": path, "content": file.data, "executable": file.executable}
+            for path, file in files.items()
+        ]
+        answer = await self.call("boatyard.v1.Templates/Publish", role=name, files=sent)
+        found: TemplateSource = as_struct(answer.object)
+        return found
 
     # --- orders -------------------------------------------------------------------------------
 

@@ -52,6 +52,8 @@ TEMPLATE = KINDS[1]
 VERSION = KINDS[2]
 BACKUP = next(kind for kind in KINDS if kind.name == "backup")
 HUB = next(kind for kind in KINDS if kind.name == "hub")
+# Shown by `boatyard template list` only.
+SOURCE = Kind("templatesource", "templatesources", "boatyard.v1.TemplateSources")
 
 
 def find_kind(word: str) -> Kind:

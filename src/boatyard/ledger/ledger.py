@@ -18,6 +18,7 @@ from boatyard.ledger.clock import DatabaseClock
 from boatyard.ledger.codec import Codec
 from boatyard.ledger.commit import label, payload
 from boatyard.ledger.connections import Connections, connect
+from boatyard.ledger.contents import Contents
 from boatyard.ledger.documents import Documents
 from boatyard.ledger.events import Events
 from boatyard.ledger.filters.conditions import OrderBy, Predicate
@@ -67,6 +68,7 @@ class Ledger:
         self._claims = Claims(connections)
         self._queue = Queue(connections)
         self._events = Events(connections, seal)
+        self.contents = Contents(connections)
         self.seal = seal
         self.clock = DatabaseClock()
         self.wakes = Wakes()

@@ -144,11 +144,9 @@ def follow_leftover(leftover: Leftover, now: datetime) -> list[Change]:
 
 
 def without_secrets(order: Order) -> Order:
-    secret = set(order.spec.secret_parameters)
-    shown = {n: v for n, v in order.spec.template_parameters.items() if n not in secret}
     return msgspec.structs.replace(
         order,
-        spec=msgspec.structs.replace(order.spec, pull_secret="", template_parameters=shown),
+        spec=msgspec.structs.replace(order.spec, pull_secret="", secret_values=""),
         status=msgspec.structs.replace(order.status, credentials=NO_CREDENTIALS),
     )
 

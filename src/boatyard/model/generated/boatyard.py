@@ -61,6 +61,13 @@ class StepState(IntEnum):
     RELEASED = 8
 
 
+class TemplateSourceState(IntEnum):
+    UNSPECIFIED = 0
+    OFFERED = 1
+    FAULTY = 2  # what was offered before, if anything was, stays on offer
+    WITHDRAWN = 3  # the role is gone; clusters keep what they were ordered with
+
+
 class AccessIssueRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # an id or a name
     cluster: str = ""
@@ -238,6 +245,10 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     restore: OrderRestore = NO_ORDER_RESTORE
     # names of template parameters that are nobody's business
     secret_parameters: tuple[str, ...] = ()
+    # of the role's content; empty for a template without a role
+    template_digest: str = ""
+    # of those parameters, as JSON: name to value with its type
+    secret_values: str = ""
 
 
 NO_ORDER_SPEC = OrderSpec()
@@ -463,6 +474,8 @@ class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     pod_cidr: str = ""
     service_cidr: str = ""
     tenant: str = ""
+    # Of the content of the template's role; empty for a template without one.
+    template_digest: str = ""
 
 
 NO_CLUSTER_ORDER_WISH = ClusterOrderWish()
@@ -876,3 +889,122 @@ class OrdersHistoryResponse(
 
 
 NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()
+
+
+class TemplateMistake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    file: str = ""
+    # from 1; 0 where there is none
+    line: int = 0
+    path: str = ""
+    message: str = ""
+    remedy: str = ""
+
+
+NO_TEMPLATE_MISTAKE = TemplateMistake()
+
+
+class TemplateSourceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    state: TemplateSourceState = TemplateSourceState(0)
+    # the watched folder, or "published"
+    origin: str = ""
+    # id of the template it is offered as, now or last
+    template: str = ""
+    # of the content on offer, now or last
+    digest: str = ""
+    # of the content found last; what is on offer has none
+    mistakes: tuple[TemplateMistake, ...] = ()
+    changed_at: datetime | None = None
+
+
+NO_TEMPLATE_SOURCE_STATUS = TemplateSourceStatus()
+
+
+class TemplateSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # the name of the role's folder
+    id: str = ""
+    metadata: osac.Metadata = osac.NO_METADATA
+    status: TemplateSourceStatus = NO_TEMPLATE_SOURCE_STATUS
+
+
+NO_TEMPLATE_SOURCE = TemplateSource()
+
+
+class TemplateSourcesListRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    offset: int | None = None
+    limit: int | None = None
+    filter: str | None = None
+    order: str | None = None
+
+
+NO_TEMPLATE_SOURCES_LIST_REQUEST = TemplateSourcesListRequest()
+
+
+class TemplateSourcesListResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    size: int = 0
+    total: int = 0
+    items: tuple[TemplateSource, ...] = ()
+
+
+NO_TEMPLATE_SOURCES_LIST_RESPONSE = TemplateSourcesListResponse()
+
+
+class TemplateSourcesGetRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    id: str = ""
+
+
+NO_TEMPLATE_SOURCES_GET_REQUEST = TemplateSourcesGetRequest()
+
+
+class TemplateSourcesGetResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    object: TemplateSource = NO_TEMPLATE_SOURCE
+
+
+NO_TEMPLATE_SOURCES_GET_RESPONSE = TemplateSourcesGetResponse()
+
+
+class TemplatesGetSchemaRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    # an id or a name
+    template: str = ""
+
+
+NO_TEMPLATES_GET_SCHEMA_REQUEST = TemplatesGetSchemaRequest()
+
+
+class RoleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # below the role's folder, parted by /
+    path: str = ""
+    content: bytes = b""
+    executable: bool = False
+
+
+NO_ROLE_FILE = RoleFile()
+
+
+class TemplatesPublishRequest(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    # the name of its folder
+    role: str = ""
+    files: tuple[RoleFile, ...] = ()
+
+
+NO_TEMPLATES_PUBLISH_REQUEST = TemplatesPublishRequest()
+
+
+class TemplatesPublishResponse(
+    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+):
+    object: TemplateSource = NO_TEMPLATE_SOURCE
+
+
+NO_TEMPLATES_PUBLISH_RESPONSE = TemplatesPublishResponse()

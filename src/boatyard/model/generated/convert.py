@@ -49,6 +49,8 @@ _ORDER_PHASE = _Members(boatyard.OrderPhase)
 
 _STEP_STATE = _Members(boatyard.StepState)
 
+_TEMPLATE_SOURCE_STATE = _Members(boatyard.TemplateSourceState)
+
 _CLUSTER_CONDITION_TYPE = _Members(osac.ClusterConditionType)
 
 _CLUSTER_REST = _Members(osac.ClusterRest)
@@ -793,6 +795,20 @@ def _private_cluster_template(x: osac.ClusterTemplate) -> dict[str, Any]:
         d["hub_labels"] = x.hub_labels
     if x.platform_settings:
         d["platform_settings"] = x.platform_settings
+    if v := x.digest:
+        d["digest"] = v
+    if v := x.form:
+        d["form"] = v
+    if x.allowed_host_types:
+        d["allowed_host_types"] = x.allowed_host_types
+    if v := x.version_from:
+        d["version_from"] = v
+    if v := x.version_below:
+        d["version_below"] = v
+    if x.phases:
+        d["phases"] = x.phases
+    if v := x.withdrawn:
+        d["withdrawn"] = v
     return d
 
 
@@ -819,6 +835,13 @@ def private_cluster_template_from_message(m: Any) -> osac.ClusterTemplate:
         else osac.NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS,
         hub_labels={k: c[k] for k in c} if (c := m.hub_labels) else {},
         platform_settings={k: c[k] for k in c} if (c := m.platform_settings) else {},
+        digest=m.digest,
+        form=m.form,
+        allowed_host_types=tuple(c) if (c := m.allowed_host_types) else (),
+        version_from=m.version_from,
+        version_below=m.version_below,
+        phases=tuple(c) if (c := m.phases) else (),
+        withdrawn=m.withdrawn,
     )
 
 
@@ -1186,6 +1209,10 @@ def _private_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["rest"] = int(v)
     if (v := x.restore) is not osac.NO_CLUSTER_RESTORE:
         d["restore"] = _private_cluster_restore(v)
+    if v := x.template_digest:
+        d["template_digest"] = v
+    if v := x.secret_parameters:
+        d["secret_parameters"] = v
     return d
 
 
@@ -1224,6 +1251,8 @@ def private_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         restore=private_cluster_restore_from_message(m.restore)
         if m.HasField("restore")
         else osac.NO_CLUSTER_RESTORE,
+        template_digest=m.template_digest,
+        secret_parameters=m.secret_parameters,
     )
 
 
@@ -1875,6 +1904,10 @@ def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
         d["restore"] = _boatyard_order_restore(v)
     if x.secret_parameters:
         d["secret_parameters"] = x.secret_parameters
+    if v := x.template_digest:
+        d["template_digest"] = v
+    if v := x.secret_values:
+        d["secret_values"] = v
     return d
 
 
@@ -1905,6 +1938,8 @@ def boatyard_order_spec_from_message(m: Any) -> boatyard.OrderSpec:
         if m.HasField("restore")
         else boatyard.NO_ORDER_RESTORE,
         secret_parameters=tuple(c) if (c := m.secret_parameters) else (),
+        template_digest=m.template_digest,
+        secret_values=m.secret_values,
     )
 
 
@@ -2403,6 +2438,8 @@ def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]
         d["service_cidr"] = v
     if v := x.tenant:
         d["tenant"] = v
+    if v := x.template_digest:
+        d["template_digest"] = v
     return d
 
 
@@ -2436,6 +2473,7 @@ def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWis
         pod_cidr=m.pod_cidr,
         service_cidr=m.service_cidr,
         tenant=m.tenant,
+        template_digest=m.template_digest,
     )
 
 
@@ -3465,6 +3503,311 @@ def boatyard_orders_history_response_from_message(m: Any) -> boatyard.OrdersHist
     )
 
 
+def _boatyard_template_mistake(x: boatyard.TemplateMistake) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.file:
+        d["file"] = v
+    if v := x.line:
+        d["line"] = v
+    if v := x.path:
+        d["path"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    return d
+
+
+def boatyard_template_mistake_to_message(x: boatyard.TemplateMistake) -> Message:
+    return message("boatyard.v1.TemplateMistake")(**_boatyard_template_mistake(x))
+
+
+def boatyard_template_mistake_from_message(m: Any) -> boatyard.TemplateMistake:
+    return boatyard.TemplateMistake(
+        file=m.file,
+        line=m.line,
+        path=m.path,
+        message=m.message,
+        remedy=m.remedy,
+    )
+
+
+def _boatyard_template_source_status(x: boatyard.TemplateSourceStatus) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.state:
+        d["state"] = int(v)
+    if v := x.origin:
+        d["origin"] = v
+    if v := x.template:
+        d["template"] = v
+    if v := x.digest:
+        d["digest"] = v
+    if x.mistakes:
+        d["mistakes"] = [_boatyard_template_mistake(v) for v in x.mistakes]
+    if (v := x.changed_at) is not None:
+        d["changed_at"] = timestamp_fields(v)
+    return d
+
+
+def boatyard_template_source_status_to_message(x: boatyard.TemplateSourceStatus) -> Message:
+    return message("boatyard.v1.TemplateSourceStatus")(**_boatyard_template_source_status(x))
+
+
+def boatyard_template_source_status_from_message(m: Any) -> boatyard.TemplateSourceStatus:
+    return boatyard.TemplateSourceStatus(
+        state=_TEMPLATE_SOURCE_STATE[m.state],
+        origin=m.origin,
+        template=m.template,
+        digest=m.digest,
+        mistakes=tuple([boatyard_template_mistake_from_message(v) for v in c])
+        if (c := m.mistakes)
+        else (),
+        changed_at=moment(m.changed_at) if m.HasField("changed_at") else None,
+    )
+
+
+def _boatyard_template_source(x: boatyard.TemplateSource) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    if (v := x.metadata) is not osac.NO_METADATA:
+        d["metadata"] = _private_metadata(v)
+    if (v := x.status) is not boatyard.NO_TEMPLATE_SOURCE_STATUS:
+        d["status"] = _boatyard_template_source_status(v)
+    return d
+
+
+def boatyard_template_source_to_message(x: boatyard.TemplateSource) -> Message:
+    return message("boatyard.v1.TemplateSource")(**_boatyard_template_source(x))
+
+
+def boatyard_template_source_from_message(m: Any) -> boatyard.TemplateSource:
+    return boatyard.TemplateSource(
+        id=m.id,
+        metadata=private_metadata_from_message(m.metadata)
+        if m.HasField("metadata")
+        else osac.NO_METADATA,
+        status=boatyard_template_source_status_from_message(m.status)
+        if m.HasField("status")
+        else boatyard.NO_TEMPLATE_SOURCE_STATUS,
+    )
+
+
+def _boatyard_template_sources_list_request(
+    x: boatyard.TemplateSourcesListRequest,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.offset) is not None:
+        d["offset"] = v
+    if (v := x.limit) is not None:
+        d["limit"] = v
+    if (v := x.filter) is not None:
+        d["filter"] = v
+    if (v := x.order) is not None:
+        d["order"] = v
+    return d
+
+
+def boatyard_template_sources_list_request_to_message(
+    x: boatyard.TemplateSourcesListRequest,
+) -> Message:
+    return message("boatyard.v1.TemplateSourcesListRequest")(
+        **_boatyard_template_sources_list_request(x)
+    )
+
+
+def boatyard_template_sources_list_request_from_message(
+    m: Any,
+) -> boatyard.TemplateSourcesListRequest:
+    return boatyard.TemplateSourcesListRequest(
+        offset=m.offset if m.HasField("offset") else None,
+        limit=m.limit if m.HasField("limit") else None,
+        filter=m.filter if m.HasField("filter") else None,
+        order=m.order if m.HasField("order") else None,
+    )
+
+
+def _boatyard_template_sources_list_response(
+    x: boatyard.TemplateSourcesListResponse,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.size:
+        d["size"] = v
+    if v := x.total:
+        d["total"] = v
+    if x.items:
+        d["items"] = [_boatyard_template_source(v) for v in x.items]
+    return d
+
+
+def boatyard_template_sources_list_response_to_message(
+    x: boatyard.TemplateSourcesListResponse,
+) -> Message:
+    return message("boatyard.v1.TemplateSourcesListResponse")(
+        **_boatyard_template_sources_list_response(x)
+    )
+
+
+def boatyard_template_sources_list_response_from_message(
+    m: Any,
+) -> boatyard.TemplateSourcesListResponse:
+    return boatyard.TemplateSourcesListResponse(
+        size=m.size,
+        total=m.total,
+        items=tuple([boatyard_template_source_from_message(v) for v in c])
+        if (c := m.items)
+        else (),
+    )
+
+
+def _boatyard_template_sources_get_request(x: boatyard.TemplateSourcesGetRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    return d
+
+
+def boatyard_template_sources_get_request_to_message(
+    x: boatyard.TemplateSourcesGetRequest,
+) -> Message:
+    return message("boatyard.v1.TemplateSourcesGetRequest")(
+        **_boatyard_template_sources_get_request(x)
+    )
+
+
+def boatyard_template_sources_get_request_from_message(
+    m: Any,
+) -> boatyard.TemplateSourcesGetRequest:
+    return boatyard.TemplateSourcesGetRequest(
+        id=m.id,
+    )
+
+
+def _boatyard_template_sources_get_response(
+    x: boatyard.TemplateSourcesGetResponse,
+) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_TEMPLATE_SOURCE:
+        d["object"] = _boatyard_template_source(v)
+    return d
+
+
+def boatyard_template_sources_get_response_to_message(
+    x: boatyard.TemplateSourcesGetResponse,
+) -> Message:
+    return message("boatyard.v1.TemplateSourcesGetResponse")(
+        **_boatyard_template_sources_get_response(x)
+    )
+
+
+def boatyard_template_sources_get_response_from_message(
+    m: Any,
+) -> boatyard.TemplateSourcesGetResponse:
+    return boatyard.TemplateSourcesGetResponse(
+        object=boatyard_template_source_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_TEMPLATE_SOURCE,
+    )
+
+
+def _boatyard_templates_get_schema_request(x: boatyard.TemplatesGetSchemaRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.template:
+        d["template"] = v
+    return d
+
+
+def boatyard_templates_get_schema_request_to_message(
+    x: boatyard.TemplatesGetSchemaRequest,
+) -> Message:
+    return message("boatyard.v1.TemplatesGetSchemaRequest")(
+        **_boatyard_templates_get_schema_request(x)
+    )
+
+
+def boatyard_templates_get_schema_request_from_message(
+    m: Any,
+) -> boatyard.TemplatesGetSchemaRequest:
+    return boatyard.TemplatesGetSchemaRequest(
+        template=m.template,
+    )
+
+
+def _boatyard_role_file(x: boatyard.RoleFile) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.path:
+        d["path"] = v
+    if v := x.content:
+        d["content"] = v
+    if v := x.executable:
+        d["executable"] = v
+    return d
+
+
+def boatyard_role_file_to_message(x: boatyard.RoleFile) -> Message:
+    return message("boatyard.v1.RoleFile")(**_boatyard_role_file(x))
+
+
+def boatyard_role_file_from_message(m: Any) -> boatyard.RoleFile:
+    return boatyard.RoleFile(
+        path=m.path,
+        content=m.content,
+        executable=m.executable,
+    )
+
+
+def _boatyard_templates_publish_request(x: boatyard.TemplatesPublishRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.role:
+        d["role"] = v
+    if x.files:
+        d["files"] = [_boatyard_role_file(v) for v in x.files]
+    return d
+
+
+def boatyard_templates_publish_request_to_message(x: boatyard.TemplatesPublishRequest) -> Message:
+    return message("boatyard.v1.TemplatesPublishRequest")(**_boatyard_templates_publish_request(x))
+
+
+def boatyard_templates_publish_request_from_message(m: Any) -> boatyard.TemplatesPublishRequest:
+    return boatyard.TemplatesPublishRequest(
+        role=m.role,
+        files=tuple([boatyard_role_file_from_message(v) for v in c]) if (c := m.files) else (),
+    )
+
+
+def _boatyard_templates_publish_response(x: boatyard.TemplatesPublishResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_TEMPLATE_SOURCE:
+        d["object"] = _boatyard_template_source(v)
+    return d
+
+
+def boatyard_templates_publish_response_to_message(x: boatyard.TemplatesPublishResponse) -> Message:
+    return message("boatyard.v1.TemplatesPublishResponse")(
+        **_boatyard_templates_publish_response(x)
+    )
+
+
+def boatyard_templates_publish_response_from_message(m: Any) -> boatyard.TemplatesPublishResponse:
+    return boatyard.TemplatesPublishResponse(
+        object=boatyard_template_source_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_TEMPLATE_SOURCE,
+    )
+
+
 def _public_authn_capabilities(x: osac.AuthnCapabilities) -> dict[str, Any]:
     d: dict[str, Any] = {}
     if x.trusted_token_issuers:
@@ -4057,6 +4400,18 @@ def _public_cluster_template(x: osac.ClusterTemplate) -> dict[str, Any]:
         d["node_sets"] = {k: _public_cluster_template_node_set(v) for k, v in x.node_sets.items()}
     if (v := x.spec_defaults) is not osac.NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS:
         d["spec_defaults"] = _public_cluster_template_spec_defaults(v)
+    if v := x.digest:
+        d["digest"] = v
+    if x.allowed_host_types:
+        d["allowed_host_types"] = x.allowed_host_types
+    if v := x.version_from:
+        d["version_from"] = v
+    if v := x.version_below:
+        d["version_below"] = v
+    if x.phases:
+        d["phases"] = x.phases
+    if v := x.withdrawn:
+        d["withdrawn"] = v
     return d
 
 
@@ -4081,6 +4436,12 @@ def public_cluster_template_from_message(m: Any) -> osac.ClusterTemplate:
         spec_defaults=public_cluster_template_spec_defaults_from_message(m.spec_defaults)
         if m.HasField("spec_defaults")
         else osac.NO_CLUSTER_TEMPLATE_SPEC_DEFAULTS,
+        digest=m.digest,
+        allowed_host_types=tuple(c) if (c := m.allowed_host_types) else (),
+        version_from=m.version_from,
+        version_below=m.version_below,
+        phases=tuple(c) if (c := m.phases) else (),
+        withdrawn=m.withdrawn,
     )
 
 
@@ -4296,6 +4657,10 @@ def _public_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["rest"] = int(v)
     if (v := x.restore) is not osac.NO_CLUSTER_RESTORE:
         d["restore"] = _public_cluster_restore(v)
+    if v := x.template_digest:
+        d["template_digest"] = v
+    if v := x.secret_parameters:
+        d["secret_parameters"] = v
     return d
 
 
@@ -4334,6 +4699,8 @@ def public_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         restore=public_cluster_restore_from_message(m.restore)
         if m.HasField("restore")
         else osac.NO_CLUSTER_RESTORE,
+        template_digest=m.template_digest,
+        secret_parameters=m.secret_parameters,
     )
 
 
@@ -4627,6 +4994,17 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.OrdersHistoryRequest": _boatyard_orders_history_request,
     "boatyard.v1.Happening": _boatyard_happening,
     "boatyard.v1.OrdersHistoryResponse": _boatyard_orders_history_response,
+    "boatyard.v1.TemplateMistake": _boatyard_template_mistake,
+    "boatyard.v1.TemplateSourceStatus": _boatyard_template_source_status,
+    "boatyard.v1.TemplateSource": _boatyard_template_source,
+    "boatyard.v1.TemplateSourcesListRequest": _boatyard_template_sources_list_request,
+    "boatyard.v1.TemplateSourcesListResponse": _boatyard_template_sources_list_response,
+    "boatyard.v1.TemplateSourcesGetRequest": _boatyard_template_sources_get_request,
+    "boatyard.v1.TemplateSourcesGetResponse": _boatyard_template_sources_get_response,
+    "boatyard.v1.TemplatesGetSchemaRequest": _boatyard_templates_get_schema_request,
+    "boatyard.v1.RoleFile": _boatyard_role_file,
+    "boatyard.v1.TemplatesPublishRequest": _boatyard_templates_publish_request,
+    "boatyard.v1.TemplatesPublishResponse": _boatyard_templates_publish_response,
     "osac.public.v1.AuthnCapabilities": _public_authn_capabilities,
     "osac.public.v1.Metadata": _public_metadata,
     "osac.public.v1.TenantSpec": _public_tenant_spec,
@@ -4776,6 +5154,17 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_to_message,
     "boatyard.v1.Happening": boatyard_happening_to_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_to_message,
+    "boatyard.v1.TemplateMistake": boatyard_template_mistake_to_message,
+    "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_to_message,
+    "boatyard.v1.TemplateSource": boatyard_template_source_to_message,
+    "boatyard.v1.TemplateSourcesListRequest": boatyard_template_sources_list_request_to_message,
+    "boatyard.v1.TemplateSourcesListResponse": boatyard_template_sources_list_response_to_message,
+    "boatyard.v1.TemplateSourcesGetRequest": boatyard_template_sources_get_request_to_message,
+    "boatyard.v1.TemplateSourcesGetResponse": boatyard_template_sources_get_response_to_message,
+    "boatyard.v1.TemplatesGetSchemaRequest": boatyard_templates_get_schema_request_to_message,
+    "boatyard.v1.RoleFile": boatyard_role_file_to_message,
+    "boatyard.v1.TemplatesPublishRequest": boatyard_templates_publish_request_to_message,
+    "boatyard.v1.TemplatesPublishResponse": boatyard_templates_publish_response_to_message,
     "osac.public.v1.AuthnCapabilities": public_authn_capabilities_to_message,
     "osac.public.v1.Metadata": public_metadata_to_message,
     "osac.public.v1.TenantSpec": public_tenant_spec_to_message,
@@ -4925,6 +5314,17 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_from_message,
     "boatyard.v1.Happening": boatyard_happening_from_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_from_message,
+    "boatyard.v1.TemplateMistake": boatyard_template_mistake_from_message,
+    "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_from_message,
+    "boatyard.v1.TemplateSource": boatyard_template_source_from_message,
+    "boatyard.v1.TemplateSourcesListRequest": boatyard_template_sources_list_request_from_message,
+    "boatyard.v1.TemplateSourcesListResponse": boatyard_template_sources_list_response_from_message,
+    "boatyard.v1.TemplateSourcesGetRequest": boatyard_template_sources_get_request_from_message,
+    "boatyard.v1.TemplateSourcesGetResponse": boatyard_template_sources_get_response_from_message,
+    "boatyard.v1.TemplatesGetSchemaRequest": boatyard_templates_get_schema_request_from_message,
+    "boatyard.v1.RoleFile": boatyard_role_file_from_message,
+    "boatyard.v1.TemplatesPublishRequest": boatyard_templates_publish_request_from_message,
+    "boatyard.v1.TemplatesPublishResponse": boatyard_templates_publish_response_from_message,
     "osac.public.v1.AuthnCapabilities": public_authn_capabilities_from_message,
     "osac.public.v1.Metadata": public_metadata_from_message,
     "osac.public.v1.TenantSpec": public_tenant_spec_from_message,

@@ -367,6 +367,19 @@ class ClusterTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     hub_labels: Mapping[str, str] = {}
     # What the template tells the platform; a cluster keeps what it was ordered with.
     platform_settings: Mapping[str, str] = {}
+    # What the role it is made of contains, as a digest; empty for one that has no role.
+    digest: str = ""
+    # The role's form, as JSON; `boatyard.v1.Templates/GetSchema` shows it.
+    form: str = ""
+    # Ids of the host types that may be asked for instead of a node set's own.
+    allowed_host_types: tuple[str, ...] = ()
+    # Versions it can be ordered with: from this one on, and below that one. Empty where there is no bound.
+    version_from: str = ""
+    version_below: str = ""
+    # Parts of the role that are run: "install", "post_install", ….
+    phases: tuple[str, ...] = ()
+    # No longer offered. Clusters that were made from it keep what they were ordered with.
+    withdrawn: bool = False
 
 
 NO_CLUSTER_TEMPLATE = ClusterTemplate()
@@ -524,6 +537,10 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     rest: ClusterRest = ClusterRest(0)
     # Its objects become those of a backup, once per request.
     restore: ClusterRestore = NO_CLUSTER_RESTORE
+    # What the template's role contained when the cluster was ordered; every later change uses the same.
+    template_digest: str = ""
+    # Template parameters that are nobody's business, by name, as JSON. Given in template_parameters like the others.
+    secret_parameters: str = ""
 
 
 NO_CLUSTER_SPEC = ClusterSpec()

@@ -65,6 +65,12 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
         "parameters",
         "node_sets",
         "spec_defaults",
+        "digest",
+        "allowed_host_types",
+        "version_from",
+        "version_below",
+        "phases",
+        "withdrawn",
     ),
     "HubSpec": (),
     "HubCondition": (),
@@ -93,6 +99,8 @@ PUBLIC_FIELDS: Mapping[str, tuple[str, ...]] = {
         "hub_labels",
         "rest",
         "restore",
+        "template_digest",
+        "secret_parameters",
     ),
     "ClusterCondition": ("type", "status", "last_transition_time", "reason", "message"),
     "PlacementCandidate": (),
@@ -169,7 +177,7 @@ PRIVATE_FIELDS: Mapping[str, tuple[str, ...]] = {
     "ClusterVersionReference": (),
     "SecretLocalReference": (),
     "ClusterTemplateSpecDefaults": ("pull_secret",),
-    "ClusterTemplate": ("hub_labels", "platform_settings"),
+    "ClusterTemplate": ("hub_labels", "platform_settings", "form"),
     "HubSpec": (
         "kubeconfig",
         "namespace",
@@ -237,16 +245,23 @@ SENSITIVE: Mapping[str, tuple[str, ...]] = {
     "ClusterVersion": (),
     "ClusterTemplate": ("spec_defaults.pull_secret",),
     "Hub": ("spec.kubeconfig",),
-    "Cluster": ("spec.pull_secret",),
+    "Cluster": ("spec.pull_secret", "spec.secret_parameters"),
     "Event": (
         "cluster.spec.pull_secret",
+        "cluster.spec.secret_parameters",
         "cluster_template.spec_defaults.pull_secret",
         "hub.spec.kubeconfig",
         "tenant.status.break_glass_credentials.password",
     ),
-    "Order": ("spec.pull_secret", "status.credentials.kubeconfig", "status.credentials.password"),
+    "Order": (
+        "spec.pull_secret",
+        "spec.secret_values",
+        "status.credentials.kubeconfig",
+        "status.credentials.password",
+    ),
     "Leftover": (),
     "Backup": (),
+    "TemplateSource": (),
 }
 
 # Kind to paths of references and the kind each refers to.
@@ -274,6 +289,7 @@ REFERENCES: Mapping[str, Mapping[str, str]] = {
     "Order": {},
     "Leftover": {},
     "Backup": {},
+    "TemplateSource": {},
 }
 
 # Kind to paths that stay as they were created.
@@ -288,6 +304,7 @@ IMMUTABLE: Mapping[str, tuple[str, ...]] = {
     "Order": (),
     "Leftover": (),
     "Backup": (),
+    "TemplateSource": (),
 }
 
 # Kind to paths that only the service writes.
@@ -299,12 +316,13 @@ OUTPUT_ONLY: Mapping[str, tuple[str, ...]] = {
         "spec.deprecation.deprecation_timestamp",
         "spec.deprecation.obsolescence_timestamp",
     ),
-    "ClusterTemplate": (),
+    "ClusterTemplate": ("digest", "form", "phases"),
     "Hub": (),
-    "Cluster": (),
+    "Cluster": ("spec.template_digest",),
     "Order": (),
     "Leftover": (),
     "Backup": (),
+    "TemplateSource": (),
 }
 
 # Kind to paths that must be given.
@@ -319,6 +337,7 @@ REQUIRED: Mapping[str, tuple[str, ...]] = {
     "Order": (),
     "Leftover": (),
     "Backup": (),
+    "TemplateSource": (),
 }
 
 # Kind to paths and their validation rules, in protovalidate's words; the path "" is the object itself.
@@ -504,6 +523,24 @@ RULES: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "metadata.description": {"string": {"max_len": 256}},
     },
     "Backup": {
+        "metadata.name": {
+            "string": {
+                "min_len": 1,
+                "max_len": 63,
+                "pattern": "^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            }
+        },
+        "metadata.labels": {
+            "map": {
+                "keys": {"string": {"min_len": 1, "max_len": 316}},
+                "values": {"string": {"max_len": 63}},
+            }
+        },
+        "metadata.annotations": {"map": {"keys": {"string": {"min_len": 1, "max_len": 316}}}},
+        "metadata.display_name": {"string": {"max_len": 63}},
+        "metadata.description": {"string": {"max_len": 256}},
+    },
+    "TemplateSource": {
         "metadata.name": {
             "string": {
                 "min_len": 1,

@@ -29,6 +29,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel, parameters
 from boatyard.orderbook.port import RETRY
+from boatyard.roles.values import seal_text, unsealed
 
 Object = dict[str, Any]
 
@@ -100,7 +101,7 @@ def to_spec(
 ) -> Object:
     """The spec of the ClusterOrder. Nothing secret is in it unless the hub is to be compatible."""
     compatible = place.osac_compatible
-    shown = spec.template_parameters if compatible else _parameters(spec, secret=False)
+    shown = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
     made: Object = {
         "templateID": spec.template if _TEMPLATE.fullmatch(spec.template) else _fit(spec.template),
         "templateParameters": parameters.to_text(shown),
@@ -132,7 +133,8 @@ def to_spec(
         rest=spec.rest,
         restore=spec.restore,
         secret_ref=secret_ref,
-        parameter_types=parameters.types_of(spec.template_parameters),
+        parameter_types=parameters.types_of(_all_parameters(spec)),
+        template_digest=spec.template_digest,
         secret_parameters=spec.secret_parameters,
         release_image="" if _fits_image(spec) else spec.release_image,
         ssh_public_key="" if _fits_key(spec) else spec.ssh_public_key,
@@ -145,10 +147,14 @@ def to_spec(
     return made
 
 
+def _all_parameters(spec: OrderSpec) -> parameters.Parameters:
+    return {**spec.template_parameters, **unsealed(spec.secret_values)}
+
+
 def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
     return {
         name: value
-        for name, value in spec.template_parameters.items()
+        for name, value in _all_parameters(spec).items()
         if (name in spec.secret_parameters) == secret
     }
 
@@ -268,8 +274,12 @@ def _read_ours(spec: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec
         cluster_name=wish.cluster_name,
         hub=wish.hub,
         template=wish.template if "template" in spec["boatyard"] else spec["templateID"],
-        template_parameters=shown | hidden,
+        template_parameters={
+            name: value for name, value in shown.items() if name not in wish.secret_parameters
+        },
+        template_digest=wish.template_digest,
         secret_parameters=wish.secret_parameters,
+        secret_values=seal_text(hidden),
         node_sets=_node_sets(spec.get("nodeRequests") or (), ours=True),
         version=wish.version,
         release_image=wish.release_image or spec.get("releaseImage") or "",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,8 @@ from boatyard.model.errors import Refused
 Parameters = Mapping[str, Mapping[str, Any]]  # by name: {"@type": …, "value": …}
 
 _PREFIX = "type.googleapis.com/google.protobuf."
+_WIDE = (f"{_PREFIX}Int64Value", f"{_PREFIX}UInt64Value")
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 _WHOLE = ""  # in place of a type: the value is all there is, its type included
 
 
@@ -46,7 +49,12 @@ def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _plain(one: Mapping[str, Any]) -> Any:
-    return one["value"] if one.keys() == {"@type", "value"} else dict(one)
+    if one.keys() != {"@type", "value"}:
+        return dict(one)
+    value = one["value"]
+    # The wire's JSON has wide integers as texts; playbooks read numbers.
+    wide = one["@type"] in _WIDE and isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value)
+    return int(value) if wide else value
 
 
 def _type(one: Mapping[str, Any]) -> str:
@@ -58,7 +66,10 @@ def _typed(value: Any, kind: str | None) -> dict[str, Any]:
         if not isinstance(value, dict):
             raise Refused("a template parameter lost its type", reason="BadParameters")
         return value
-    return {"@type": _guess(value) if kind is None else kind, "value": value}
+    found = _guess(value) if kind is None else kind
+    if found in _WIDE and isinstance(value, int):
+        value = str(value)
+    return {"@type": found, "value": value}
 
 
 def _guess(value: Any) -> str:

@@ -6,9 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from boatyard.model.errors import Violation
-from boatyard.model.generated.osac import ClusterTemplateParameterDefinition
+from boatyard.model.generated.osac import ClusterTemplate, ClusterTemplateParameterDefinition
 from boatyard.resources.metadata import shown
+from boatyard.roles.check import check
+from boatyard.roles.form import Form, from_text
+from boatyard.roles.values import plain_values, typed
 
+PATH = "spec.template_parameters"
 PREFIX = "type.googleapis.com/"
 TYPES = frozenset(
     f"google.protobuf.{name}"
@@ -62,14 +66,35 @@ def definition_violations(
 
 
 def fill(
+    given: Values, template: ClusterTemplate, violations: list[Violation]
+) -> tuple[Values, Values]:
+    """What was given, completed by defaults, and apart from it what is secret; `violations` gets what does not fit."""
+    if template.form:
+        filled = _by_form(given, from_text(template.form), violations)
+    else:
+        filled = _by_definitions(given, template.parameters, violations)
+    hidden = {definition.name for definition in template.parameters if definition.no_log}
+    shown = {name: value for name, value in filled.items() if name not in hidden}
+    return shown, {name: value for name, value in filled.items() if name in hidden}
+
+
+def _by_form(given: Values, form: Form, violations: list[Violation]) -> Values:
+    plain = plain_values(given)
+    found = check(form, plain, violations, at=PATH)
+    if violations:
+        return given
+    return {name: typed(form.options[name], value) for name, value in found.items()}
+
+
+def _by_definitions(
     given: Values,
     definitions: Sequence[ClusterTemplateParameterDefinition],
     violations: list[Violation],
 ) -> Values:
-    """What was given, completed by defaults; everything that does not fit goes to `violations`."""
+    """For a template without a role: by name and type alone."""
     known = {definition.name: definition for definition in definitions}
     for name, value in given.items():
-        path = f"spec.template_parameters.{name}"
+        path = f"{PATH}.{name}"
         definition = known.get(name)
         if definition is None:
             offered = ", ".join(sorted(known)) or "none"
@@ -89,7 +114,7 @@ def fill(
         elif definition.required:
             violations.append(
                 Violation(
-                    f"spec.template_parameters.{name}",
+                    f"{PATH}.{name}",
                     "is required by the template",
                     f"give a {bare(definition.type)}",
                 )

@@ -10,6 +10,7 @@ from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import ClusterTemplate
 from boatyard.resources import cidrs
 from boatyard.resources.cluster_templates.parameters import definition_violations
+from boatyard.resources.cluster_templates.versions import is_number
 from boatyard.resources.metadata import is_label, shown
 from boatyard.resources.world import World
 
@@ -22,16 +23,30 @@ LONGEST_KEY = 256
 LONGEST_VALUE = 4096
 
 
+_WRITTEN = ("digest", "form", "phases")  # by publishing a role, and by nothing else
+
+
 def admit_create(new: ClusterTemplate, world: World) -> ClusterTemplate:
-    return _admit(new)
+    violations = [
+        Violation(name, "is written by the service", "publish a role instead")
+        for name in _WRITTEN
+        if getattr(new, name)
+    ]
+    return admit(new, violations)
 
 
 def admit_update(old: ClusterTemplate, new: ClusterTemplate, world: World) -> ClusterTemplate:
-    return _admit(new)
+    violations = []
+    if old.form and new.parameters != old.parameters:
+        violations.append(
+            Violation("parameters", "are the form of the template's role", "change the role")
+        )
+    return admit(new, violations)
 
 
-def _admit(template: ClusterTemplate) -> ClusterTemplate:
-    violations = list(_violations(template))
+def admit(template: ClusterTemplate, violations: list[Violation]) -> ClusterTemplate:
+    """The template as it is kept. Asked for those made of roles, too."""
+    violations += _violations(template)
     network = cidrs.canonical(template.spec_defaults.network, "spec_defaults.network", violations)
     if violations:
         raise Refused("", *violations)
@@ -53,6 +68,12 @@ def _violations(template: ClusterTemplate) -> Iterator[Violation]:
         yield from definition_violations(template.parameters)
     yield from _map_violations("hub_labels", template.hub_labels)
     yield from _map_violations("platform_settings", template.platform_settings)
+    for path in ("version_from", "version_below"):
+        bound = getattr(template, path)
+        if bound and not is_number(bound):
+            yield Violation(path, f"{shown(bound)} is not a version", "such as 4.17")
+    if len(template.allowed_host_types) > MOST_ENTRIES:
+        yield Violation("allowed_host_types", f"at most {MOST_ENTRIES} are kept")
     if len(template.node_sets) > MOST_NODE_SETS:
         yield Violation("node_sets", f"at most {MOST_NODE_SETS} are kept")
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -124,8 +124,8 @@ class ClusterReconciler:
         book = await self._book_for(turn, cluster.status.hub)
         order = await book.get(cluster.id)
         version = await self._version(cluster)
-        template = order.spec if order else await self._from_template(cluster)
-        wanted = status.order_spec(cluster, version, template)
+        settings = order.spec.platform_settings if order else await self._settings(cluster)
+        wanted = status.order_spec(cluster, version, settings)
         if order is None or order.spec.generation != wanted.generation:
             return await self._hand_over(cluster, wanted, book, turn)
         found = status.from_order(cluster, order, turn.now)
@@ -198,15 +198,10 @@ class ClusterReconciler:
             if amount > held.get(placement.pool(hub.id, what), 0)
         ]
 
-    async def _from_template(self, cluster: Cluster) -> OrderSpec:
-        """What the template adds to an order. Asked once: a cluster stays as it was ordered."""
+    async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
+        """What the template tells the platform. Asked once: a cluster stays as it was ordered."""
         template = await self._ledger.get(ClusterTemplate, cluster.spec.template.id)
-        if template is None:
-            return OrderSpec()
-        return OrderSpec(
-            platform_settings=template.platform_settings,
-            secret_parameters=tuple(one.name for one in template.parameters if one.no_log),
-        )
+        return template.platform_settings if template is not None else {}
 
     async def _version(self, cluster: Cluster) -> ClusterVersion | None:
         if not cluster.spec.version.id:

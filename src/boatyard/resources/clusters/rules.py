@@ -20,11 +20,12 @@ from boatyard.model.generated.osac import (
     ClusterVersionReference,
 )
 from boatyard.resources import cidrs
-from boatyard.resources.cluster_templates import parameters
+from boatyard.resources.cluster_templates import parameters, versions
 from boatyard.resources.cluster_versions.rules import usable
 from boatyard.resources.clusters import lifecycle
 from boatyard.resources.metadata import shown
 from boatyard.resources.world import Sought, Want, World
+from boatyard.roles.values import seal_text
 
 LARGEST_SET = 10_000
 LONGEST_PULL_SECRET = 262_144
@@ -63,15 +64,19 @@ def admit_create(new: Cluster, world: World) -> Cluster:
     if template is None:
         violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
         raise Refused("", *violations)
+    violations += _offer_violations(spec, template)
+    wrong: list[Violation] = []
+    shown_parameters, secret = parameters.fill(spec.template_parameters, template, wrong)
+    violations += wrong
     defaults = template.spec_defaults
     if not spec.version.id:
         spec = replace(spec, version=lifecycle.version_of_backup(spec, world, violations))
     spec = replace(
         spec,
         node_sets=_create_sets(spec.node_sets, template, violations),
-        template_parameters=parameters.fill(
-            spec.template_parameters, template.parameters, violations
-        ),
+        template_parameters=shown_parameters,
+        secret_parameters=seal_text(secret),
+        template_digest=template.digest,
         version=_version(spec.version, template, world, violations),
         network=_network(spec.network, defaults.network, violations),
         pull_secret=spec.pull_secret or defaults.pull_secret,
@@ -107,7 +112,11 @@ def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
     violations += _fixed_violations(old, spec)
     violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
     if spec.version != old.spec.version:
-        _check_version(world.get(ClusterVersion, spec.version.id), violations)
+        wanted = world.get(ClusterVersion, spec.version.id)
+        _check_version(wanted, violations)
+        # The bounds of a newer role say nothing about what this cluster was ordered with.
+        if template is not None and template.digest == spec.template_digest:
+            violations += _range_violations(wanted, template)
         violations += lifecycle.version_violations(old, spec, world)
     spec = replace(spec, restore=lifecycle.admit_restore(old, spec, world, violations))
     spec = replace(spec, network=cidrs.canonical(spec.network, "spec.network", violations))
@@ -132,13 +141,14 @@ def _kept(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
         new,
         template=new.template if new.template.id else old.template,
         template_parameters=new.template_parameters or old.template_parameters,
+        secret_parameters=new.secret_parameters or old.secret_parameters,
         version=new.version if new.version.id else old.version,
         network=new.network if new.network is not None else old.network,
     )
 
 
 def _fixed_violations(old: Cluster, spec: ClusterSpec) -> Iterator[Violation]:
-    for name in ("template", "template_parameters", "catalog_item"):
+    for name in ("template", "template_parameters", "secret_parameters", "catalog_item"):
         if getattr(spec, name) != getattr(old.spec, name):
             yield Violation(f"spec.{name}", "cannot change", "order a new cluster")
     if old.status.hub:
@@ -147,6 +157,21 @@ def _fixed_violations(old: Cluster, spec: ClusterSpec) -> Iterator[Violation]:
                 yield Violation(
                     f"spec.{name}", "cannot change once a hub is chosen", "order a new cluster"
                 )
+
+
+def _offer_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[Violation]:
+    if template.withdrawn:
+        yield Violation("spec.template", "is no longer offered", "choose another template")
+    if spec.template_digest not in ("", template.digest):
+        yield Violation(
+            "spec.template_digest", "is not what is offered now", "look at the template again"
+        )
+    if spec.secret_parameters:
+        yield Violation(
+            "spec.secret_parameters",
+            "is written by the service",
+            "give them in spec.template_parameters, like the others",
+        )
 
 
 def _hub_labels(
@@ -177,8 +202,10 @@ def _create_sets(
             violations.append(
                 Violation(f"spec.node_sets.{name}.size", f"is {asked.size}", "give 1 or more")
             )
+        if name in sets and not asked.host_type.id:
+            asked = replace(asked, host_type=sets[name].host_type)
         if name in sets:
-            sets[name] = replace(asked, host_type=sets[name].host_type)
+            sets[name] = asked
     if not sets and not violations:
         violations.append(
             Violation("spec.template", "offers no node sets", "choose another template")
@@ -212,11 +239,16 @@ def _set_violations(
     if name not in offered:
         names = ", ".join(sorted(offered)) or "none"
         yield Violation(path, "the template has no such node set", f"it has: {names}")
-    elif asked.host_type.id not in ("", offered[name].host_type.id):
+    elif template is not None and asked.host_type.id not in (
+        "",
+        offered[name].host_type.id,
+        *template.allowed_host_types,
+    ):
+        others = ", ".join(template.allowed_host_types)
         yield Violation(
             f"{path}.host_type",
             f"the template uses {shown(offered[name].host_type.name)} here",
-            "leave it out",
+            f"leave it out, or name one of {others}" if others else "leave it out",
         )
 
 
@@ -242,17 +274,47 @@ def _version(
 ) -> ClusterVersionReference:
     chosen = asked if asked.id else template.spec_defaults.version
     if chosen.id:
-        _check_version(world.get(ClusterVersion, chosen.id), violations)
+        version = world.get(ClusterVersion, chosen.id)
+        _check_version(version, violations)
+        violations += _range_violations(version, template)
         return chosen
-    default = _default(world.all(ClusterVersion))
+    fitting = [
+        one for one in world.all(ClusterVersion) if versions.in_range(one.spec.version, template)
+    ]
+    default = _default(fitting) or _newest(fitting, template)
     if default is None:
+        if world.all(ClusterVersion) and not fitting:
+            violations.append(_out_of_range("", template))
         return chosen
     return ClusterVersionReference(id=default.id, name=default.metadata.name)
 
 
-def _default(versions: Sequence[ClusterVersion]) -> ClusterVersion | None:
+def _newest(fitting: Sequence[ClusterVersion], template: ClusterTemplate) -> ClusterVersion | None:
+    """Where the template has bounds and the default is outside of them."""
+    if not template.version_from and not template.version_below:
+        return None
+    return max(
+        (one for one in fitting if usable(one)),
+        key=lambda one: versions.number_of(one.spec.version) or (),
+        default=None,
+    )
+
+
+def _range_violations(
+    version: ClusterVersion | None, template: ClusterTemplate
+) -> Iterator[Violation]:
+    if version is not None and not versions.in_range(version.spec.version, template):
+        yield _out_of_range(version.spec.version, template)
+
+
+def _out_of_range(version: str, template: ClusterTemplate) -> Violation:
+    words = f"{version} is none that the template takes" if version else "none fits the template"
+    return Violation("spec.version", words, f"choose one: {versions.words(template)}")
+
+
+def _default(found_versions: Sequence[ClusterVersion]) -> ClusterVersion | None:
     """The tenant's own default before the shared one; there is at most one of each."""
-    found = [version for version in versions if version.spec.is_default and usable(version)]
+    found = [version for version in found_versions if version.spec.is_default and usable(version)]
     return min(found, key=lambda version: version.metadata.tenant == SHARED, default=None)
 
 

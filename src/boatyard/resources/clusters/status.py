@@ -28,6 +28,7 @@ from boatyard.model.generated.osac import (
     Placement,
 )
 from boatyard.resources.orders.words import for_tenants
+from boatyard.roles.values import unsealed
 
 _STATES: Mapping[OrderPhase, ClusterState] = {
     OrderPhase.UNSPECIFIED: ClusterState.PROGRESSING,
@@ -52,14 +53,20 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 }
 
 
-def order_spec(cluster: Cluster, version: ClusterVersion | None, template: OrderSpec) -> OrderSpec:
-    """What the hub is asked for, from what the tenant wants and what the template adds to it."""
+def order_spec(
+    cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
+) -> OrderSpec:
+    """What the hub is asked for, from what the tenant wants and the template tells the platform."""
     spec = cluster.spec
+    secret = unsealed(spec.secret_parameters)
     return OrderSpec(
         cluster_name=cluster.metadata.name,
         hub=cluster.status.hub,
         template=spec.template.id,
+        template_digest=spec.template_digest,
         template_parameters=spec.template_parameters,
+        secret_parameters=tuple(secret),
+        secret_values=spec.secret_parameters,
         node_sets={
             name: OrderNodeSet(host_type=node_set.host_type.id, size=node_set.size)
             for name, node_set in spec.node_sets.items()
@@ -71,8 +78,7 @@ def order_spec(cluster: Cluster, version: ClusterVersion | None, template: Order
         pod_cidr=(spec.network.pod_cidr if spec.network else None) or "",
         service_cidr=(spec.network.service_cidr if spec.network else None) or "",
         generation=cluster.metadata.generation,
-        platform_settings=template.platform_settings,
-        secret_parameters=template.secret_parameters,
+        platform_settings=settings,
         rest=spec.rest,
         restore=OrderRestore(request=spec.restore.request, backup=spec.restore.backup),
     )

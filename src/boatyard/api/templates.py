@@ -1,0 +1,89 @@
+"""Forms of templates as JSON Schema, and publishing roles. Called by both doors."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from google.api import httpbody_pb2
+from google.protobuf.message import Message
+
+from boatyard.api import policy
+from boatyard.api.crud import Call, Crud, check_id, check_wet, missing, sees
+from boatyard.api.kinds import KINDS, OURS
+from boatyard.api.policy import Verb
+from boatyard.model import wire
+from boatyard.model.errors import Refused, Violation
+from boatyard.model.generated import convert
+from boatyard.model.generated.osac import ClusterTemplate
+from boatyard.resources.cluster_templates.offering import PUBLISHED, Offering
+from boatyard.resources.metadata import shown
+from boatyard.roles.content import RoleFile, path_problem, size_problem
+from boatyard.roles.form import NO_FORM, from_text
+from boatyard.roles.schema import CONTENT_TYPE, form_schema
+
+_TEMPLATE = KINDS["ClusterTemplate"]
+LONGEST_ROLE = 128
+
+
+class Templates:
+    """What `boatyard.v1.Templates` answers."""
+
+    def __init__(self, crud: Crud) -> None:
+        self._crud = crud
+        self._offering = Offering(crud.ledger)
+
+    async def schema(self, request: Any, call: Call) -> Message:
+        policy.check(call.caller, Verb.GET, "ClusterTemplate", private=False)
+        template = await self._find(request.template, call)
+        form = from_text(template.form) if template.form else NO_FORM
+        text = json.dumps(form_schema(form, title=template.title), ensure_ascii=True)
+        return httpbody_pb2.HttpBody(content_type=CONTENT_TYPE, data=text.encode())
+
+    async def publish(self, request: Any, call: Call) -> Message:
+        """Kept, checked and offered; a role with mistakes is answered with them and not offered."""
+        policy.check(call.caller, Verb.PUBLISH, "ClusterTemplate", private=True)
+        check_wet(call)
+        files = _files(request)
+        source = await self._offering.offer(request.role, files, origin=PUBLISHED)
+        self._crud.catalogue.forget("ClusterTemplate")
+        made = convert.TO_MESSAGE[f"{OURS}.TemplateSource"](source)
+        return wire.message(f"{OURS}.TemplatesPublishResponse")(object=made)
+
+    async def _find(self, key: str, call: Call) -> ClusterTemplate:
+        """By id or name; one that the caller may not see is answered like one that is not there."""
+        check_id(key)
+        ledger, caller = self._crud.ledger, call.caller
+        found = await ledger.get(ClusterTemplate, key, sealed=True)
+        if found is not None and sees(caller, found):
+            return found
+        named = await ledger.find(
+            ClusterTemplate, name=key, tenants=caller.visible_tenants, sealed=True
+        )
+        if len(named) > 1:
+            raise Refused("", Violation("template", f"{shown(key)} is ambiguous", "give the id"))
+        if not named:
+            raise missing(_TEMPLATE, key)
+        return named[0]
+
+
+def _files(request: Any) -> dict[str, RoleFile]:
+    violations = []
+    if not request.role or len(request.role) > LONGEST_ROLE or path_problem(request.role):
+        violations.append(Violation("role", f"{shown(request.role)} is not the name of a folder"))
+    elif "/" in request.role:
+        violations.append(Violation("role", f"{shown(request.role)} is not one folder"))
+    found: dict[str, RoleFile] = {}
+    for index, file in enumerate(request.files):
+        problem = path_problem(file.path)
+        if not problem and file.path in found:
+            problem = "is there twice"
+        if problem:
+            violations.append(Violation(f"files[{index}].path", problem, "give it once, below /"))
+        found[file.path] = RoleFile(file.content, file.executable)
+    problem = size_problem(found)
+    if problem:
+        violations.append(Violation("files", f"the role {problem}"))
+    if violations:
+        raise Refused("", *violations)
+    return found

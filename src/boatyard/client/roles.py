@@ -1,0 +1,51 @@
+"""A role in a folder here, looked at before it is sent anywhere. Used by the verbs about templates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from boatyard.model.errors import NotFound
+from boatyard.roles.content import Files
+from boatyard.roles.folder import read_folder
+from boatyard.roles.mistakes import Mistake
+from boatyard.roles.role import Faulty, Role, is_template, read_role
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is in the folder: its files, and the role they make or the mistakes in them."""
+
+    name: str
+    files: Files
+    role: Role | None
+    mistakes: tuple[str, ...] = ()
+
+
+def roles_at(path: Path) -> list[Found]:
+    """The role in this folder; of a folder of roles, every one that is a template."""
+    if not path.is_dir():
+        raise NotFound(f"there is no folder {str(path)!r}")
+    if (path / "meta").is_dir() or (path / "tasks").is_dir():
+        return [_read(path)]
+    found = [_read(one) for one in sorted(path.iterdir()) if _is_role(one)]
+    if not found:
+        raise NotFound(f"there is no role in {str(path)!r}: a role has the folders meta and tasks")
+    return found
+
+
+def _is_role(path: Path) -> bool:
+    if not path.is_dir() or path.name.startswith("."):
+        return False
+    return is_template(read_folder(path, []))
+
+
+def _read(path: Path) -> Found:
+    mistakes: list[Mistake] = []
+    name = path.resolve().name
+    files = read_folder(path, mistakes)
+    match read_role(name, files, mistakes):
+        case Role() as role:
+            return Found(name, files, role)
+        case Faulty(mistakes=told):
+            return Found(name, files, None, tuple(str(one) for one in told))

@@ -1,0 +1,255 @@
+"""Puts roles into the catalogue and takes them out again. Called for watched folders and by the API's Publish.
+
+The content is kept before anything points at it; template and source change in one transaction. Whoever dies
+in between leaves content that nobody asks for, and the next look does the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from boatyard.ledger.changes import Change, Insert, Note, Replace, Require
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.records import Taken
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Conflict, NotFound, Precondition
+from boatyard.model.generated.boatyard import (
+    TemplateMistake,
+    TemplateSource,
+    TemplateSourceState,
+    TemplateSourceStatus,
+)
+from boatyard.model.generated.osac import ClusterTemplate, ClusterVersion, HostType, Metadata
+from boatyard.resources.cluster_templates.making import CREATOR, make_template
+from boatyard.roles.content import Files, pack
+from boatyard.roles.mistakes import Mistake, in_order
+from boatyard.roles.role import Faulty, Role, read_role
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+PUBLISHED = "published"  # the origin of what was sent to us
+MOST_MISTAKES = 100
+_MANY = 1000
+_TRIES = 5
+
+
+class Offering:
+    """The roles on offer. May be used by several processes at once: versions guard every write."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def sources(self) -> Sequence[TemplateSource]:
+        return (await self._ledger.list(TemplateSource, limit=_MANY, with_total=False)).items
+
+    async def offer(
+        self, name: str, files: Files, *, origin: str, mistakes: Sequence[Mistake] = ()
+    ) -> TemplateSource:
+        """Offers the role, or tells what is wrong with it; the same again changes nothing.
+
+        A role with mistakes is not offered. What it was before the mistakes came in stays on offer.
+        Conflict when others changed the same at the same time, again and again.
+        """
+        role = read_role(name, files, mistakes)
+        for _ in range(_TRIES - 1):
+            try:
+                return await self._offer(name, role, files, origin)
+            except (Conflict, NotFound):
+                continue
+        return await self._offer(name, role, files, origin)
+
+    async def withdraw(self, name: str) -> None:
+        """The role is gone: no new orders. What was ordered keeps its content."""
+        source = await self._ledger.get(TemplateSource, name)
+        if source is None or source.status.state == TemplateSourceState.WITHDRAWN:
+            return
+        now = self._ledger.clock.now()
+        note = Note("Withdrawn", f"The role {name} is gone")
+        status = replace(
+            source.status, state=TemplateSourceState.WITHDRAWN, mistakes=(), changed_at=now
+        )
+        changes: list[Change] = [Replace(replace(source, status=status), note)]
+        template = await self._template(source.status.template)
+        if template is not None and template.digest and not template.withdrawn:
+            metadata = replace(template.metadata, generation=template.metadata.generation + 1)
+            gone = replace(template, withdrawn=True, metadata=metadata)
+            changes.append(Replace(gone, note))
+        await self._ledger.commit(changes, now=now)
+        logger.info("template withdrawn", extra={"role": name, "template": status.template})
+
+    async def _offer(
+        self, name: str, role: Role | Faulty, files: Files, origin: str
+    ) -> TemplateSource:
+        now = self._ledger.clock.now()
+        source = await self._ledger.get(TemplateSource, name)
+        if isinstance(role, Faulty):
+            return await self._faulty(name, source, role.mistakes, origin, now)
+        mistakes: list[Mistake] = []
+        old = await self._template(role.about.id)
+        mistakes += await self._clashes(name, role, old, source, origin)
+        made = make_template(
+            role,
+            old,
+            host_types=await self._all(HostType),
+            versions=await self._all(ClusterVersion),
+            now=now,
+            mistakes=mistakes,
+        )
+        if mistakes:
+            return await self._faulty(name, source, in_order(mistakes), origin, now)
+        status = TemplateSourceStatus(
+            state=TemplateSourceState.OFFERED, origin=origin, template=made.id, digest=role.digest
+        )
+        changes = _changed(made, old, Note("Published", f"Offered from the role {name}"))
+        moved = source is not None and source.status.template not in ("", made.id)
+        if moved and source is not None:
+            changes += await self._left_behind(source.status.template, name)
+        found, told = _source(name, source, status, now)
+        if not changes and not told:
+            return found
+        await self._ledger.contents.keep(role.digest, pack(files)[1], now)
+        try:
+            await self._ledger.commit([*_uses(made), *changes, *told], now=now)
+        except Taken as error:
+            if not await self._is_still(made.id, old, name, source):
+                raise Conflict("somebody else offers the same role") from error
+            taken = Mistake(role.file, 0, "name", f"another template is called {role.about.name!r}")
+            return await self._faulty(name, source, [taken], origin, now)
+        except Precondition as error:  # a host type or a version that has just gone
+            raise Conflict(str(error)) from error
+        logger.info(
+            "template offered", extra={"role": name, "template": made.id, "digest": role.digest}
+        )
+        return found
+
+    async def _is_still(
+        self, id: str, old: ClusterTemplate | None, name: str, source: TemplateSource | None
+    ) -> bool:
+        """Whether template and source are as they were read, so that only the name can be taken."""
+        same = await self._template(id) == old
+        return same and await self._ledger.get(TemplateSource, name) == source
+
+    async def _faulty(
+        self,
+        name: str,
+        source: TemplateSource | None,
+        mistakes: Sequence[Mistake],
+        origin: str,
+        now: datetime,
+    ) -> TemplateSource:
+        before = source.status if source is not None else TemplateSourceStatus()
+        if source is not None and before.origin != origin and before.state != _WITHDRAWN:
+            # Another role of the same name is on offer: that one is not called faulty.
+            status = TemplateSourceStatus(
+                state=TemplateSourceState.FAULTY, origin=origin, mistakes=_told(mistakes)
+            )
+            return TemplateSource(id=name, status=status)
+        status = TemplateSourceStatus(
+            state=TemplateSourceState.FAULTY,
+            origin=origin,
+            template=before.template,
+            digest=before.digest,
+            mistakes=_told(mistakes),
+        )
+        found, changes = _source(name, source, status, now)
+        if changes:
+            try:
+                await self._ledger.commit(changes, now=now)
+            except Taken as error:
+                raise Conflict("somebody else offers the same role") from error
+        return found
+
+    async def _clashes(
+        self,
+        name: str,
+        role: Role,
+        old: ClusterTemplate | None,
+        source: TemplateSource | None,
+        origin: str,
+    ) -> list[Mistake]:
+        """Why this role may not have the template of that id."""
+        if (
+            source is not None
+            and source.status.origin != origin
+            and source.status.state != _WITHDRAWN
+        ):
+            words = f"a role {name!r} is offered from {source.status.origin}"
+            return [Mistake("", 0, "", words, "take that one away, or name this one otherwise")]
+        for other in await self.sources():
+            if (
+                other.id != name
+                and other.status.template == role.about.id
+                and other.status.state != _WITHDRAWN
+            ):
+                words = f"{role.about.id!r} is the template of the role {other.id!r}"
+                return [Mistake(role.file, 0, "id", words, "choose another id")]
+        if old is not None and not old.digest and old.metadata.creator != SYSTEM:
+            words = f"a template {role.about.id!r} was made by hand"
+            return [Mistake(role.file, 0, "id", words, "delete that one, or choose another id")]
+        return []
+
+    async def _left_behind(self, template_id: str, name: str) -> list[Change]:
+        """A role that has changed its id leaves the old one."""
+        template = await self._template(template_id)
+        if template is None or template.withdrawn:
+            return []
+        note = Note("Withdrawn", f"The role {name} has another id now")
+        metadata = replace(template.metadata, generation=template.metadata.generation + 1)
+        return [Replace(replace(template, withdrawn=True, metadata=metadata), note)]
+
+    async def _template(self, id: str) -> ClusterTemplate | None:
+        return await self._ledger.get(ClusterTemplate, id) if id else None
+
+    async def _all(self, kind: type[T]) -> list[T]:
+        """Of everybody's catalogue."""
+        page = await self._ledger.list(kind, tenants=(SHARED,), limit=_MANY, with_total=False)
+        return list(page.items)
+
+
+_WITHDRAWN = TemplateSourceState.WITHDRAWN
+
+
+def _changed(made: ClusterTemplate, old: ClusterTemplate | None, note: Note) -> list[Change]:
+    if old is None:
+        return [Insert(made, note)]
+    return [Replace(made, note)] if made != old else []
+
+
+def _uses(made: ClusterTemplate) -> list[Change]:
+    """What it refers to stays while it is stored."""
+    used = {("HostType", one.host_type.id) for one in made.node_sets.values()}
+    if made.spec_defaults.version.id:
+        used.add(("ClusterVersion", made.spec_defaults.version.id))
+    return [Require(kind, id) for kind, id in sorted(used)]
+
+
+def _source(
+    name: str, old: TemplateSource | None, status: TemplateSourceStatus, now: datetime
+) -> tuple[TemplateSource, list[Change]]:
+    """The source as it is now, and what has to be written for it."""
+    note = Note("Looked", f"The role {name} is {status.state.name.lower()}")
+    if old is None:
+        metadata = Metadata(
+            name=name, tenant=SYSTEM, creator=CREATOR, creation_timestamp=now, generation=1
+        )
+        made = TemplateSource(id=name, metadata=metadata, status=replace(status, changed_at=now))
+        return made, [Insert(made, note)]
+    if replace(old.status, changed_at=None) == status:
+        return old, []
+    changed = replace(old, status=replace(status, changed_at=now))
+    return changed, [Replace(changed, note)]
+
+
+def _told(mistakes: Sequence[Mistake]) -> tuple[TemplateMistake, ...]:
+    return tuple(
+        TemplateMistake(
+            file=one.file, line=one.line, path=one.path, message=one.message, remedy=one.remedy
+        )
+        for one in mistakes[:MOST_MISTAKES]
+    )

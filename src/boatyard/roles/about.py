@@ -1,0 +1,258 @@
+"""What a role says about itself as a template: `meta/template.yaml`, or OSAC's `meta/osac.yaml`. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from boatyard.roles.form import NO_FORM, Form
+from boatyard.roles.phases import HOOKS
+from boatyard.roles.reading_form import read_options
+from boatyard.roles.yaml_file import Document, Path
+
+LONGEST_ID = 128
+LARGEST_SET = 10_000
+
+_ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_VERSION = re.compile(r"[0-9]+(\.[0-9]+){0,2}")
+_OURS = {
+    *("id", "name", "title", "description", "platform", "platform_settings", "hub_labels"),
+    *("node_sets", "default_node_requirements", "allowed_host_types", "allowed_resource_classes"),
+    *("versions", "hooks", "network"),
+}
+# What OSAC's kinds of templates are called; clusters are what is offered here.
+_CLUSTER = "cluster"
+_OSAC_TYPES = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"} | {
+    "array": "list",
+    "object": "dict",
+}
+
+
+@dataclass(frozen=True)
+class NodeSet:
+    host_type: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Versions:
+    """From this one on, and below that one; empty where there is no bound. `default` is one of the catalogue."""
+
+    at_least: str = ""
+    below: str = ""
+    default: str = ""
+
+
+@dataclass(frozen=True)
+class About:
+    """The template, apart from its form."""
+
+    id: str
+    name: str = ""
+    title: str = ""
+    description: str = ""
+    platform: str = ""
+    platform_settings: Mapping[str, str] = field(default_factory=dict)
+    hub_labels: Mapping[str, str] = field(default_factory=dict)
+    node_sets: Mapping[str, NodeSet] = field(default_factory=dict)
+    allowed_host_types: tuple[str, ...] = ()
+    versions: Versions = field(default_factory=Versions)
+    hooks: tuple[str, ...] | None = None  # None: those that are there
+    pod_cidr: str = ""
+    service_cidr: str = ""
+    form: Form = NO_FORM  # of OSAC's own list of parameters
+
+
+def read_template(document: Document, role: str) -> About:
+    """`meta/template.yaml`; what it leaves out has the role's name."""
+    reader = _Reader(document)
+    said = reader.mapping(document.value, ())
+    for key in said:
+        if key not in _OURS:
+            document.wrong(
+                (key,), "is not a word of templates", f"one of {', '.join(sorted(_OURS))}"
+            )
+    id_ = reader.text(said, "id") or role
+    if not _ID.fullmatch(id_) or len(id_) > LONGEST_ID:
+        document.wrong(("id",), f"{id_[:80]!r} is not an id", "use letters, digits, _, - and .")
+    sets = said.get("node_sets", said.get("default_node_requirements"))
+    key = "node_sets" if "node_sets" in said else "default_node_requirements"
+    if sets is None:
+        document.wrong(("node_sets",), "is missing", "such as compute: {host_type: small, size: 3}")
+    hosts = "allowed_host_types" if "allowed_host_types" in said else "allowed_resource_classes"
+    network = reader.mapping(said.get("network"), ("network",))
+    return About(
+        id=id_,
+        name=reader.name(said, id_),
+        title=reader.text(said, "title") or id_,
+        description=reader.text(said, "description"),
+        platform=reader.text(said, "platform"),
+        platform_settings=reader.texts(said, "platform_settings"),
+        hub_labels=reader.texts(said, "hub_labels"),
+        node_sets=reader.node_sets(sets, (key,)),
+        allowed_host_types=reader.names(said.get(hosts), (hosts,)),
+        versions=reader.versions(said.get("versions")),
+        hooks=reader.hooks(said.get("hooks")),
+        pod_cidr=reader.text(network, "pod_cidr", ("network",)),
+        service_cidr=reader.text(network, "service_cidr", ("network",)),
+    )
+
+
+def read_osac(document: Document, role: str) -> About | None:
+    """`meta/osac.yaml`, as roles made for OSAC have it. Words that are not known are OSAC's business.
+
+    None when it is not about clusters.
+    """
+    reader = _Reader(document)
+    said = reader.mapping(document.value, ())
+    kind = reader.text(said, "template_type") or _CLUSTER
+    if kind != _CLUSTER:
+        document.wrong(("template_type",), f"{kind[:80]!r} is not offered here", "cluster")
+        return None
+    key = next((one for one in _REQUESTS if one in said), _REQUESTS[0])
+    if not said.get(key):
+        document.wrong((key,), "is missing", "say how many nodes of which class a cluster has")
+    defaults = reader.mapping(said.get("spec_defaults"), ("spec_defaults",))
+    return About(
+        id=role,
+        name=reader.name(said, role),
+        title=reader.text(said, "title") or role,
+        description=reader.text(said, "description"),
+        node_sets=reader.node_sets(said.get(key), (key,)),
+        allowed_host_types=reader.names(
+            said.get("allowed_resource_classes"), ("allowed_resource_classes",)
+        ),
+        versions=Versions(default=reader.text(defaults, "version_name", ("spec_defaults",))),
+        form=Form(options=reader.parameters(said.get("parameters"))),
+    )
+
+
+_REQUESTS = ("default_node_request", "default_node_requirements")
+
+
+class _Reader:
+    """Values of one file by kind; what is wrong is told, and the empty value taken."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def mapping(self, said: Any, path: Path) -> Mapping[str, Any]:
+        if isinstance(said, dict):
+            return said
+        if said is not None or not path:
+            self._document.wrong(path, "is not a mapping")
+        return {}
+
+    def text(self, said: Mapping[str, Any], key: str, path: Path = ()) -> str:
+        value = said.get(key)
+        if value is None or isinstance(value, str):
+            return (value or "").strip()
+        remedy = "quote it" if isinstance(value, int | float) else ""
+        self._document.wrong((*path, key), "is not a text", remedy)
+        return ""
+
+    def name(self, said: Mapping[str, Any], id_: str) -> str:
+        given = self.text(said, "name")
+        if given and not _LABEL.fullmatch(given):
+            self._document.wrong(("name",), f"{given[:80]!r} is not a name", "use a-z, 0-9 and -")
+        return given or id_.rpartition(".")[2].replace("_", "-").lower()
+
+    def texts(self, said: Mapping[str, Any], key: str) -> Mapping[str, str]:
+        found = self.mapping(said.get(key), (key,))
+        return {name: self.text(found, name, (key,)) for name in found}
+
+    def names(self, said: Any, path: Path) -> tuple[str, ...]:
+        if said is None:
+            return ()
+        if not isinstance(said, list) or not all(isinstance(one, str) and one for one in said):
+            self._document.wrong(path, "is not a list of names")
+            return ()
+        return tuple(said)
+
+    def node_sets(self, said: Any, path: Path) -> Mapping[str, NodeSet]:
+        """By name, or as OSAC's list, where the class is the name."""
+        found: dict[str, NodeSet] = {}
+        if isinstance(said, list):
+            for index, one in enumerate(said):
+                here = (*path, index)
+                request = self.mapping(one, here)
+                set_ = self._node_set(request, here)
+                name = request.get("name") or set_.host_type
+                if name in found:
+                    self._document.wrong(here, f"the set {str(name)[:80]!r} is there twice")
+                found[str(name)] = set_
+        else:
+            for name, one in self.mapping(said, path).items():
+                found[name] = self._node_set(self.mapping(one, (*path, name)), (*path, name))
+        for name in found:
+            if name and not _LABEL.fullmatch(name):
+                self._document.wrong(path, f"{name[:80]!r} is not a name", "use a-z, 0-9 and -")
+        return found
+
+    def _node_set(self, said: Mapping[str, Any], path: Path) -> NodeSet:
+        host_key = next((one for one in _HOST_KEYS if one in said), _HOST_KEYS[0])
+        size_key = next((one for one in _SIZE_KEYS if one in said), _SIZE_KEYS[0])
+        host_type = said.get(host_key)
+        if not isinstance(host_type, str) or not host_type:
+            self._document.wrong((*path, host_key), "is missing", "name a host type")
+            host_type = ""
+        size = said.get(size_key)
+        if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= LARGEST_SET:
+            self._document.wrong(
+                (*path, size_key), "is not a size", f"a whole number, 1 to {LARGEST_SET}"
+            )
+            size = 1
+        return NodeSet(host_type, size)
+
+    def versions(self, said: Any) -> Versions:
+        path: Path = ("versions",)
+        found = self.mapping(said, path)
+        for key in found:
+            if key not in ("from", "below", "default"):
+                self._document.wrong((*path, key), "is not known", "one of from, below, default")
+        read = {key: self.text(found, key, path) for key in ("from", "below", "default")}
+        for key, value in read.items():
+            if value and not _VERSION.fullmatch(value):
+                self._document.wrong((*path, key), "is not a version", 'such as "4.17"')
+        return Versions(read["from"], read["below"], read["default"])
+
+    def hooks(self, said: Any) -> tuple[str, ...] | None:
+        if said is None:
+            return None
+        names = self.names(said, ("hooks",))
+        for index, name in enumerate(names):
+            if name not in HOOKS:
+                self._document.wrong(
+                    ("hooks", index), f"{name[:80]!r} is not a hook", f"one of {', '.join(HOOKS)}"
+                )
+        return names
+
+    def parameters(self, said: Any) -> Mapping[str, Any]:
+        """OSAC's own list, as options."""
+        path: Path = ("parameters",)
+        if said is None:
+            return {}
+        if not isinstance(said, list):
+            self._document.wrong(path, "is not a list of parameters")
+            return {}
+        options: dict[str, Any] = {}
+        for index, one in enumerate(said):
+            here = (*path, index)
+            entry = dict(self.mapping(one, here))
+            name = entry.pop("name", None)
+            if not isinstance(name, str) or not name or name in options:
+                self._document.wrong((*here, "name"), "is missing, or there twice")
+                continue
+            entry.pop("validation", None)  # checked by nobody, there and here
+            kind = entry.get("type")
+            if isinstance(kind, str):
+                entry["type"] = _OSAC_TYPES.get(kind, kind)
+            options[name] = entry
+        return read_options(self._document, options, path, top=True)
+
+
+_HOST_KEYS = ("host_type", "resourceClass", "resource_class", "host_class")
+_SIZE_KEYS = ("size", "numberOfNodes", "number_of_nodes")

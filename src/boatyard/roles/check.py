@@ -1,0 +1,304 @@
+"""Whether values fit a form; all mistakes at once, defaults filled in. Pure; asked at admission, before anything runs.
+
+Stricter than Ansible, which takes "4" for 4 and a dict for its text: who mistypes is told before it costs anything.
+A secret's value is in no message.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boatyard.model.errors import Violation
+from boatyard.roles.form import (
+    LARGEST_INSIDE,
+    LARGEST_INT,
+    SIZES,
+    Form,
+    Option,
+    Relations,
+    same,
+)
+
+LONGEST_TEXT = 256 * 1024
+_LONGEST_SHOWN = 80
+_WORDS = {
+    "str": "a text",
+    "path": "a text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "list": "a list",
+    "dict": "an object",
+    "json": "a text, an object or a list",
+    "jsonarg": "a text, an object or a list",
+    "bytes": "a size such as 512MB",
+    "bits": "a size such as 512Mb",
+}
+
+
+def check(
+    form: Form, given: Mapping[str, Any], violations: list[Violation], *, at: str
+) -> dict[str, Any]:
+    """What was given under the names of the form, with its defaults; what does not fit is in `violations`."""
+    level = _Level(form.options, form.relations, at, top=True)
+    return level.check(given, violations)
+
+
+def check_value(
+    option: Option, value: Any, violations: list[Violation], *, at: str, top: bool = True
+) -> Any:
+    """One value, as it is kept. Asked for defaults and choices, too, when a form is read."""
+    problem = _type_problem(option, value, top=top)
+    if problem:
+        violations.append(Violation(at, problem, f"give {_wanted(option)}"))
+        return value
+    if option.type == "list":
+        element = option.element()
+        return [
+            check_value(element, entry, violations, at=f"{at}[{index}]", top=False)
+            for index, entry in enumerate(value)
+        ]
+    if option.choices and not any(same(value, choice) for choice in option.choices):
+        said = "is" if option.no_log else f"{_shown(value)} is"
+        violations.append(
+            Violation(at, f"{said} not one of the choices", f"give {_wanted(option)}")
+        )
+        return value
+    if option.type == "dict" and option.options is not None:
+        return _Level(option.options, option.relations, at, secret=option.no_log).check(
+            value, violations
+        )
+    return _kept(option, value)
+
+
+def _type_problem(option: Option, value: Any, *, top: bool) -> str:
+    """Why the value is not of the option's type; empty when it is."""
+    if option.type == "raw":
+        return _raw_problem(value)
+    if value is None:
+        return "is null"
+    largest = LARGEST_INT if top else LARGEST_INSIDE
+    match option.type, value:
+        case "bool", bool():
+            return ""
+        case _, bool():
+            return "is true or false"
+        case "int", float() if not value.is_integer():
+            return "is not a whole number"
+        case "int", int() | float():
+            return "" if abs(value) <= largest else "is too large a number"
+        case "float", int() | float():
+            return "" if _is_finite(value) else "is too large a number"
+        case (("str" | "path" | "bytes" | "bits" | "json" | "jsonarg"), str()):
+            return _text_problem(option, value)
+        case ("list", list()) | ("dict", dict()) | (("json" | "jsonarg"), dict() | list()):
+            free = option.type != "list" and option.options is None
+            return _raw_problem(value) if free else ""
+    return f"is {_kind(value)}"
+
+
+def _text_problem(option: Option, value: str) -> str:
+    if len(value) > LONGEST_TEXT:
+        return f"has {len(value)} characters, more than {LONGEST_TEXT}"
+    pattern = SIZES.get(option.type)
+    if pattern and not re.fullmatch(pattern.strip("^$"), value, re.ASCII):
+        return "is not a size"
+    return ""
+
+
+def _raw_problem(value: Any) -> str:
+    """Numbers are doubles here: what would be rounded is refused."""
+    match value:
+        case bool() | None | str():
+            return ""
+        case int() | float():
+            exact = _is_finite(value) and (isinstance(value, float) or abs(value) <= LARGEST_INSIDE)
+            return "" if exact else "has too large a number"
+        case list():
+            return next(filter(None, map(_raw_problem, value)), "")
+        case dict():
+            return next(filter(None, map(_raw_problem, value.values())), "")
+    return f"is {_kind(value)}"
+
+
+def _is_finite(value: float) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def _kept(option: Option, value: Any) -> Any:
+    """JSON has one kind of number: 3.0 is 3 where no fraction was meant."""
+    match value:
+        case bool():
+            return value
+        case float() if option.type != "float":
+            whole = value.is_integer() and abs(value) <= LARGEST_INSIDE
+            return int(value) if whole or option.type == "int" else value
+        case list():
+            return [_kept(_RAW, entry) for entry in value]
+        case dict():
+            return {key: _kept(_RAW, entry) for key, entry in value.items()}
+    return value
+
+
+_RAW = Option(type="raw")
+
+
+class _Level:
+    """The options of one object: of the whole form, or of a dict in it."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Option],
+        relations: Relations,
+        at: str,
+        *,
+        top: bool = False,
+        secret: bool = False,
+    ) -> None:
+        self._options = options
+        self._relations = relations
+        self._at = at
+        self._top = top
+        self._secret = secret
+
+    def check(self, given: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
+        named = self._by_name(given, violations)
+        found = {}
+        for name, value in named.items():
+            option = self._options[name]
+            if self._secret and not option.no_log:
+                option = _hidden(option)
+            found[name] = check_value(option, value, violations, at=self._path(name), top=self._top)
+        for name, option in self._options.items():
+            if name in named:
+                continue
+            if option.has_default:
+                found[name] = option.default
+            elif option.apply_defaults and option.options is not None:
+                found[name] = _Level(option.options, option.relations, self._path(name)).check(
+                    {}, violations
+                )
+            elif option.required:
+                violations.append(
+                    Violation(self._path(name), "is required", f"give {_wanted(option)}")
+                )
+        # Ansible counts defaults as given, except where two exclude each other; and so do we.
+        violations += _exclusive(self._relations, named, self._at)
+        violations += _needed(self._relations, found, self._at)
+        return found
+
+    def _by_name(self, given: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
+        names = {
+            alias: name for name, option in self._options.items() for alias in option.aliases
+        } | {name: name for name in self._options}
+        found: dict[str, Any] = {}
+        for key, value in given.items():
+            name = names.get(key)
+            if name is None:
+                violations.append(self._unknown(key))
+            elif name in found:
+                violations.append(
+                    Violation(self._path(name), "is given twice, once by another name", "keep one")
+                )
+            else:
+                found[name] = value
+        return found
+
+    def _unknown(self, key: str) -> Violation:
+        offered = ", ".join(sorted(self._options)) or "none"
+        if self._secret:  # what somebody took for a key may be the secret
+            return Violation(self._at, "has a key that is not asked for", f"there are: {offered}")
+        if self._top:
+            return Violation(
+                self._path(key), "the template has no such parameter", f"it has: {offered}"
+            )
+        return Violation(self._path(key), "is not asked for", f"there are: {offered}")
+
+    def _path(self, name: str) -> str:
+        cut = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
+        return f"{self._at}.{cut}" if self._at else cut
+
+
+def _hidden(option: Option) -> Option:
+    """What is inside a secret is one."""
+    return Option(
+        type=option.type,
+        choices=option.choices,
+        elements=option.elements,
+        options=option.options,
+        relations=option.relations,
+        no_log=True,
+    )
+
+
+def _exclusive(relations: Relations, given: Mapping[str, Any], at: str) -> Iterator[Violation]:
+    for names in relations.mutually_exclusive:
+        there = [name for name in names if name in given]
+        if len(there) > 1:
+            yield Violation(at, f"{_and(there)} exclude each other", "give one of them")
+
+
+def _needed(relations: Relations, found: Mapping[str, Any], at: str) -> Iterator[Violation]:
+    for names in relations.required_one_of:
+        if not any(name in found for name in names):
+            yield Violation(at, "too little is given", f"give {_or(names)}")
+    for names in relations.required_together:
+        there = [name for name in names if name in found]
+        missing = [name for name in names if name not in found]
+        if there and missing:
+            yield Violation(at, f"{_and(there)} alone is not enough", f"give {_and(missing)} too")
+    for rule in relations.required_if:
+        if rule.option not in found or not same(found[rule.option], rule.value):
+            continue
+        missing = [name for name in rule.needs if name not in found]
+        if rule.any_of and missing and len(missing) == len(rule.needs):
+            yield Violation(at, f"{rule.option} as it is needs more", f"give {_or(rule.needs)}")
+        elif missing and not rule.any_of:
+            yield Violation(at, f"{rule.option} as it is needs more", f"give {_and(missing)}")
+    for name, needs in relations.required_by.items():
+        missing = [need for need in needs if need not in found]
+        if name in found and missing:
+            yield Violation(at, f"{name} alone is not enough", f"give {_and(missing)} too")
+
+
+def _wanted(option: Option) -> str:
+    if option.choices and option.type != "list":
+        return f"one of {', '.join(_shown(choice) for choice in option.choices)}"
+    if option.type == "list" and option.elements in _WORDS:
+        return f"a list, each entry {_WORDS[option.elements]}"
+    return _WORDS.get(option.type, "a value")
+
+
+def _kind(value: Any) -> str:
+    match value:
+        case bool():
+            return "true or false"
+        case str():
+            return "a text"
+        case int() | float():
+            return "a number"
+        case list():
+            return "a list"
+        case dict():
+            return "an object"
+    return "nothing that can be sent"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value) if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 3]}..."
+
+
+def _and(names: Any) -> str:
+    return " and ".join(names)
+
+
+def _or(names: Any) -> str:
+    return " or ".join(names)

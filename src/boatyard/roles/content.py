@@ -1,0 +1,107 @@
+"""A role's content as one value: its files, their digest, and the packed form that is kept and sent. Pure.
+
+The digest is that of the files alone: names, bytes, and whether they can be run. Owners, times and the order in which
+a disk lists them make no difference.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boatyard.model.errors import Refused
+
+MOST_FILES = 1000
+LARGEST_FILE = 1024 * 1024
+LARGEST_CONTENT = 3 * 1024 * 1024  # all files together; the doors take 4 MiB
+LONGEST_PATH = 240
+
+_HEAD = b"boatyard role 1\n"
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+_OVERHEAD = len(_HEAD) + MOST_FILES * (4 * LONGEST_PATH + 32)
+
+
+@dataclass(frozen=True)
+class RoleFile:
+    data: bytes
+    executable: bool = False
+
+
+Files = Mapping[str, RoleFile]  # by path below the role, parted by /
+
+
+def digest_of(files: Files) -> str:
+    return _digest(_canonical(files))
+
+
+def is_digest(text: str) -> bool:
+    return _DIGEST.fullmatch(text) is not None
+
+
+def pack(files: Files) -> tuple[str, bytes]:
+    """The digest, and the bytes from which `unpack` makes the same files again."""
+    plain = _canonical(files)
+    return _digest(plain), zlib.compress(plain, 6)
+
+
+def unpack(packed: bytes, digest: str) -> Files:
+    """The files. Refused when they are not those of the digest, whatever was done to them."""
+    stream = zlib.decompressobj()
+    largest = LARGEST_CONTENT + _OVERHEAD
+    try:
+        plain = stream.decompress(packed, largest)
+    except zlib.error as error:
+        raise Refused("the content cannot be unpacked", reason="BadContent") from error
+    if not stream.eof or stream.unused_data or _digest(plain) != digest:
+        raise Refused(f"the content is not that of {digest}", reason="BadContent")
+    return _files(plain)
+
+
+def path_problem(path: str) -> str:
+    """Why this cannot be the name of a file in a role; empty when it can."""
+    if not path or len(path) > LONGEST_PATH or len(path.encode(errors="replace")) > LONGEST_PATH:
+        return f"has a name of more than {LONGEST_PATH} bytes"
+    if not path.isprintable() or "\\" in path:
+        return "has a character in its name that is not good in one"
+    if any(part in ("", ".", "..") for part in path.split("/")):
+        return "has a name that leads elsewhere"
+    return ""
+
+
+def size_problem(files: Files) -> str:
+    if len(files) > MOST_FILES:
+        return f"has {len(files)} files, more than {MOST_FILES}"
+    size = sum(len(file.data) for file in files.values())
+    return f"has {size} bytes, more than {LARGEST_CONTENT}" if size > LARGEST_CONTENT else ""
+
+
+def _canonical(files: Files) -> bytes:
+    """Each part has its length before it, so that no two sets of files have the same bytes."""
+    parts = [_HEAD]
+    for path, name in sorted((path.encode(), path) for path in files):
+        file = files[name]
+        parts += [b"%d %d %d\n" % (len(path), file.executable, len(file.data)), path, file.data]
+    return b"".join(parts)
+
+
+def _files(plain: bytes) -> Files:
+    """Bytes whose digest was right were made by `_canonical`."""
+    found: dict[str, RoleFile] = {}
+    at = len(_HEAD)
+    while at < len(plain):
+        end = plain.index(b"\n", at)
+        length, executable, size = (int(number) for number in plain[at:end].split())
+        start = end + 1 + length
+        path = plain[end + 1 : start].decode()
+        if path_problem(path):
+            raise Refused("the content has a file that leads elsewhere", reason="BadContent")
+        found[path] = RoleFile(plain[start : start + size], bool(executable))
+        at = start + size
+    return found
+
+
+def _digest(plain: bytes) -> str:
+    return f"sha256:{hashlib.sha256(plain).hexdigest()}"

@@ -1,0 +1,95 @@
+"""Reads a role's folder from the disk, whatever is in it. Called for watched folders, by lint and publish."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from boatyard.roles.content import (
+    LARGEST_FILE,
+    MOST_FILES,
+    Files,
+    RoleFile,
+    path_problem,
+    size_problem,
+)
+from boatyard.roles.mistakes import Mistake
+
+# What editors, Python and version control leave behind is no part of a role.
+_LEFT_OUT = {".git", "__pycache__", ".DS_Store", ".idea", ".vscode", ".cache"}
+_ENDINGS = (".pyc", "~", ".swp", ".swo", ".orig")
+
+
+def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = False) -> Files:
+    """Its files by path. Links that lead out of the role, and what is no file, are mistakes and never opened.
+
+    `everything`: also what editors and Python leave behind.
+    """
+    root = Path(os.path.realpath(folder))
+    found: dict[str, RoleFile] = {}
+    for path in _walk(root, mistakes, everything):
+        name = path.relative_to(root).as_posix()
+        problem = path_problem(name)
+        if problem:
+            mistakes.append(Mistake(repr(name)[:200], 0, "", problem, "name it otherwise"))
+            continue
+        if len(found) == MOST_FILES:
+            mistakes.append(Mistake("", 0, "", f"the role has more than {MOST_FILES} files"))
+            break
+        file = _read(root, path, name)
+        if isinstance(file, Mistake):
+            mistakes.append(file)
+        else:
+            found[name] = file
+    problem = size_problem(found)
+    if problem:
+        mistakes.append(Mistake("", 0, "", f"the role {problem}"))
+    return found
+
+
+def is_left_out(name: str) -> bool:
+    return name in _LEFT_OUT or name.endswith(_ENDINGS)
+
+
+def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Path]:
+    """Every file and link below; folders that are links are not entered."""
+    try:
+        entries = sorted(os.scandir(root), key=lambda entry: entry.name)
+    except OSError as error:
+        mistakes.append(Mistake(root.name, 0, "", f"cannot be read: {error.strerror}"))
+        return
+    for entry in entries:
+        if is_left_out(entry.name) and not everything:
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            yield from _walk(Path(entry.path), mistakes, everything)
+        else:
+            yield Path(entry.path)
+
+
+def _read(root: Path, path: Path, name: str) -> RoleFile | Mistake:
+    def wrong(message: str, remedy: str = "") -> Mistake:
+        return Mistake(name, 0, "", message, remedy)
+
+    if path.is_symlink():
+        target = Path(os.path.realpath(path))
+        if not target.is_relative_to(root):
+            return wrong("is a link that leads out of the role", "put the file itself there")
+        if not target.is_file():
+            return wrong("is a link to something that is no file", "put the file itself there")
+        path = target
+    try:
+        # Not followed and not waited for: it may have become a link or a pipe a moment ago.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        return wrong(f"cannot be read: {error.strerror}")
+    with open(handle, "rb") as stream:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            return wrong("is no file", "take it out of the role")
+        data = stream.read(LARGEST_FILE + 1)
+    if len(data) > LARGEST_FILE:
+        return wrong(f"has more than {LARGEST_FILE} bytes", "have the role fetch it instead")
+    return RoleFile(data, bool(about.st_mode & stat.S_IXUSR))

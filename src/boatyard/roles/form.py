@@ -1,0 +1,126 @@
+"""The form in front of a role: what its argument spec says, made exact. Pure; kept with the template as JSON.
+
+Read by `reading_form`, shown by `schema` and `definitions`, obeyed by `check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+TYPES = (
+    *("str", "int", "float", "bool", "list", "dict"),
+    *("path", "raw", "json", "jsonarg", "bytes", "bits"),
+)
+TEXTS = ("str", "path", "bytes", "bits")
+
+# Integers arrive as 64 bits, inside lists and dicts as doubles.
+LARGEST_INT = 2**63 - 1
+LARGEST_INSIDE = 2**53 - 1
+
+# As Ansible reads sizes: 10, 1.5G, 512MB.
+SIZES = {
+    "bytes": r"^[0-9]+(\.[0-9]+)? ?[KMGTPEZYkmgtpezy]?B?$",
+    "bits": r"^[0-9]+(\.[0-9]+)? ?[KMGTPEZYkmgtpezy]?b?$",
+}
+
+
+class RequiredIf(msgspec.Struct, frozen=True):
+    """When `option` is `value`, all of `needs` are required, or any of them."""
+
+    option: str
+    value: Any
+    needs: tuple[str, ...]
+    any_of: bool = False
+
+
+class Relations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What options of one level ask of each other."""
+
+    mutually_exclusive: tuple[tuple[str, ...], ...] = ()
+    required_together: tuple[tuple[str, ...], ...] = ()
+    required_one_of: tuple[tuple[str, ...], ...] = ()
+    required_if: tuple[RequiredIf, ...] = ()
+    required_by: Mapping[str, tuple[str, ...]] = {}
+
+
+NO_RELATIONS = Relations()
+
+
+class Option(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing that is asked for."""
+
+    type: str = "str"
+    title: str = ""
+    description: str = ""
+    required: bool = False
+    has_default: bool = False
+    default: Any = None
+    default_text: str = ""  # a default that only the role can work out
+    choices: tuple[Any, ...] = ()
+    elements: str = ""  # of a list; empty: anything
+    options: Mapping[str, Option] | None = None  # of a dict, or of a list's dicts; None: anything
+    relations: Relations = NO_RELATIONS
+    apply_defaults: bool = False
+    no_log: bool = False
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def secret(self) -> bool:
+        """Whether it, or something in it, is nobody's business."""
+        return self.no_log or any(option.secret for option in (self.options or {}).values())
+
+    @property
+    def must_be_given(self) -> bool:
+        return self.required and not self.has_default
+
+    def element(self) -> Option:
+        """What each entry of the list is like."""
+        return Option(
+            type=self.elements or "raw",
+            choices=self.choices,
+            options=self.options,
+            relations=self.relations,
+            no_log=self.no_log,
+        )
+
+
+class Form(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Every option of a role's entry point."""
+
+    options: Mapping[str, Option] = {}
+    relations: Relations = NO_RELATIONS
+    title: str = ""
+    description: str = ""
+
+
+NO_FORM = Form()
+
+
+def to_text(form: Form) -> str:
+    return msgspec.json.encode(form).decode()
+
+
+@lru_cache(maxsize=256)
+def from_text(text: str) -> Form:
+    """The form again. The last ones are remembered: every order of a template asks."""
+    return msgspec.json.decode(text, type=Form)
+
+
+def same(one: Any, other: Any) -> bool:
+    """Equal as JSON: true is not 1, 1 is 1.0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def secrets(form: Form) -> Iterator[str]:
+    """Names of the options whose values are shown nowhere."""
+    return (name for name, option in form.options.items() if option.secret)

@@ -1,0 +1,20 @@
+"""Which parts of a role are run, and when. Pure; the names of files under `tasks/`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+INSTALL = "install"  # the role decides what is done
+HOOKS = ("pre_install", "post_install", "validate", "scale", "delete")  # around the platform's plan
+PHASES = (INSTALL, *HOOKS)
+ENDINGS = (".yaml", ".yml")
+
+
+def task_files(phase: str) -> tuple[str, ...]:
+    return tuple(f"tasks/{phase}{ending}" for ending in ENDINGS)
+
+
+def phases_of(files: Collection[str]) -> tuple[str, ...]:
+    """The phases that a role with these files has, in the order in which they come."""
+    order = ("pre_install", "install", "post_install", "validate", "scale", "delete")
+    return tuple(phase for phase in order if any(file in files for file in task_files(phase)))

@@ -1,0 +1,109 @@
+"""Reads what options ask of each other (`mutually_exclusive`, `required_if`, …). Pure; called by `reading_form`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.model.errors import Violation
+from boatyard.roles.check import check_value
+from boatyard.roles.form import Option, Relations, RequiredIf
+from boatyard.roles.yaml_file import Document, Path
+
+RELATIONS = (
+    *("mutually_exclusive", "required_together", "required_one_of", "required_if", "required_by"),
+)
+
+
+def read_relations(
+    document: Document, said: Mapping[str, Any], path: Path, options: Mapping[str, Option]
+) -> Relations:
+    """The relations beside `options`; names that are no options are mistakes."""
+    reader = _Reader(document, options)
+    return Relations(
+        mutually_exclusive=reader.groups(said, "mutually_exclusive", path),
+        required_together=reader.groups(said, "required_together", path),
+        required_one_of=reader.groups(said, "required_one_of", path),
+        required_if=reader.conditions(said.get("required_if"), (*path, "required_if")),
+        required_by=reader.followers(said.get("required_by"), (*path, "required_by")),
+    )
+
+
+class _Reader:
+    def __init__(self, document: Document, options: Mapping[str, Option]) -> None:
+        self._document = document
+        self._options = options
+
+    def groups(self, said: Mapping[str, Any], key: str, path: Path) -> tuple[tuple[str, ...], ...]:
+        """A list of lists of names; one list of names is taken for one group, as Ansible does."""
+        here = (*path, key)
+        value = said.get(key)
+        if value is None:
+            return ()
+        if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+            return (self._names(value, here),)
+        if not isinstance(value, list):
+            self._document.wrong(here, "is not a list of lists of options")
+            return ()
+        return tuple(self._names(one, (*here, index)) for index, one in enumerate(value))
+
+    def conditions(self, said: Any, path: Path) -> tuple[RequiredIf, ...]:
+        if said is None:
+            return ()
+        if not isinstance(said, list):
+            self._document.wrong(path, "is not a list of conditions")
+            return ()
+        found = (self._condition(one, (*path, index)) for index, one in enumerate(said))
+        return tuple(one for one in found if one is not None)
+
+    def _condition(self, said: Any, path: Path) -> RequiredIf | None:
+        if not isinstance(said, list) or len(said) not in (3, 4):
+            self._document.wrong(
+                path, "is not a condition", "[option, value, [options needed]], and true for any of"
+            )
+            return None
+        name, value, needs = said[:3]
+        any_of = said[3] if len(said) == 4 else False
+        if not isinstance(any_of, bool):
+            self._document.wrong((*path, 3), "is not true or false")
+        option = self._options.get(name) if isinstance(name, str) else None
+        if option is None:
+            self._unknown(name, (*path, 0))
+            return None
+        if option.type in ("dict", "list", "raw", "json", "jsonarg"):
+            self._document.wrong((*path, 0), f"{name} is not a single value", "choose another")
+            return None
+        violations: list[Violation] = []
+        value = check_value(option, value, violations, at="")
+        for violation in violations:
+            self._document.wrong((*path, 1), violation.message, violation.remedy)
+        return RequiredIf(name, value, self._names(needs, (*path, 2)), any_of is True)
+
+    def followers(self, said: Any, path: Path) -> Mapping[str, tuple[str, ...]]:
+        if said is None:
+            return {}
+        if not isinstance(said, dict):
+            self._document.wrong(path, "is not a mapping of an option to those it needs")
+            return {}
+        for name in said:
+            if name not in self._options:
+                self._unknown(name, (*path, name))
+        return {
+            name: self._names([needs] if isinstance(needs, str) else needs, (*path, name))
+            for name, needs in said.items()
+        }
+
+    def _names(self, said: Any, path: Path) -> tuple[str, ...]:
+        if not isinstance(said, list) or not said:
+            self._document.wrong(path, "is not a list of options")
+            return ()
+        for index, name in enumerate(said):
+            if not isinstance(name, str) or name not in self._options:
+                self._unknown(name, (*path, index))
+        return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
+
+    def _unknown(self, name: Any, path: Path) -> None:
+        offered = ", ".join(self._options) or "none"
+        self._document.wrong(
+            path, f"there is no option {str(name)[:80]!r}", f"there are: {offered}"
+        )

@@ -1,0 +1,133 @@
+"""A role as a template: what it is about, its form, its phases. Pure: from files to a Role, or to all its mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import yaml
+
+from boatyard.roles.about import About, read_osac, read_template
+from boatyard.roles.content import Files, RoleFile, digest_of
+from boatyard.roles.form import NO_FORM, Form
+from boatyard.roles.mistakes import Mistake, in_order
+from boatyard.roles.phases import PHASES, phases_of, task_files
+from boatyard.roles.reading_form import read_form
+from boatyard.roles.yaml_file import check_yaml, read_yaml
+
+SPECS = ("meta/argument_specs.yml", "meta/argument_specs.yaml")
+MAIN = ("meta/main.yml", "meta/main.yaml")
+TEMPLATE = ("meta/template.yaml", "meta/template.yml")
+OSAC = ("meta/osac.yaml", "meta/osac.yml", "meta/cloudkit.yaml", "meta/cloudkit.yml")
+
+
+@dataclass(frozen=True)
+class Role:
+    """One that can be offered."""
+
+    name: str  # of its folder
+    about: About
+    form: Form
+    phases: tuple[str, ...]
+    digest: str
+    file: str  # the one that says what the template is about
+
+
+@dataclass(frozen=True)
+class Faulty:
+    """One that cannot, and why."""
+
+    name: str
+    mistakes: Sequence[Mistake]
+
+
+def is_template(files: Mapping[str, RoleFile]) -> bool:
+    """Whether the role says that it is one; others in the same folder may serve it."""
+    return any(name in files for name in (*TEMPLATE, *OSAC))
+
+
+def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role | Faulty:
+    """The role, or everything that is wrong with it, `mistakes` found before included."""
+    found = list(mistakes)
+    about = _about(name, files, found)
+    osac = not any(file in files for file in TEMPLATE)
+    form = _form(files, found, osac=osac)
+    phases = phases_of(files)
+    for phase in PHASES:
+        _check_tasks(phase, files, found)
+    if not phases:
+        found.append(
+            Mistake("tasks", 0, "", "has nothing that is run", f"one of {', '.join(PHASES)}.yaml")
+        )
+    hooks = about.hooks if about is not None else None
+    for hook in hooks or ():
+        if hook not in phases:
+            found.append(
+                Mistake(_first(TEMPLATE, files), 0, "hooks", f"there is no tasks/{hook}.yaml")
+            )
+    if found or about is None:
+        return Faulty(name, in_order(found))
+    if hooks is not None:
+        phases = tuple(phase for phase in phases if phase in hooks or phase == "install")
+    return Role(
+        name=name,
+        about=about,
+        form=form if form.options else about.form,
+        phases=phases,
+        digest=digest_of(files),
+        file=_first(OSAC if osac else TEMPLATE, files),
+    )
+
+
+def _about(name: str, files: Files, mistakes: list[Mistake]) -> About | None:
+    """Ours where it is there, for it says more; else OSAC's."""
+    for candidates, read in ((TEMPLATE, read_template), (OSAC, read_osac)):
+        file = _only(candidates, files, mistakes)
+        if not file:
+            continue
+        document = read_yaml(file, files[file].data, mistakes)
+        return read(document, name) if document is not None else None
+    mistakes.append(
+        Mistake("meta/template.yaml", 0, "", "is missing", "say what the template is about")
+    )
+    return None
+
+
+def _form(files: Files, mistakes: list[Mistake], *, osac: bool) -> Form:
+    """Of the argument spec; empty when the role has none."""
+    file = _only(SPECS, files, mistakes)
+    if file:
+        document = read_yaml(file, files[file].data, mistakes)
+        return read_form(document, nested_only=osac) if document is not None else NO_FORM
+    main = _only(MAIN, files, mistakes)
+    document = read_yaml(main, files[main].data, mistakes) if main else None
+    if document is None or not isinstance(document.value, dict):
+        return NO_FORM
+    if "argument_specs" not in document.value:
+        return NO_FORM
+    return read_form(document, nested_only=osac)
+
+
+def _check_tasks(phase: str, files: Files, mistakes: list[Mistake]) -> None:
+    file = _only(task_files(phase), files, mistakes)
+    if not file:
+        return
+    node = check_yaml(file, files[file].data, mistakes)
+    if node is not None and not isinstance(node, yaml.SequenceNode):
+        mistakes.append(Mistake(file, 1, "", "is not a list of tasks"))
+
+
+def _only(candidates: Sequence[str], files: Files, mistakes: list[Mistake]) -> str:
+    """The one of these files that is there; two of a kind are a mistake, for each reader takes another."""
+    there = [name for name in candidates if name in files]
+    stems: dict[str, str] = {}
+    for name in there:
+        stem = name.rpartition(".")[0]
+        if stem in stems:
+            mistakes.append(Mistake(name, 0, "", f"is there beside {stems[stem]}", "keep one"))
+        stems.setdefault(stem, name)
+    return there[0] if there else ""
+
+
+def _first(candidates: Sequence[str], files: Files) -> str:
+    return next((name for name in candidates if name in files), candidates[0])

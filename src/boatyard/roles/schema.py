@@ -1,0 +1,131 @@
+"""A form as JSON Schema 2020-12, for whoever draws it: the console, a portal, an editor. Pure.
+
+What the schema takes, `check` takes too, and the other way round; a test sees to it. Aliases are only in `x-aliases`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from boatyard.roles.check import LONGEST_TEXT
+from boatyard.roles.form import LARGEST_INSIDE, LARGEST_INT, SIZES, Form, Option, Relations, same
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+CONTENT_TYPE = "application/schema+json"
+
+Schema = dict[str, Any]
+
+
+def form_schema(form: Form, *, title: str = "") -> Schema:
+    """The object of all parameters by name."""
+    made = _object(form.options, form.relations, top=True)
+    words = {"title": title or form.title, "description": form.description}
+    return {"$schema": DIALECT, **{key: text for key, text in words.items() if text}, **made}
+
+
+def _object(options: Mapping[str, Option], relations: Relations, *, top: bool) -> Schema:
+    made: Schema = {
+        "type": "object",
+        "properties": {name: _option(option, top=top) for name, option in options.items()},
+        "additionalProperties": False,
+    }
+    required = [name for name, option in options.items() if option.must_be_given]
+    if required:
+        made["required"] = required
+    rules = list(_rules(relations, options))
+    if rules:
+        made["allOf"] = rules
+    return made
+
+
+def _option(option: Option, *, top: bool) -> Schema:
+    made: Schema = {}
+    if option.title:
+        made["title"] = option.title
+    if option.description:
+        made["description"] = option.description
+    made |= _type(option, top=top)
+    if option.choices and option.type != "list":
+        made["enum"] = list(option.choices)
+    if option.aliases:
+        made["x-aliases"] = list(option.aliases)
+    if option.secret:
+        made |= {"writeOnly": True, "x-sensitive": True}
+    elif option.has_default:  # a secret's default is one too
+        made["default"] = option.default
+    elif option.default_text:
+        made["x-default-expression"] = option.default_text
+    return made
+
+
+def _type(option: Option, *, top: bool) -> Schema:
+    match option.type:
+        case "str" | "path":
+            return {"type": "string", "maxLength": LONGEST_TEXT}
+        case "bytes" | "bits":
+            return {"type": "string", "maxLength": LONGEST_TEXT, "pattern": SIZES[option.type]}
+        case "int":
+            largest = LARGEST_INT if top else LARGEST_INSIDE
+            return {"type": "integer", "minimum": -largest, "maximum": largest}
+        case "float":
+            return {"type": "number"}
+        case "bool":
+            return {"type": "boolean"}
+        case "list":
+            return {"type": "array", "items": _option(option.element(), top=False)}
+        case "dict" if option.options is not None:
+            return _object(option.options, option.relations, top=False)
+        case "dict":
+            return {"type": "object"}
+        case "json" | "jsonarg":
+            return {"type": ["string", "object", "array"], "maxLength": LONGEST_TEXT}
+    return {}
+
+
+def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Schema]:
+    """Relations, with what has a default counted as given, except where options exclude each other."""
+    filled = {name for name, option in options.items() if _is_filled(option)}
+    for names in relations.mutually_exclusive:
+        for index, one in enumerate(names):
+            for other in names[index + 1 :]:
+                yield {"not": {"required": [one, other]}}
+    for names in relations.required_one_of:
+        if not filled & set(names):
+            yield {"anyOf": [{"required": [name]} for name in names]}
+    for names in relations.required_together:
+        for name in names:
+            yield from _needs(name, [one for one in names if one != name], filled)
+    for name, needs in relations.required_by.items():
+        yield from _needs(name, needs, filled)
+    for rule in relations.required_if:
+        missing = [name for name in rule.needs if name not in filled]
+        if not missing or (rule.any_of and len(missing) < len(rule.needs)):
+            continue
+        then: Schema = {"required": missing}
+        if rule.any_of:
+            then = {"anyOf": [{"required": [name]} for name in missing]}
+        yield {"if": _is(rule.option, rule.value, options), "then": then}
+
+
+def _is(name: str, value: Any, options: Mapping[str, Option]) -> Schema:
+    """That the option has the value. Left out, it has its default: then a different one must be there to escape."""
+    test: Schema = {"properties": {name: {"const": value}}}
+    option = options[name]
+    if option.has_default and same(option.default, value):
+        return test
+    return {**test, "required": [name]}
+
+
+def _needs(name: str, needs: Any, filled: set[str]) -> Iterator[Schema]:
+    missing = [need for need in needs if need not in filled]
+    if not missing:
+        return
+    if name in filled:
+        yield {"required": missing}
+    else:
+        yield {"dependentRequired": {name: missing}}
+
+
+def _is_filled(option: Option) -> bool:
+    return option.has_default or (option.apply_defaults and option.options is not None)
