@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -213,6 +214,40 @@ async def test_work_is_announced_only_after_a_death(stage: Stage) -> None:
     assert third.suspects == {AN_ORDER: 1}
     clock.ahead = QUICK.careful
     await second.begin({AN_ORDER: 1})  # it has outlived its care: nothing is said any more
+
+
+async def test_an_api_server_that_fails_is_not_asked_for_each_piece_of_work(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = stage.candidate("one")
+    await first.campaign()
+    second = stage.candidate("two", rhythm=replace(QUICK, duration=3.0))
+    await second.campaign()
+    asked = 0
+
+    async def away(*args: Any, **more: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        raise Unavailable("no answer")
+
+    monkeypatch.setattr(stage.client, "call", away)
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            await second.begin({AN_ORDER: 1})
+    assert asked == 1
+    monkeypatch.undo()
+    async with asyncio.TaskGroup() as tasks:
+        keeping = tasks.create_task(second.keep())
+
+        async def begun() -> bool:
+            try:
+                await second.begin({AN_ORDER: 1})
+            except Unavailable:
+                return False
+            return True
+
+        await until(begun, "a renewal that succeeds ends it")
+        keeping.cancel()
 
 
 async def test_an_announcement_without_the_lead_is_none(stage: Stage) -> None:

@@ -348,6 +348,24 @@ async def test_suspects_come_with_their_attempts_and_are_cleared_by_a_good_end(
     assert lease.attempts == 1
 
 
+async def test_of_suspects_one_is_held_and_announced_at_a_time(desk: KubeDesk) -> None:
+    """Leaders that die of something else, one after the other, must not set aside what they never began."""
+    for number in range(3):
+        await desk.book.put(f"c-{number}", tenant="acme", spec=SPEC, now=NOW)
+    await desk.caught_up()
+    suspects = {("Order", "c-0"): 2, ("Order", "c-1"): 2}
+    leader = Alone(suspects=suspects)
+    heir = KubeQueue(view=desk.view, results=desk.results, leader=leader, now=NOW)
+    taken = []
+    while leases := await heir.take(9, now=NOW):
+        taken.append([(lease.id, lease.attempts) for lease in leases])
+        for lease in leases:
+            await heir.finish(lease, Result(), attempts=0, now=NOW)
+    assert sorted(taken) == [[("c-0", 3)], [("c-1", 3)], [("c-2", 1)]]
+    for told in leader.told:
+        assert [count for count in told.values() if count > 2] in ([3], [])
+
+
 async def test_only_what_is_held_for_long_is_told_with_a_renewal(desk: KubeDesk) -> None:
     lease, _ = await placed(desk)
     assert desk.queue.lasting() == {}

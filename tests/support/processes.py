@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.assets import NO_ASSETS
@@ -35,14 +35,20 @@ def environment(home: Path) -> dict[str, str]:
 class Program:
     """One of our commands as a process. Its log is kept in a file and shown when it does not start."""
 
-    def __init__(self, *args: str, home: Path, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *args: str,
+        home: Path,
+        environ: Mapping[str, str] | None = None,
+        command: Sequence[str] = BOATYARD,
+    ) -> None:
         home.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.log = home / f"{args[0]}.log"
         self.environ = environment(home) | {"BOATYARD_LOG_LEVEL": "warning", **(environ or {})}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [*BOATYARD, *args],
+                [*command, *args],
                 env=self.environ,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

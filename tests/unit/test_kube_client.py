@@ -11,6 +11,7 @@ import pytest
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.errors import Expired
+from boatyard.kube.gate import Gate
 from boatyard.kube.kinds import CONFIG_MAPS, NODES, PODS, SECRETS, Kind
 from boatyard.model.errors import Conflict, Exists, NotFound, Refused, Unavailable
 from tests.support.told_kube import Says, Silence, connected, failure, listing, thing, told_kube
@@ -113,7 +114,6 @@ async def test_what_may_be_done_twice_is_asked_again_after_a_doubtful_answer(
             case "delete":
                 assert await client.delete(CONFIG_MAPS, "a", "ns")
 
-        # aiohttp itself repeats some of them once when a connection is cut.
         assert len(told.asked) == 2
         assert len({(asked.method, asked.path, asked.body) for asked in told.asked}) == 1
 
@@ -151,6 +151,26 @@ async def test_a_deletion_whose_answer_was_lost_is_one_that_was_done() -> None:
 
         assert await client.delete(CONFIG_MAPS, "a", "ns") is True
         assert await client.delete(CONFIG_MAPS, "a", "ns") is False
+
+
+async def test_a_deletion_cut_off_and_asked_again_is_one_that_was_done() -> None:
+    async with connected() as (told, client):
+        told.tell(Silence(cut=True), failure(404, "NotFound"))
+
+        assert await client.delete(CONFIG_MAPS, "a", "ns") is True
+
+
+async def test_every_request_that_is_cut_passes_the_gate() -> None:
+    """Nobody below asks again by itself: a hub that fails would get twice as many requests as it is to get."""
+    gate = Gate(failures=2, spacing=60.0)
+    async with connected(gate=gate) as (told, client):
+        told.tell(*[Silence(cut=True)] * 8)
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                await client.get(CONFIG_MAPS, "a", "ns")
+
+        assert gate.failing
+        assert len(told.asked) == 2
 
 
 async def test_a_server_that_does_not_answer_is_unavailable_in_time() -> None:

@@ -33,9 +33,8 @@ from boatyard.resources.reconciling import Reconciler, Turn
 
 _AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
 _REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
-_SPACING_SECONDS = (
-    1.0  # between requests to an API server that fails; those for the lead come on top
-)
+# Between requests to an API server that fails. Those for the lead come on top: two operators stay below two a second.
+_SPACING_SECONDS = 2.0
 _LEAD_SECONDS = 8.0
 
 

@@ -74,15 +74,26 @@ class KubeQueue:
             without = 0 if key is not None else without + 1
             if key is not None:
                 keys.append(key)
-        leases = [self._hold(key, now) for key in keys]
+        leases = [self._hold(key, now) for key in self._one_suspect(keys, now)]
         try:
             if leases:
                 await self._leader.begin(self.at())
         except BaseException:
-            for key in keys:
+            for lease in leases:
+                key = (lease.kind, lease.id)
                 self._let_go(key, now, attempts=self._attempts.get(key, 0))
             raise
         return leases
+
+    def _one_suspect(self, keys: Sequence[Key], now: datetime) -> Sequence[Key]:
+        """All of them, or one suspect alone: what is held is announced, and a death counts against all of it."""
+        suspects = [key for key in keys if self._attempts.get(key)]
+        if not suspects:
+            return keys
+        for key in keys:
+            if key != suspects[0]:
+                self._look(key, now)
+        return suspects[:1]
 
     def _next_of(self, tenant: str, now: datetime) -> Key | None:
         heap = self._heaps[tenant]

@@ -53,7 +53,7 @@ class Rhythm:
     duration: float = 12.0
     renew: float = 2.0
     retry: float = 0.5
-    spare: float = 1.0  # longer between tries while the API server fails
+    spare: float = 1.5  # longer between tries while the API server fails
     margin: float = 1.0  # before the Lease may pass on, its leader stops
     careful: float = 60.0  # for so long after a death every batch of work is announced
 
@@ -86,6 +86,7 @@ class Leadership:
         self._until = 0.0  # nobody else can lead before this moment
         self._careful_until = 0.0
         self._leads = False
+        self._unanswered = False  # the last renewal
         self._announcing = asyncio.Lock()
 
     # --- becoming the leader ---------------------------------------------------------------------
@@ -138,6 +139,7 @@ class Leadership:
         self._lasting = dict
         self._until = asked + self._rhythm.duration - self._rhythm.margin
         self._careful_until = asked + self._rhythm.careful if died else 0.0
+        self._unanswered = False
         self._leads = True
 
     # --- being the leader ------------------------------------------------------------------------
@@ -157,10 +159,16 @@ class Leadership:
         self._lasting = lasting
 
     async def begin(self, held: Mapping[Key, int]) -> None:
-        """Announces work before it begins, for a while after a leader has died."""
-        if self._clock() < self._careful_until:
-            async with self._announcing:
-                await self._renew(held)
+        """Announces work before it begins, for a while after a leader has died.
+
+        Unavailable without asking while renewals fail: they go on by themselves, and one that succeeds ends it.
+        """
+        if self._clock() >= self._careful_until:
+            return
+        if self._unanswered:
+            raise Unavailable("nothing is begun while the lead cannot be renewed", reason="Failing")
+        async with self._announcing:
+            await self._renew(held)
 
     async def keep(self) -> None:
         """Renews until the lead is lost, which it raises. Runs beside the work."""
@@ -198,6 +206,10 @@ class Leadership:
         except (NotFound, Refused):
             self._leads = False  # the Lease is another's, or gone
             self.check()
+        except Unavailable:
+            self._unanswered = True
+            raise
+        self._unanswered = False
         self._until = max(self._until, asked + self._rhythm.duration - self._rhythm.margin)
 
     async def _patch(self, *changes: Object) -> None:

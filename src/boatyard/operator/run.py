@@ -19,6 +19,7 @@ from boatyard.operator.callbacks import RunDoor, open_door
 from boatyard.operator.config import ConfigWatch, HubConfig
 from boatyard.operator.events import Recorder
 from boatyard.operator.leadership import Leadership
+from boatyard.operator.lost import Rescue
 from boatyard.operator.metrics import Counted, Metrics, Sample, operator_metrics
 from boatyard.operator.probes import open_probes
 from boatyard.orderbook.hub_claims import HubClaims
@@ -129,6 +130,7 @@ class Operator:
             if await _unless(ended, view.synced()):
                 self.leadership.check()
                 beside.append(tasks.create_task(self._sweep(view)))
+                beside.append(tasks.create_task(self._rescue(config, view).run()))
                 await self._worker(config, view).run(ended)
             for task in beside:
                 task.cancel()
@@ -163,6 +165,10 @@ class Operator:
             wait_for_hint=queue.wait,
             pace=self.pace,
         )
+
+    def _rescue(self, config: HubConfig, view: HubView) -> Rescue:
+        objects = HubObjects(self.client, config.place)
+        return Rescue(view, objects, check=self.leadership.check, now=self.clock.now)
 
     async def _until_changed(
         self, config: HubConfig, stop: asyncio.Event, ended: asyncio.Event

@@ -207,6 +207,12 @@ class HubObjects:
             if namespace:
                 await self.delete_secret(namespace, status.credentials_name(about["name"]))
 
+    async def delete_inputs(self, item: Item) -> None:
+        """What it was made of. The service's business, unless somebody took off what makes the order wait for it."""
+        reference = orders.secret_ref(item)
+        if reference is not None:
+            await self.delete_secret(item["metadata"]["namespace"], reference.name)
+
     # --- leftovers -------------------------------------------------------------------------------
 
     async def find_leftover(self, leftover_id: str) -> Object | None:

@@ -91,10 +91,10 @@ class HubResults:
         ended = progress.get("phase") == _DELETED
         if not ended and progress.get("items"):
             await self._hold(item)
-        elif ended and has_finalizer(item, naming.OPERATOR_FINALIZER):
+        elif ended and _is_held(item):
+            await self._clear_secrets(item)
             self._check()
             self._quiet_since.pop(key, None)
-            await self._objects.delete_credentials(item)
             left = await self._objects.set_finalizers(item, remove=naming.OPERATOR_FINALIZER)
             if left is None:
                 self._view.is_gone(key)
@@ -140,6 +140,9 @@ class HubResults:
                 self._view.keep_in_mind(key[0], quiet)
                 return
         self._quiet_since.pop(key, None)
+        if order.status.phase == OrderPhase.DELETED and not _is_held(item):
+            await self._clear_secrets(item)  # there is no finalizer of ours left to do it by
+            self._check()
         item = await self._objects.apply_status(item, order, now)
         self._wrote(key, item)
         if note is not None:
@@ -148,7 +151,7 @@ class HubResults:
     async def _hold(self, item: Object) -> Object:
         """The order with our finalizer on it: others made it, or somebody took it off."""
         leaving = item["metadata"].get("deletionTimestamp")  # Kubernetes adds none any more
-        if leaving or has_finalizer(item, naming.OPERATOR_FINALIZER):
+        if leaving or _is_held(item):
             return item
         self._check()
         held = await self._objects.set_finalizers(item, add=naming.OPERATOR_FINALIZER)
@@ -156,6 +159,13 @@ class HubResults:
             raise NotFound("the order went meanwhile")
         self._view.wrote("Order", held)
         return held
+
+    async def _clear_secrets(self, item: Object) -> None:
+        """Of an order that ends; before it is let go, for then nobody knows of them."""
+        self._check()
+        await self._objects.delete_credentials(item)
+        if not has_finalizer(item, naming.FEEDBACK_FINALIZER):
+            await self._objects.delete_inputs(item)
 
     def _before(self, key: Key) -> Object:
         item = self._read.get(key)
@@ -177,6 +187,10 @@ class HubResults:
             self._view.is_gone(key)
         else:
             self._view.wrote(key[0], found)
+
+
+def _is_held(item: Item) -> bool:
+    return has_finalizer(item, naming.OPERATOR_FINALIZER)
 
 
 def _with_quiet_news(item: Item, order: Order) -> Object | None:

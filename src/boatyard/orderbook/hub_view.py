@@ -24,9 +24,14 @@ from boatyard.orderbook.port import RETRY
 Object = dict[str, Any]
 Key = tuple[str, str]  # kind and id: ("Order", "c-1")
 OnChange = Callable[[Key], None]  # it changed in a way that concerns us, or is gone
+OnGone = Callable[
+    [Object], None
+]  # an order, as it was last seen, that went without our letting it go
 
 _MOST_GIVEN_BACK = 10_000
 _LONGEST_PAUSE = 5.0  # between tries while the server is away: back soon after it is
+# A watch ends and is resumed this often, so one that says nothing for longer has lost its connection without a word.
+_WATCH_SECONDS, _SILENCE_SECONDS = 25, 35.0
 
 
 class HubView:
@@ -42,13 +47,18 @@ class HubView:
     ) -> None:
         self.place = place
         self.on_change = on_change
+        self.on_gone: OnGone = lambda item: None
         self._names: dict[Key, str] = {}  # to the informer's key
         self._own: dict[Key, Object] = {}  # what we wrote and have not been told of yet
         self._stamps: dict[Key, object] = {}
         self._claims: dict[str, dict[str, Object]] = {}  # by order, by name
         self._taken: set[str] = set()
         self._given_back: dict[str, None] = {}  # uids of claims whose end we may not have heard of
-        limits: Any = {"longest_pause": _LONGEST_PAUSE}
+        limits: Any = {
+            "longest_pause": _LONGEST_PAUSE,
+            "seconds": _WATCH_SECONDS,
+            "silence": _SILENCE_SECONDS,
+        }
         where = place.one_namespace
         self._informers = {
             "Order": Informer(
@@ -135,9 +145,15 @@ class HubView:
 
     def is_gone(self, key: Key) -> None:
         """The API server says that it is not there; the watch will say so too."""
-        self._own.pop(key, None)
-        self._names.pop(key, None)
+        self._forget(key, self._informers[key[0]].get(self._names.get(key, "")))
+
+    def _forget(self, key: Key, seen: Object | None) -> None:
+        """`seen` is what the watch told last. Whoever wants to know of orders that go is told once."""
+        last = self._own.pop(key, None) or seen
+        known = self._names.pop(key, None) is not None
         self._stamps.pop(key, None)
+        if known and last is not None and key[0] == "Order":
+            self.on_gone(msgspec.json.decode(last["packed"], type=dict[str, Any]))
 
     def _packed(self, kind: str, item: Object) -> Object:
         item.setdefault("metadata", {}).pop("managedFields", None)
@@ -158,7 +174,9 @@ class HubView:
         if old is not None and (new is None or new["id"] != old["id"]):
             key = (kind, old["id"])
             if self._names.get(key) == name:
-                self.is_gone(key)
+                if new is not None:
+                    self._own.pop(key, None)  # it has another id now, and is still there
+                self._forget(key, old if new is None else None)
                 self.on_change(key)
         if new is None:
             return

@@ -1,0 +1,95 @@
+"""Orders that went from the hub before they had ended: somebody took their finalizers off. Run beside the work.
+
+What such an order still held outside stands in a Leftover from then on, and is released by it. An order of ours whose
+deletion nobody asked for is left alone: the service places it again, and the new one finds everything by its keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from boatyard.model.errors import BoatyardError, LeaseLost
+from boatyard.model.generated.boatyard import Leftover, OrderPhase
+from boatyard.orderbook.hub_objects import HubObjects
+from boatyard.orderbook.hub_view import HubView
+from boatyard.orderbook.mapping import orders
+from boatyard.orderbook.mapping.orders import Place
+from boatyard.resources.orders import plan, rules
+
+logger = logging.getLogger(__name__)
+
+_PAUSE = 2.0
+_WHY = "its order was removed from the hub by hand before everything was released"
+
+
+class Rescue:
+    """Hears of orders that go from the moment it is made."""
+
+    def __init__(
+        self,
+        view: HubView,
+        objects: HubObjects,
+        *,
+        check: Callable[[], None],
+        now: Callable[[], datetime],
+    ) -> None:
+        self._objects = objects
+        self._check = check
+        self._now = now
+        self._gone: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        view.on_gone = self._gone.put_nowait
+
+    async def run(self) -> None:
+        """Until cancelled; LeaseLost once another may lead."""
+        while True:
+            item = await self._gone.get()
+            if is_lost(item, self._objects.place):
+                await self._keep(item)
+
+    async def _keep(self, item: dict[str, Any]) -> None:
+        leftover = left_by(item, self._objects.place, self._now())
+        while True:
+            self._check()
+            try:
+                if leftover is not None:
+                    await self._objects.create_leftover(leftover)
+                self._check()
+                await self._objects.delete_credentials(item)  # nobody else knows of them any more
+                await self._objects.delete_inputs(item)
+            except LeaseLost:
+                raise
+            except BoatyardError as error:
+                logger.warning("leftover not written", extra={"why": str(error)})
+                await asyncio.sleep(_PAUSE)
+                continue
+            logger.warning(
+                "an order was removed by hand", extra={"order": item["metadata"]["name"]}
+            )
+            return
+
+
+def is_lost(item: dict[str, Any], place: Place) -> bool:
+    """Whether an order that is gone had not ended and does not come again."""
+    order = orders.to_order(item, place)
+    wish = (item.get("spec") or {}).get("boatyard") or {}
+    comes_again = order.id != item["metadata"]["uid"] and not wish.get("deletedAt")
+    return not comes_again and order.status.phase != OrderPhase.DELETED
+
+
+def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:
+    """What an order that is gone has left outside; None when there is nothing."""
+    order = orders.to_order(item, place)
+    if not order.status.items:
+        return None
+    about = msgspec.structs.replace(order.metadata, deletion_timestamp=now)
+    order = msgspec.structs.replace(order, metadata=about)
+    # It may have gone before its deletion was planned: everything recorded is to go.
+    _, leftover = rules.abandon(order, plan.replan(order, {}, ()), now)
+    status = msgspec.structs.replace(leftover.status, message=_WHY)
+    return msgspec.structs.replace(leftover, status=status)
