@@ -1,3 +1,5 @@
 """What runs a template's roles and playbooks: what we ask (`port.py`) and who answers (`drivers/`)."""
 
-DRIVERS: dict[str, str] = {}
+DRIVERS: dict[str, str] = {
+    "local": "boatyard.automation.drivers.local.driver:LocalAutomation",
+}
