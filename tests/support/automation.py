@@ -41,7 +41,11 @@ class Site:
         return shop
 
     def driver(self, hub: str = "hub", **options: Any) -> LocalAutomation:
-        return LocalAutomation(self.shop(**options), hub)
+        """Started the plain way unless it is asked for: a warm server costs its time."""
+        return LocalAutomation(self.shop(**{"warm": False, **options}), hub)
+
+    def driver_of(self, shop: Workshop) -> LocalAutomation:
+        return LocalAutomation(shop, "hub")
 
     def find(self, digest: str) -> Path:
         place = self.content / digest

@@ -20,7 +20,7 @@ from typing import TypeVar
 import msgspec
 
 from boatyard.automation.drivers.local import holding
-from boatyard.automation.drivers.local.planning import plan_run
+from boatyard.automation.drivers.local.planning import mark_of, plan_run
 from boatyard.automation.drivers.local.records import (
     LOCK,
     PLAN,
@@ -30,6 +30,7 @@ from boatyard.automation.drivers.local.records import (
     slug_of,
     write_durably,
 )
+from boatyard.automation.drivers.local.starting import reap
 from boatyard.automation.drivers.local.turns import Turn
 from boatyard.automation.drivers.local.workshop import PREPARING, Workshop
 from boatyard.automation.port import RUN_FAILED, RunEvent, RunWanted
@@ -113,6 +114,7 @@ class LocalAutomation:
         result = self._shop.records.result(record)
         if result is None and holding.is_held(self._lock(record.key)):
             return self._under_way(record)
+        reap()
         # Between the two questions it may have come to its end.
         result = result or self._shop.records.result(record)
         if result is not None and result.state not in INTERRUPTED:
@@ -146,7 +148,6 @@ class LocalAutomation:
         record = msgspec.structs.replace(record, start=record.start + 1)
         plan = plan_run(
             wanted,
-            slug=slug,
             start=record.start,
             content=content,
             place=place,
@@ -160,7 +161,7 @@ class LocalAutomation:
         with _only_one(place / STARTING) as ours:
             if not ours or holding.is_held(self._lock(key)):
                 return self._under_way(record)
-            self._end_strays(slug)
+            self._end_strays(place)
             self._shop.records.clear(key)
             self._shop.records.save(record)
             write_durably(place / PLAN, json.dumps(plan).encode())
@@ -186,6 +187,7 @@ class LocalAutomation:
             if not ours or not self._stop(key, kill=now - since > 2 * END_SECONDS):
                 return Waiting("the run is being ended", reason="Ending")
             self._shop.records.forget(key)
+        reap()
         self._cancelled.pop(key, None)
         self._shop.turns.give_back(slug_of(key))
         return Done()
@@ -204,13 +206,13 @@ class LocalAutomation:
                     return False
             finally:
                 os.close(held)
-        self._end_strays(slug_of(key))
+        self._end_strays(place)
         return True
 
-    def _end_strays(self, slug: str) -> None:
+    def _end_strays(self, place: Path) -> None:
         """Where there are no namespaces: who was left when the supervisor itself was killed."""
         if self._shop.ground_is_bare():
-            for processes in find(f"automation/{slug}").values():
+            for processes in find(mark_of(place)).values():
                 for process in processes:
                     process.signal(signal.SIGKILL)
                     process.close()

@@ -13,6 +13,7 @@ from boatyard.automation.drivers.local.limits import Limits
 from boatyard.automation.drivers.local.values import check_names, leaves, render
 from boatyard.automation.port import RunWanted
 from boatyard.model.errors import Refused, Violation
+from boatyard.processes.marked import MARK
 
 INSIDE = Path(__file__).parent / "inside"
 HOME = "/run/boatyard"  # the run's own directory, where it has a file system of its own
@@ -39,7 +40,6 @@ class Ground:
 def plan_run(
     wanted: RunWanted,
     *,
-    slug: str,
     start: int,
     content: Path,
     place: Path,
@@ -69,10 +69,10 @@ def plan_run(
         "files": files,
         "links": _links(wanted.template, content, seen),
         "argv": [
-            *(str(ground.python), "-I", str(ground.playbook)),
+            *(str(ground.python), "-I", "-B", str(ground.playbook)),
             *("-i", f"{home}/inventory", *_vault(wanted, home), f"{home}/project/play.yml"),
         ],
-        "environ": _environ(wanted, home, slug),
+        "environ": _environ(wanted, home, mark_of(place)),
         "limits": limits.by_name(own_user=user is not None),
         "time_limit": min(wanted.time_limit, limits.longest),
         "output_limit": limits.output,
@@ -147,7 +147,7 @@ def _links(template: str, content: Path, seen: str) -> Mapping[str, str]:
     )
 
 
-def _environ(wanted: RunWanted, home: str, slug: str) -> Mapping[str, str]:
+def _environ(wanted: RunWanted, home: str, mark: str) -> Mapping[str, str]:
     environ = {
         "HOME": home,
         "USER": "run",
@@ -158,12 +158,17 @@ def _environ(wanted: RunWanted, home: str, slug: str) -> Mapping[str, str]:
         "LC_ALL": "C.UTF-8",
         "TMPDIR": f"{home}/tmp",
         "ANSIBLE_CONFIG": str(INSIDE / "ansible.cfg"),
-        "BOATYARD_MARK": f"automation/{slug}",
+        MARK: mark,
         "PYTHONDONTWRITEBYTECODE": "1",  # what it could write is thrown away with its directory
     }
     if "kubeconfig" in wanted.files:
         environ["KUBECONFIG"] = environ["K8S_AUTH_KUBECONFIG"] = f"{home}/files/kubeconfig"
     return environ
+
+
+def mark_of(place: Path) -> str:
+    """By the place and not by the key: another Boatyard on this machine may have a run of the same key."""
+    return f"automation/{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
 
 
 def _vault(wanted: RunWanted, home: str) -> tuple[str, ...]:
@@ -192,6 +197,7 @@ def _user(seed: str) -> int:
     )
 
 
-def supervisor(verb: str, *arguments: str, python: Path) -> list[str]:
-    """The command line that starts something of ours in Ansible's environment."""
-    return [str(python), "-I", "-S", "-B", str(INSIDE / "boatyard_inside"), verb, *arguments]
+def supervisor(verb: str, *arguments: str, python: Path, site: bool = False) -> list[str]:
+    """The command line that starts something of ours in Ansible's environment; with its packages if need be."""
+    flags = ["-I", "-B"] if site else ["-I", "-S", "-B"]
+    return [str(python), *flags, str(INSIDE / "boatyard_inside"), verb, *arguments]

@@ -30,6 +30,13 @@ _children: list[subprocess.Popen[bytes]] = []  # ours by birth: who has ended is
 _counting = threading.Lock()
 
 
+def reap(new: subprocess.Popen[bytes] | None = None) -> None:
+    with _counting:
+        _children[:] = [child for child in _children if child.poll() is None]
+        if new is not None:
+            _children.append(new)
+
+
 class PlainStarter:
     """One process per run; it starts the command line of Ansible."""
 
@@ -51,9 +58,7 @@ class PlainStarter:
             raise Unavailable(f"a run cannot be started: {error}") from error
         finally:
             os.close(ready_in)
-        with _counting:
-            _children[:] = [one for one in _children if one.poll() is None]
-            _children.append(child)
+        reap(child)
         return has_begun(ready)
 
     def close(self) -> None:

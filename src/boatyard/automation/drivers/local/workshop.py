@@ -15,6 +15,7 @@ from boatyard.automation.drivers.local.planning import FIRST_USER, Ground, super
 from boatyard.automation.drivers.local.records import Records
 from boatyard.automation.drivers.local.starting import PlainStarter, Starter
 from boatyard.automation.drivers.local.turns import Turns
+from boatyard.automation.drivers.local.warm import WarmStarter
 from boatyard.model.errors import Unavailable
 
 Content = Callable[[str], Path]  # a digest's folder: a role, or a project with roles/
@@ -34,6 +35,7 @@ class Workshop:
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
         namespaces: bool = True,  # where the kernel allows them
         users: bool = True,  # where we are root
+        warm: bool = True,  # fork a warm Ansible where that can be
     ) -> None:
         self.directory = directory.absolute()
         self.content = content
@@ -41,7 +43,7 @@ class Workshop:
         self.limits = limits
         self.records = Records(self.directory / "runs")
         self.turns = Turns(self.directory / "active", pace)
-        self.starter: Starter = PlainStarter()
+        self.starter: Starter = WarmStarter(self.directory / "warm.log") if warm else PlainStarter()
         self._wish = (namespaces, users)
         self._ground: Ground | None = None
         self._making: threading.Thread | None = None

@@ -18,6 +18,10 @@ def main() -> None:
         from boatyard_inside import confine
 
         confine.main(arguments)
+    elif verb == "serve":
+        from boatyard_inside import server
+
+        server.main(arguments)
     else:
         sys.exit(f"unknown verb {verb!r}")
 

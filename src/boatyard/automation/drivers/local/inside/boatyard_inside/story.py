@@ -25,7 +25,7 @@ class Story:
         self._number = self._mend()
         self._left = limit
         self._cut = False
-        self._hide = hide
+        self.hide = hide
 
     def tell(self, kind: str, task: str = "", text: str = "") -> None:
         line = self._line(kind, task, text)
@@ -41,7 +41,7 @@ class Story:
 
     def clean(self, text: str, longest: int = LONGEST_TEXT) -> str:
         """As it may be shown: no secrets, no control characters, not too long."""
-        text = self._hide(text).translate(_CONTROLS)
+        text = self.hide(text).translate(_CONTROLS)
         return text if len(text) <= longest else text[: longest - 1] + "…"
 
     def _line(self, kind: str, task: str, text: str) -> bytes:

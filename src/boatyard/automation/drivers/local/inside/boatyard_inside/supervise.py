@@ -27,6 +27,7 @@ GRACE_SECONDS = 5.0  # between being asked to end and being ended
 LONGEST_EVENT = 256 * 1024
 MOST_FACTS = 256
 LONGEST_FACTS = 64 * 1024  # characters, all of them together
+ERROR = "[ERROR]:"
 LAST_WORDS = 12  # lines of output that say why, when no task does
 
 
@@ -58,6 +59,7 @@ class _Watch:
         self._output_lines = Lines(LONGEST_TEXT, hide.longest)
         self._output_left = plan.output_limit
         self._last_words: list[str] = []
+        self._error_seen = False
         self._failure = ("", "")  # task and words
         self._facts: dict[str, str] = {}
         self._told_all = False
@@ -141,8 +143,18 @@ class _Watch:
     def _absorb_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            self._last_words = [*self._last_words[-LAST_WORDS + 1 :], text]
+            self._remember(text)
             self._story.tell("output", text=text)
+
+    def _remember(self, text: str) -> None:
+        """The first lines of Ansible's own error; the last lines where there is none."""
+        if text.startswith(ERROR) and not self._error_seen:
+            self._error_seen, self._last_words = True, []
+            text = text.removeprefix(ERROR).strip()
+        if not self._error_seen:
+            del self._last_words[: -LAST_WORDS + 1]
+        if len(self._last_words) < LAST_WORDS:
+            self._last_words.append(text)
 
     def _absorb_events(self, data: bytes) -> None:
         self._output_left -= len(data)
@@ -199,8 +211,8 @@ class _Watch:
             words = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
             self.ended("failed", words)
             return
-        clean = self._story.clean
-        facts = {clean(n): clean(value, LONGEST_FACTS) for n, value in self._facts.items()}
+        hide = self._story.hide
+        facts = {hide(name): hide(value) for name, value in self._facts.items()}
         self.ended("succeeded", "", facts=facts)
 
     def _fail(self, code: int) -> None:
