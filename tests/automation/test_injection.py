@@ -98,10 +98,12 @@ def hostile_run(site: Site) -> RunWanted:
     )
 
 
-async def test_everything_arrives_as_it_was_sent_and_nothing_runs(site: Site) -> None:
+@pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
+async def test_everything_arrives_as_it_was_sent_and_nothing_runs(site: Site, warm: bool) -> None:
     wanted = hostile_run(site)
+    driver = site.warm_driver() if warm else site.driver()
 
-    done = await ended(site.driver(), KEY, wanted)
+    done = await ended(driver, KEY, wanted)
 
     assert done.facts["ran"] == "false"
     assert done.facts["direct"] == HOSTILE[0]

@@ -15,6 +15,7 @@ import yaml
 from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.drivers.local.environment import Environment
 from boatyard.automation.drivers.local.records import slug_of
+from boatyard.automation.drivers.local.warm import WarmStarter
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.automation.port import RunEvent, RunWanted
 from boatyard.model.errors import NotFound
@@ -43,6 +44,13 @@ class Site:
     def driver(self, hub: str = "hub", **options: Any) -> LocalAutomation:
         """Started the plain way unless it is asked for: a warm server costs its time."""
         return LocalAutomation(self.shop(**{"warm": False, **options}), hub)
+
+    def warm_driver(self, **options: Any) -> LocalAutomation:
+        """One whose runs are forked; its server is up."""
+        shop = self.shop(**options)
+        assert isinstance(shop.starter, WarmStarter)
+        assert shop.starter.warm_up(shop.ground()), (self.data / "warm.log").read_text()
+        return LocalAutomation(shop, "hub")
 
     def driver_of(self, shop: Workshop) -> LocalAutomation:
         return LocalAutomation(shop, "hub")
@@ -108,6 +116,14 @@ async def until(ask: Callable[[], Any], good: Callable[[Any], bool]) -> Any:
             return answer
         assert time.monotonic() < end, f"still: {answer}"
         await asyncio.sleep(0.02)
+
+
+async def whole_story(driver: LocalAutomation, key: str) -> list[RunEvent]:
+    """Page by page."""
+    found: list[RunEvent] = []
+    while page := await driver.events(key, after=found[-1].number if found else 0):
+        found += page
+    return found
 
 
 def processes_with(*words: str) -> dict[int, str]:
