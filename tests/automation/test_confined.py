@@ -184,7 +184,7 @@ async def test_the_environment_is_cleared(site: Site, monkeypatch: pytest.Monkey
 
 
 async def test_its_files_are_its_own_alone(site: Site) -> None:
-    look = "stat -c '%a %U %n' $HOME $HOME/files/* $HOME/values.yml; cat $KUBECONFIG"
+    look = "stat -c '%a %U %n' $HOME $HOME/files/* $HOME/project/play.yml; cat $KUBECONFIG"
     wanted = site.role(
         "files", post_install=[shell(look, "look", register="r"), facts(r="{{ r.stdout }}")]
     )

@@ -215,6 +215,40 @@ async def test_everything_a_project_may_bring(site: Site) -> None:
     assert [task for kind, task, _ in plain_story if kind == "skipped"] == ["skipped"]
 
 
+OURS = """
+- {name: plain, boatyard.service.progress: {message: "{{ x }}"}, vars: {x: one}, register: first}
+- {name: again, boatyard.service.progress: {message: "{{ first.msg }} two"}, when: first is succeeded}
+- {name: not now, boatyard.service.progress: {message: no}, when: false}
+- {name: looped, boatyard.service.progress: {message: "{{ item }}"}, loop: [a, b]}
+- {name: quiet, boatyard.service.progress: {message: hush}, no_log: true}
+- {name: patient, boatyard.service.progress: {message: yes it is}, register: p, until: p is succeeded}
+- name: mended
+  block:
+    - {name: wrong, boatyard.service.progress: {message: [no text]}}
+  rescue:
+    - {name: told, boatyard.service.facts: {why: "{{ ansible_failed_result.msg }}"}}
+- {name: undefined, boatyard.service.progress: {message: "{{ nowhere }}"}, ignore_errors: true}
+- {name: notifies, boatyard.service.progress: {message: x}, changed_when: true, notify: handled}
+- {name: delegated, boatyard.service.facts: {where: "{{ inventory_hostname }}"}, delegate_to: localhost}
+- {name: nothing, boatyard.service.facts: {}}
+"""
+
+
+async def test_tasks_of_our_own(site: Site) -> None:
+    """Warm, they run without a worker: nobody can tell but by the time they take."""
+    handlers = "- {name: handled, boatyard.service.progress: {message: handled}}"
+    wanted = site.role("ours", {"handlers/main.yml": handlers}, post_install=[])
+    site.write("ours/tasks/post_install.yaml", OURS)
+
+    plain, plain_story = await run(site, wanted, warm=False)
+    warm, warm_story = await run(site, wanted, warm=True)
+
+    assert "name at least one fact" in plain[1]
+    assert warm == plain
+    assert warm_story == plain_story
+    assert ("ok", "again", "one two") in plain_story
+
+
 BROKEN = {
     "a task fails": "- {name: stop, fail: {msg: enough}}",
     "a variable is missing": "- {name: use, debug: {msg: '{{ nowhere }}'}}",

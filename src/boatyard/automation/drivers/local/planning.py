@@ -52,8 +52,7 @@ def plan_run(
     seen = CONTENT if ground.namespaces else str(content)
     files = {
         "inventory": _INVENTORY,
-        "project/play.yml": _playbook(wanted),
-        "values.yml": render(_variables(wanted, home)),
+        "project/play.yml": _playbook(wanted, home),
         **{f"files/{name}": text for name, text in wanted.files.items()},
     }
     user = _user(f"{place}/{start}") if ground.users else None
@@ -105,17 +104,18 @@ def _check(wanted: RunWanted) -> None:
         raise Refused("", *found)
 
 
-def _playbook(wanted: RunWanted) -> str:
-    """JSON is YAML: what is put in here is quoted, and the names were checked besides."""
+def _playbook(wanted: RunWanted, home: str) -> str:
+    """JSON is YAML: what is put in here is quoted, and the names were checked besides.
+
+    The values stand in the play itself: a file of variables would be read again for every task.
+    """
     role = {"name": wanted.template, "tasks_from": wanted.action}
-    play = {
-        "name": wanted.template,
-        "hosts": "localhost",
-        "gather_facts": False,
-        "vars_files": ["../values.yml"],
-        "tasks": [{"name": wanted.action, "ansible.builtin.import_role": role}],
-    }
-    return json.dumps([play])
+    tasks = [{"name": wanted.action, "ansible.builtin.import_role": role}]
+    variables = render(_variables(wanted, home))
+    return (
+        f'[{{"name": {json.dumps(wanted.template)}, "hosts": "localhost", "gather_facts": false, '
+        f'"vars": {variables}, "tasks": {json.dumps(tasks)}}}]\n'
+    )
 
 
 def _variables(wanted: RunWanted, home: str) -> Mapping[str, object]:

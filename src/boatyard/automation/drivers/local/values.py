@@ -44,8 +44,8 @@ def check_names(field: str, names: Iterable[str]) -> list[Violation]:
 
 
 def render(values: Mapping[str, object]) -> str:
-    """A file of variables for Ansible. Refused when something in it is no data."""
-    return f"{MARK}{_render(values, 'values')}\n"
+    """A mapping of variables for Ansible, in one line. Refused when something in it is no data."""
+    return f"{MARK}{_render(values, 'values')}"
 
 
 def _render(value: object, path: str, depth: int = 0) -> str:

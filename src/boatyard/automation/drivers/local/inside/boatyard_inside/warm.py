@@ -7,6 +7,8 @@ the forked process, after that has given up every right.
 
 from __future__ import annotations
 
+import copy
+import gc
 import os
 import random
 import shutil
@@ -14,11 +16,12 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from boatyard_inside.confine import EVENTS_FD
 from boatyard_inside.plans import Plan
 
+OURS = "boatyard.service."
 _ROLE = {
     "meta/argument_specs.yml": (
         "argument_specs: {main: {options: {a: {type: str}, b: {type: dict, options: {c: {type: int}}}}}}"
@@ -36,7 +39,8 @@ _ROLE = {
   when: a is defined
 """,
 }
-_PLAY = "[{hosts: localhost, gather_facts: false, vars_files: [../values.yml], tasks: [{import_role: {name: r}}]}]"
+_PLAY = """[{hosts: localhost, gather_facts: false, vars: !unsafe {? "a" : "x", ? "b" : {? "c" : 1}},
+  tasks: [{import_role: {name: r}}]}]"""
 
 
 def warm_up() -> None:
@@ -62,7 +66,6 @@ def warm_up() -> None:
 def _write_rehearsal(home: str) -> list[str]:
     files = {f"project/roles/r/{path}": text for path, text in _ROLE.items()}
     files["project/play.yml"] = _PLAY
-    files["values.yml"] = '!unsafe {? "a" : "x", ? "b" : {? "c" : 1}}'
     files["inventory"] = "localhost ansible_connection=local\n"
     for path, text in files.items():
         place = os.path.join(home, path)
@@ -111,6 +114,8 @@ def run_playbook(plan: Plan) -> NoReturn:
 
     # It was, by the rehearsal, with the same settings; what lies beside the playbook is found anew.
     warnings.filterwarnings("ignore", message="AnsibleCollectionFinder has already been configured")
+    _run_ours_in_place()
+    gc.set_threshold(50_000)  # a run is short, and looking for garbage unshares memory
     random.seed()  # every fork would have the same chance
     home = os.environ["HOME"]
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
@@ -131,6 +136,43 @@ def run_playbook(plan: Plan) -> NoReturn:
         _flush(sys.stderr.flush)
         # Not the usual way: what the server registered for its own end is not ours to do.
         os._exit(code)
+
+
+def _run_ours_in_place() -> None:
+    """Tasks of our own action plugins need no worker: they are a few lines of ours and touch nothing.
+
+    Ansible forks for every task, which costs more than such a task itself. Works on copies, as a fork would.
+    """
+    from ansible._internal._task import TaskContext
+    from ansible.executor.process.worker import WorkerProcess
+    from ansible.executor.task_executor import TaskExecutor
+    from ansible.executor.task_result import _RawTaskResult
+
+    fork = WorkerProcess.start
+
+    def start(worker: Any) -> None:
+        task = worker._task
+        if not str(task.resolved_action or "").startswith(OURS) or task.loop or task.until:
+            fork(worker)
+            return
+        task, host = task.copy(), copy.copy(worker._host)
+        with TaskContext(task):
+            result = TaskExecutor(
+                worker._host,
+                task,
+                worker._task_vars,
+                worker._play_context.copy(),
+                worker._loader,
+                worker._shared_loader_obj,
+                worker._final_q,
+                worker._variable_manager,
+            ).run()
+        host.vars, host.groups = {}, []
+        worker._final_q.send_task_result(
+            _RawTaskResult(host=host, task=task, return_data=result, task_fields=task.dump_attrs())
+        )
+
+    WorkerProcess.start = start
 
 
 def _flush(flush: Callable[[], None]) -> None:
