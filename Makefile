@@ -6,12 +6,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo up assets check test bench proto format lock
+.PHONY: help setup demo up assets ansible check test bench proto format lock
 
 help:
 	@echo "make demo    a simulated data centre, one cluster from order to receipt"
 	@echo "make up      Boatyard on this machine: gRPC 8000, REST 8080"
 	@echo "make assets  the Kubernetes programs for real clusters here; ALL=1 every version (minutes, once)"
+	@echo "make ansible an environment for Ansible, which runs templates (half a minute, once)"
 	@echo "make check   format, lint, types, imports, unit and contract tests (a minute)"
 	@echo "make test    every suite, minutes per suite at the end (a quarter of an hour)"
 	@echo "make bench   measurements side by side"
@@ -27,6 +28,9 @@ up: setup
 assets: setup
 	@$(BIN)/boatyard assets install $(if $(ALL),--all)
 
+ansible: setup
+	@$(BIN)/python -m boatyard.automation.drivers.local.environment
+
 check: setup
 	@$(BIN)/python .ci/check.py
 
@@ -34,7 +38,7 @@ test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
 
 bench: setup
-	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py; do \
+	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py bench/automation.py; do \
 		if [ -e $$script ]; then echo "== $$script"; $(BIN)/python $$script || exit 1; fi; \
 	done
 
@@ -83,3 +87,4 @@ lock: $(VENV)/.locked
 	@$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml requirements/dev.in -c requirements/run.txt -o requirements/dev.txt
 	@$(COMPILE) $(UPGRADE) requirements/eda.in -o requirements/eda.txt
+	@$(COMPILE) $(UPGRADE) requirements/ansible.in -o requirements/ansible.txt

@@ -16,7 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("unit", "contracts")
 LAST = ("journeys", "e2e")
 # Suites that start whole sets of processes have the machine for themselves.
-ALONE = frozenset({"e2e", "eda", "hub", "kube", "local", "nodes", "real"})
+ALONE = frozenset({"automation", "e2e", "eda", "faults", "hub", "local", "nodes", "real"})
+
+# Suites that mostly wait for what others do in their own time: two files at once.
+BY_FILE = frozenset({"kube"})
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ def run(suites: Sequence[str], reports: Path) -> int:
 
 
 def command(suite: str, report: Path) -> list[str]:
-    parallel = [] if suite in ALONE else ["-n", "2", "--dist", "worksteal"]
+    how = "loadfile" if suite in BY_FILE else "worksteal"
+    parallel = [] if suite in ALONE else ["-n", "2", "--dist", how]
     options = ["-q", f"--junitxml={report}", "-o", f"junit_suite_name={suite}"]
     return [sys.executable, "-m", "pytest", f"tests/{suite}", *options, *parallel]
 

@@ -12,13 +12,22 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+INSIDE = ROOT / "src/boatyard/automation/drivers/local/inside"  # runs in Ansible's environment
 ADDRESS = re.compile(r"https?://|--(extra-)?index-url|--find-links", re.IGNORECASE)
 
 
 def test_everything_imported_is_asked_for() -> None:
     asked = {name(line) for line in project()["dependencies"]}
 
-    assert missing(sorted((ROOT / "src").rglob("*.py")), asked) == {}
+    files = [path for path in (ROOT / "src").rglob("*.py") if INSIDE not in path.parents]
+    assert missing(sorted(files), asked) == {}
+
+
+def test_only_what_runs_in_its_environment_imports_ansible() -> None:
+    assert "ansible" in {module for path in INSIDE.rglob("*.py") for module in imports(path)}
+    outside = [path for path in (ROOT / "src").rglob("*.py") if INSIDE not in path.parents]
+    assert [path for path in outside if "ansible" in imports(path)] == []
+    assert [path for path in INSIDE.rglob("*.py") if "boatyard" in imports(path)] == []
 
 
 def test_an_import_nobody_asked_for_is_found(tmp_path: Path) -> None:
@@ -35,7 +44,7 @@ def test_everything_asked_for_is_locked() -> None:
     assert locked <= set(packages("dev.txt"))
 
 
-@pytest.mark.parametrize("lock", ["uv.txt", "run.txt", "dev.txt"])
+@pytest.mark.parametrize("lock", ["uv.txt", "run.txt", "dev.txt", "ansible.txt"])
 def test_a_lock_has_hashes_and_no_addresses(lock: str) -> None:
     text = (ROOT / "requirements" / lock).read_text()
 

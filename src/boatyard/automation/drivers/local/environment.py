@@ -1,0 +1,126 @@
+"""Ansible in an environment of its own: made once, on first use or by `make ansible`. Called by the workshop.
+
+Ansible stays a program of its own, called as a process; nothing of Boatyard imports it. The environment is known
+by what is locked and by the Python it is for: another lock is another environment, and both may be there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from boatyard.model.errors import Unavailable
+
+_INSTALLED = Path(__file__).parent / "ansible.txt"  # inside the package, as a wheel has it
+_CHECKED_OUT = Path(__file__).parents[5] / "requirements" / "ansible.txt"
+_COMPLETE = ".complete"
+_PACKAGE = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
+_COLLECTING = re.compile(r"^Collecting ([A-Za-z0-9._-]+)")
+# Where packages come from is for pip to know; nothing else of ours is of its concern.
+_KEPT = ("PATH", "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "LANG")
+_KEPT_PREFIXES = ("PIP_", "HTTP_", "HTTPS_", "NO_PROXY", "http_", "https_", "no_proxy")
+
+Say = Callable[[str], None]  # one line of progress
+
+
+def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
+    """$BOATYARD_ANSIBLE, else the user's cache directory."""
+    named = environ.get("BOATYARD_ANSIBLE")
+    if named:
+        return Path(named).expanduser().absolute()
+    home = Path(environ.get("HOME") or Path.home())
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "boatyard" / "ansible"
+
+
+class Environment:
+    """One directory may hold several; the one for this lock and this Python is ours."""
+
+    def __init__(self, directory: Path | None = None, *, lock: Path | None = None) -> None:
+        self.lock = lock or (_INSTALLED if _INSTALLED.exists() else _CHECKED_OUT)
+        seed = self.lock.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
+        self.directory = (directory or default_directory()).absolute()
+        self.place = self.directory / hashlib.sha256(seed).hexdigest()[:12]
+
+    @property
+    def python(self) -> Path:
+        return self.place / "bin" / "python"
+
+    @property
+    def playbook(self) -> Path:
+        return self.place / "bin" / "ansible-playbook"
+
+    def is_ready(self) -> bool:
+        return (self.place / _COMPLETE).exists() and self.python.exists()
+
+    def ensure(self, say: Say) -> None:
+        """Makes it when it is not there. Unavailable when that cannot be now; what is half made is made anew."""
+        if self.is_ready():
+            return
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with _only_one(self.place.with_suffix(".lock")):
+            if self.is_ready():
+                return  # somebody else has made it meanwhile
+            say("making an environment for Ansible")
+            shutil.rmtree(self.place, ignore_errors=True)
+            _run([sys.executable, "-m", "venv", str(self.place)], lambda _: None)
+            self._install(say)
+            (self.place / _COMPLETE).touch()
+            say("the environment for Ansible is ready")
+
+    def _install(self, say: Say) -> None:
+        total = len(_PACKAGE.findall(self.lock.read_text()))
+        seen: set[str] = set()
+
+        def hear(line: str) -> None:
+            if found := _COLLECTING.match(line):
+                seen.add(found[1])
+                say(f"fetching {found[1]} ({len(seen)} of {total})")
+            elif line.startswith("Installing collected"):
+                say(f"installing {len(seen)} packages")
+
+        pip = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
+        _run([*pip, "--no-input", "--require-hashes", "-r", str(self.lock)], hear)
+
+
+def _run(command: list[str], hear: Callable[[str], None]) -> None:
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name in _KEPT or name.startswith(_KEPT_PREFIXES)
+    }
+    last: list[str] = []
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env=environ,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
+            last = [*last[-4:], line.strip()]
+            hear(line.strip())
+    if process.returncode != 0:
+        raise Unavailable(
+            f"the environment for Ansible cannot be made: {' '.join(last)}", reason="NoAnsible"
+        )
+
+
+@contextmanager
+def _only_one(lock: Path) -> Iterator[None]:
+    with lock.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+if __name__ == "__main__":
+    Environment().ensure(lambda line: print(line, flush=True))  # noqa: T201 - it is `make ansible`

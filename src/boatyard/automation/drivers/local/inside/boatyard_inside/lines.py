@@ -1,0 +1,34 @@
+"""Cuts what a run prints into lines that are not too long. Used by the supervisor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+
+class Lines:
+    """A line that is too long is given once, cut, and the rest of it is dropped.
+
+    What is given is longer than `longest` by `over`: a secret that stands at the cut must be seen whole.
+    """
+
+    def __init__(self, longest: int, over: int) -> None:
+        self._most = longest + over
+        self._held = bytearray()
+        self._dropping = False
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        for part in data.splitlines(keepends=True):
+            ended = part.endswith((b"\n", b"\r"))
+            if not self._dropping:
+                self._held += part.rstrip(b"\r\n") if ended else part
+                if ended or len(self._held) > self._most:
+                    yield bytes(self._held[: self._most])
+                    self._held.clear()
+                    self._dropping = not ended
+            elif ended:
+                self._dropping = False
+
+    def rest(self) -> Iterator[bytes]:
+        if self._held:
+            yield bytes(self._held)
+            self._held.clear()

@@ -1,0 +1,70 @@
+"""The story of a run on disk: one JSON line per event, numbered without gaps, bounded. Written by the supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import UTC, datetime
+
+from boatyard_inside.hiding import Hiding
+
+LONGEST_TEXT = 4000  # characters
+LONGEST_NAME = 300
+KEPT_FOR_THE_END = 16 * 1024  # bytes; how it ended is told in any case
+ALWAYS = ("failed", "end")
+_CONTROLS = {
+    number: "\ufffd" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
+}
+
+
+class Story:
+    """Goes on where an earlier start of the same run has stopped."""
+
+    def __init__(self, path: str, limit: int, hide: Hiding) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        self._number = self._mend()
+        self._left = limit
+        self._cut = False
+        self.hide = hide
+
+    def tell(self, kind: str, task: str = "", text: str = "") -> None:
+        line = self._line(kind, task, text)
+        spare = 0 if kind in ALWAYS else KEPT_FOR_THE_END
+        if self._left - len(line) < spare:
+            if self._cut or kind in ALWAYS:
+                if kind in ALWAYS and self._left > len(line):
+                    self._write(line)
+                return
+            self._cut = True
+            line = self._line("output", "", "the run tells more than is kept; the rest is left out")
+        self._write(line)
+
+    def clean(self, text: str, longest: int = LONGEST_TEXT) -> str:
+        """As it may be shown: no secrets, no control characters, not too long."""
+        text = self.hide(text).translate(_CONTROLS)
+        return text if len(text) <= longest else text[: longest - 1] + "…"
+
+    def _line(self, kind: str, task: str, text: str) -> bytes:
+        event = {
+            "number": self._number + 1,
+            "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            "kind": kind,
+            "task": self.clean(task, LONGEST_NAME),
+            "text": self.clean(text),
+        }
+        return json.dumps(event).encode() + b"\n"
+
+    def _write(self, line: bytes) -> None:
+        os.write(self._file, line)
+        self._number += 1
+        self._left -= len(line)
+
+    def _mend(self) -> int:
+        """Takes away a line that was not written to its end; the number of the last one that was."""
+        size = os.fstat(self._file).st_size
+        start = max(0, size - 64 * 1024)
+        tail = os.pread(self._file, size - start, start)
+        whole = tail[: tail.rfind(b"\n") + 1]
+        os.ftruncate(self._file, start + len(whole))
+        lines = whole.splitlines()
+        return int(json.loads(lines[-1])["number"]) if lines else 0

@@ -1,0 +1,182 @@
+"""Ansible imported and rehearsed, ready to be forked: what makes a run cost a fraction of the command line.
+
+Everything here is about Ansible's memory. A rehearsal runs one small playbook, so that plugins are found and loaded;
+then what it has set for the whole process is set back. No content of a template is ever loaded here: it is read in
+the forked process, after that has given up every right.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import os
+import random
+import shutil
+import sys
+import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from boatyard_inside.confine import EVENTS_FD
+from boatyard_inside.plans import Plan
+
+OURS = "boatyard.service."
+_ROLE = {
+    "meta/argument_specs.yml": (
+        "argument_specs: {main: {options: {a: {type: str}, b: {type: dict, options: {c: {type: int}}}}}}"
+    ),
+    "defaults/main.yml": "d: '{{ a }}'",
+    "tasks/main.yml": """
+- debug: {msg: "{{ a }} {{ d | default('x') | to_json }}"}
+- set_fact: {e: "{{ [1, 2] | map('string') | join(',') }}"}
+- assert: {that: [e is defined, b.c == 1]}
+- set_stats: {data: {f: "{{ lookup('ansible.builtin.vars', 'a') }}"}}
+- boatyard.service.facts: {g: "{{ e }}"}
+- boatyard.service.progress: {message: hello}
+- debug: {msg: "{{ item }}"}
+  loop: [1]
+  when: a is defined
+""",
+}
+_PLAY = """[{hosts: localhost, gather_facts: false, vars: !unsafe {? "a" : "x", ? "b" : {? "c" : 1}},
+  tasks: [{import_role: {name: r}}]}]"""
+
+
+def warm_up() -> None:
+    """Imports Ansible and rehearses, in a directory that is gone afterwards."""
+    home = tempfile.mkdtemp(prefix="boatyard-rehearsal-")
+    try:
+        os.environ["HOME"] = home
+        # Imported here: HOME and the configuration are read at import.
+        from ansible.cli.playbook import PlaybookCLI
+
+        arguments = _write_rehearsal(home)
+        events = os.open(os.devnull, os.O_WRONLY)
+        os.environ[EVENTS_FD] = str(events)
+        code = PlaybookCLI(arguments).run()
+        if code:
+            raise RuntimeError(f"the rehearsal ended with code {code}")
+        os.close(events)
+        _reset()
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _write_rehearsal(home: str) -> list[str]:
+    files = {f"project/roles/r/{path}": text for path, text in _ROLE.items()}
+    files["project/play.yml"] = _PLAY
+    files["inventory"] = "localhost ansible_connection=local\n"
+    for path, text in files.items():
+        place = os.path.join(home, path)
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "w", encoding="utf-8") as file:
+            file.write(text)
+    return ["ansible-playbook", "-i", f"{home}/inventory", f"{home}/project/play.yml"]
+
+
+def _reset() -> None:
+    """What a process does once, and each run has to do for itself."""
+    from ansible import context
+    from ansible.parsing.vault import VaultSecretsContext
+    from ansible.plugins.loader import get_all_plugin_loaders
+    from ansible.plugins.vars import host_group_vars
+    from ansible.utils.collection_loader import AnsibleCollectionConfig
+    from ansible.utils.context_objects import CLIArgs, GlobalCLIArgs
+    from ansible.utils.display import Display
+
+    GlobalCLIArgs._Singleton__instance = None
+    context.CLIARGS = CLIArgs({})
+    VaultSecretsContext._current = None
+    AnsibleCollectionConfig.playbook_paths = []
+    for cache in (host_group_vars.FOUND, host_group_vars.NAK, host_group_vars.CANONICAL_PATHS):
+        cache.clear()
+    for _, loader in get_all_plugin_loaders():
+        _forget_rehearsal(loader)
+    display = Display()
+    for name in ("_warns", "_errors", "_deprecations"):
+        if isinstance(seen := getattr(display, name, None), dict):
+            seen.clear()
+
+
+def _forget_rehearsal(loader: object) -> None:
+    """The folders beside the rehearsal's playbook are no place to look for plugins."""
+    kept = [one for one in loader._extra_dirs if "boatyard-rehearsal-" not in str(one)]  # type: ignore[attr-defined]
+    if len(kept) != len(loader._extra_dirs):  # type: ignore[attr-defined]
+        loader._extra_dirs[:] = kept  # type: ignore[attr-defined]
+        loader._paths = None  # type: ignore[attr-defined]
+
+
+def run_playbook(plan: Plan) -> NoReturn:
+    """In the forked process, confined: what the command line would do, without its beginning."""
+    from ansible import constants
+    from ansible.cli.playbook import PlaybookCLI
+
+    # It was, by the rehearsal, with the same settings; what lies beside the playbook is found anew.
+    warnings.filterwarnings("ignore", message="AnsibleCollectionFinder has already been configured")
+    _run_ours_in_place()
+    gc.set_threshold(50_000)  # a run is short, and looking for garbage unshares memory
+    random.seed()  # every fork would have the same chance
+    home = os.environ["HOME"]
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+    constants.ANSIBLE_HOME = f"{home}/.ansible"
+    os.makedirs(f"{home}/.ansible/tmp", mode=0o700, exist_ok=True)
+    constants.DEFAULT_LOCAL_TMP = tempfile.mkdtemp(
+        prefix="ansible-local-", dir=f"{home}/.ansible/tmp"
+    )
+    tempfile.tempdir = None
+    code = 250
+    try:
+        # The interpreter, its flags and the program are not arguments of the program.
+        PlaybookCLI.cli_executor(["ansible-playbook", *plan.argv[4:]])
+    except SystemExit as leaving:
+        code = leaving.code if isinstance(leaving.code, int) else 1
+    finally:
+        _flush(sys.stdout.flush)
+        _flush(sys.stderr.flush)
+        # Not the usual way: what the server registered for its own end is not ours to do.
+        os._exit(code)
+
+
+def _run_ours_in_place() -> None:
+    """Tasks of our own action plugins need no worker: they are a few lines of ours and touch nothing.
+
+    Ansible forks for every task, which costs more than such a task itself. Works on copies, as a fork would.
+    """
+    from ansible._internal._task import TaskContext
+    from ansible.executor.process.worker import WorkerProcess
+    from ansible.executor.task_executor import TaskExecutor
+    from ansible.executor.task_result import _RawTaskResult
+
+    fork = WorkerProcess.start
+
+    def start(worker: Any) -> None:
+        task = worker._task
+        if not str(task.resolved_action or "").startswith(OURS) or task.loop or task.until:
+            fork(worker)
+            return
+        task, host = task.copy(), copy.copy(worker._host)
+        with TaskContext(task):
+            result = TaskExecutor(
+                worker._host,
+                task,
+                worker._task_vars,
+                worker._play_context.copy(),
+                worker._loader,
+                worker._shared_loader_obj,
+                worker._final_q,
+                worker._variable_manager,
+            ).run()
+        host.vars, host.groups = {}, []
+        worker._final_q.send_task_result(
+            _RawTaskResult(host=host, task=task, return_data=result, task_fields=task.dump_attrs())
+        )
+
+    WorkerProcess.start = start
+
+
+def _flush(flush: Callable[[], None]) -> None:
+    try:
+        flush()
+    except (OSError, ValueError):
+        return

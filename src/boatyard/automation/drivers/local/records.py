@@ -1,0 +1,164 @@
+"""What is kept of each run, in a directory named by a short mark of its key. Called by the driver.
+
+    run.json       what it is, written before anything of it is started
+    plan.json      what its supervisor is told; gone as soon as it is read
+    lock           held by the supervisor for as long as it lives
+    events.jsonl   the story
+    result.json    how it ended, written by the supervisor
+    work/          where its own directory is, or lies over
+
+A directory without `run.json` was being made, or removed, when we died: nobody was told of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from boatyard.automation.port import RunEvent
+from boatyard.model.errors import Refused
+
+RUN, PLAN, LOCK, STARTING = "run.json", "plan.json", "lock", "starting"
+EVENTS, RESULT, WORK = "events.jsonl", "result.json", "work"
+LEFT_OVER = ("plan.taken", RESULT, f"{RESULT}.new")
+MOST_EVENTS = 1000  # of one answer
+_GONE = ".gone-"
+
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    key: str
+    hub: str
+    template: str
+    action: str
+    digest: str
+    attempt: int
+    start: int  # how often this attempt was started
+    user: int | None = None
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    attempt: int
+    start: int
+    state: str  # "succeeded", "failed", "cancelled", "killed", "broken"
+    task: str
+    words: str
+    facts: Mapping[str, str]
+
+
+def slug_of(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:16]
+
+
+class Records:
+    """All runs of one data directory. Blocking, but quick; several processes may use one directory."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        # Runs with a number of their own pass through, and can list nothing.
+        directory.mkdir(parents=True, exist_ok=True, mode=0o711)
+
+    def place(self, key: str) -> Path:
+        return self.directory / slug_of(key)
+
+    def find(self, key: str) -> Record | None:
+        record = _read(self.place(key) / RUN, Record)
+        return record if record is not None and record.key == key else None
+
+    def result(self, record: Record) -> Result | None:
+        """Of this very attempt and start."""
+        result = _read(self.place(record.key) / RESULT, Result)
+        if result is None or (result.attempt, result.start) != (record.attempt, record.start):
+            return None
+        return result
+
+    def save(self, record: Record) -> None:
+        place = self.place(record.key)
+        place.mkdir(exist_ok=True, mode=0o711)
+        write_durably(place / RUN, msgspec.json.encode(record))
+
+    def clear(self, key: str) -> None:
+        """What an earlier start has left, but for its story."""
+        place = self.place(key)
+        for name in (PLAN, *LEFT_OVER):
+            (place / name).unlink(missing_ok=True)
+        remove_tree(place / WORK)
+        (place / WORK).mkdir(mode=0o700)
+
+    def forget(self, key: str) -> None:
+        """Removes it all; from the first moment on it is no run any more."""
+        place = self.place(key)
+        gone = place.with_name(_GONE + place.name)
+        remove_tree(gone)
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(place, gone)
+        remove_tree(gone)
+
+    def sweep(self) -> None:
+        """Takes away what a removal has left that was not carried to its end."""
+        for place in self.directory.glob(f"{_GONE}*"):
+            remove_tree(place)
+
+    def __iter__(self) -> Iterator[Record]:
+        for place in sorted(self.directory.iterdir()):
+            record = None if place.name.startswith(".") else _read(place / RUN, Record)
+            if record is not None:
+                yield record
+
+    def events(self, key: str, after: int) -> list[RunEvent]:
+        """In order, bounded; a line that is still being written is not there yet."""
+        found: list[RunEvent] = []
+        with contextlib.suppress(FileNotFoundError), (self.place(key) / EVENTS).open("rb") as file:
+            for line in file:
+                if len(found) == MOST_EVENTS or not line.endswith(b"\n"):
+                    break
+                event = msgspec.json.decode(line, type=RunEvent)
+                if event.number > after:
+                    found.append(event)
+        return found
+
+    def last_task(self, key: str) -> str:
+        """The task it is at; empty before the first."""
+        with contextlib.suppress(FileNotFoundError), (self.place(key) / EVENTS).open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
+            for line in reversed(file.read().splitlines()):
+                # The first may be the rest of a line, the last the beginning of one.
+                with contextlib.suppress(msgspec.DecodeError):
+                    event = msgspec.json.decode(line, type=RunEvent)
+                    if event.kind == "task":
+                        return event.task
+        return ""
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """The old content or the new, whatever happens. Readable by us alone."""
+    draft = path.with_name(path.name + ".new")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(draft, path)
+
+
+def remove_tree(path: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        shutil.rmtree(path)
+
+
+def _read(path: Path, kind: type[Kind]) -> Kind | None:
+    """None when there is none. Refused when it cannot be read: somebody was promised what it describes."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.DecodeError) as error:
+        raise Refused(f"{path.name} of a run cannot be read: {error}") from error

@@ -1,0 +1,100 @@
+"""Whose turn it is: runs at once and starts per minute, per machine, hub and template. Called by the driver.
+
+A run that is under way has a file in `active/`; several processes of Boatyard on one directory count the same files.
+How often runs were started is remembered by each process for itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from boatyard.automation.drivers.local.limits import Pace
+
+_MINUTE = 60.0
+
+
+class Turn(msgspec.Struct, frozen=True):
+    hub: str
+    template: str
+
+
+class Turns:
+    def __init__(
+        self, directory: Path, pace: Pace, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._directory = directory
+        self._pace = pace
+        self._clock = clock
+        self._starts: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def take(self, slug: str, turn: Turn, is_over: Callable[[str], bool]) -> str:
+        """Takes a turn for the run. Empty when it has one; otherwise why it has to wait."""
+        with self._alone():
+            if (self._directory / slug).exists():
+                return ""
+            why = self._full(turn, is_over) or self._hurried(turn)
+            if not why:
+                now = self._clock()
+                for one in (("hub", turn.hub), ("template", turn.template)):
+                    self._starts[one].append(now)
+                (self._directory / slug).write_bytes(msgspec.json.encode(turn))
+            return why
+
+    def give_back(self, slug: str) -> None:
+        (self._directory / slug).unlink(missing_ok=True)
+
+    def _full(self, turn: Turn, is_over: Callable[[str], bool]) -> str:
+        hubs: Counter[str] = Counter()
+        templates: Counter[str] = Counter()
+        for slug, other in list(self._held()):
+            if is_over(slug):
+                self.give_back(slug)  # nobody has looked since it ended
+                continue
+            hubs[other.hub] += 1
+            templates[other.template] += 1
+        if hubs.total() >= self._pace.at_once:
+            return "other runs are under way on this machine"
+        if hubs[turn.hub] >= self._pace.at_once_per_hub:
+            return "other runs of this hub are under way"
+        if templates[turn.template] >= self._pace.at_once_per_template:
+            return "other runs of this template are under way"
+        return ""
+
+    def _hurried(self, turn: Turn) -> str:
+        since = self._clock() - _MINUTE
+        for kind, name, most in (
+            ("hub", turn.hub, self._pace.starts_per_minute_per_hub),
+            ("template", turn.template, self._pace.starts_per_minute_per_template),
+        ):
+            starts = self._starts[kind, name]
+            while starts and starts[0] < since:
+                starts.popleft()
+            if len(starts) >= most:
+                return f"runs of this {kind} are started no faster"
+        return ""
+
+    def _held(self) -> Iterator[tuple[str, Turn]]:
+        for path in self._directory.iterdir():
+            if not path.name.startswith("."):
+                try:
+                    yield path.name, msgspec.json.decode(path.read_bytes(), type=Turn)
+                except (OSError, msgspec.DecodeError):
+                    path.unlink(missing_ok=True)  # half written when its writer died
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        file = os.open(self._directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)

@@ -1,0 +1,107 @@
+"""How values reach a role: as data in a file, marked so that Ansible evaluates none of it. Called by `planning`.
+
+The mark stands on the whole mapping and holds for every key and leaf in it. On a single text it would let Ansible
+read "5" as a number; below a marked mapping a quoted text stays the text it is.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from boatyard.model.errors import Refused, Violation
+
+MARK = "!unsafe "
+DEEPEST = 64
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_PLAIN = re.compile(r"[^\x20-\x7e]|[\"\\]")
+# Names by which Ansible tells a role about itself: a parameter of that name would not arrive.
+RESERVED = frozenset(
+    {
+        *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file"),
+        *("inventory_hostname", "inventory_hostname_short", "item", "omit", "play_hosts"),
+        *("playbook_dir", "role_name", "role_names", "role_path", "vars"),
+    }
+)
+# With these one steers the run: the connection, the interpreter, who it is run as.
+RESERVED_PREFIXES = ("ansible_", "boatyard_")
+
+
+def check_names(field: str, names: Iterable[str]) -> list[Violation]:
+    """What is wrong with these as names of variables."""
+    found = []
+    for name in names:
+        if not _NAME.fullmatch(name):
+            words = "is no name of a variable"
+        elif name in RESERVED or name.startswith(RESERVED_PREFIXES):
+            words = "is a name that Ansible or Boatyard itself uses"
+        else:
+            continue
+        found.append(Violation(f"{field}.{name}", words, "give the parameter another name"))
+    return found
+
+
+def render(values: Mapping[str, object]) -> str:
+    """A mapping of variables for Ansible, in one line. Refused when something in it is no data."""
+    return f"{MARK}{_render(values, 'values')}"
+
+
+def _render(value: object, path: str, depth: int = 0) -> str:
+    if depth > DEEPEST:
+        raise Refused("", Violation(path, f"is nested more than {DEEPEST} deep", "nest it less"))
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            if not math.isfinite(value):
+                raise Refused("", Violation(path, "is no number", "give a finite number"))
+            return f'!!float "{value!r}"'
+        case str():
+            return _text(value)
+        case Mapping():
+            # "?": without it a key may not be longer than 1024 characters.
+            pairs = (
+                f"? {_text(str(key))} : {_render(one, f'{path}.{key}', depth + 1)}"
+                for key, one in value.items()
+            )
+            return "{" + ", ".join(pairs) + "}"
+        case list() | tuple():
+            items = (_render(one, f"{path}[{n}]", depth + 1) for n, one in enumerate(value))
+            return "[" + ", ".join(items) + "]"
+    raise Refused(
+        "", Violation(path, f"is a {type(value).__name__}", "give text, numbers, lists or maps")
+    )
+
+
+def _text(text: str) -> str:
+    return '"' + _PLAIN.sub(_escape, text) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    number = ord(match[0])
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def leaves(value: object) -> Iterable[str]:
+    """Every text and number in it, as text: what must be hidden of a secret."""
+    match value:
+        case str():
+            yield value
+        case bool() | None:
+            return
+        case int() | float():
+            yield str(value)
+        case Mapping():
+            for one in value.values():
+                yield from leaves(one)
+        case list() | tuple():
+            for one in value:
+                yield from leaves(one)

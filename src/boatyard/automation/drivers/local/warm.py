@@ -1,0 +1,139 @@
+"""The warm way to start a run: asks a server that has Ansible imported to fork. Falls back to the plain way.
+
+The server is a child of ours on a socket pair that nobody else can reach; it ends with us. While there is none, or
+it does not answer, runs are started the plain way: they tell the same story, only later.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import logging
+import os
+import select
+import socket
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+from boatyard.automation.drivers.local.planning import INSIDE, Ground, supervisor
+from boatyard.automation.drivers.local.records import PLAN
+from boatyard.automation.drivers.local.starting import PlainStarter, has_begun, reap
+
+logger = logging.getLogger(__name__)
+
+PAUSE = 10.0  # seconds between two tries to have a server
+WARM_SECONDS = 60.0
+
+
+class WarmStarter:
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._plain = PlainStarter()
+        self._control: socket.socket | None = None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._is_ready = False
+        self._not_before = 0.0
+        self._lock = threading.Lock()
+        self.forked = 0  # runs started the warm way
+
+    def start(self, place: Path, ground: Ground) -> bool:
+        ready = self._ask(place, ground)
+        if ready is not None:
+            if has_begun(ready):
+                self.forked += 1
+                return True
+            if not (place / PLAN).exists():
+                return False  # another has taken it
+        return self._plain.start(place, ground)
+
+    def warm_up(self, ground: Ground) -> bool:
+        """Waits until the server is there; whether it is."""
+        end = time.monotonic() + WARM_SECONDS
+        while time.monotonic() < end:
+            with self._lock:
+                if self._has_server(ground, wait=0.2):
+                    return True
+                if self._process is None and time.monotonic() < self._not_before:
+                    return False
+        return False
+
+    @property
+    def server(self) -> int | None:
+        """The number of the server's process, when there is one."""
+        return None if self._process is None else self._process.pid
+
+    def close(self) -> None:
+        with self._lock:
+            self._drop()
+
+    def _ask(self, place: Path, ground: Ground) -> int | None:
+        """A descriptor on which the supervisor will speak up; None when there is no server to ask."""
+        with self._lock:
+            if not ground.namespaces or not self._has_server(ground) or self._control is None:
+                return None
+            ready, ready_in = os.pipe()
+            try:
+                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ready_in]))]
+                self._control.sendmsg([os.fsencode(place)], rights)
+            except OSError:
+                os.close(ready)
+                self._drop()
+                return None
+            finally:
+                os.close(ready_in)
+            return ready
+
+    def _has_server(self, ground: Ground, wait: float = 0.0) -> bool:
+        if self._process is not None and self._process.poll() is not None:
+            logger.warning("the warm server has ended", extra={"code": self._process.returncode})
+            self._drop()
+        if self._control is None:
+            if time.monotonic() < self._not_before:
+                return False
+            self._begin(ground)
+        if self._control is not None and not self._is_ready:
+            readable, _, _ = select.select([self._control], [], [], wait)
+            self._is_ready = bool(readable) and self._control.recv(64) == b"ready"
+        return self._is_ready
+
+    def _begin(self, ground: Ground) -> None:
+        self._not_before = time.monotonic() + PAUSE
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        environ = {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            "LC_ALL": "C.UTF-8",
+            "ANSIBLE_CONFIG": str(INSIDE / "ansible.cfg"),
+        }
+        command = supervisor("serve", python=ground.python, site=True)
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=theirs.fileno(),
+                    stdout=log,
+                    stderr=log,
+                    env=environ,
+                    cwd="/",
+                    start_new_session=True,
+                    umask=0o077,
+                )
+        except OSError as error:
+            logger.warning("the warm server cannot be started", extra={"why": str(error)})
+            ours.close()
+        else:
+            self._control = ours
+        finally:
+            theirs.close()
+
+    def _drop(self) -> None:
+        """It ends by itself when its socket closes."""
+        if self._control is not None:
+            self._control.close()
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(5)
+            reap(self._process)
+        self._control, self._process, self._is_ready = None, None, False

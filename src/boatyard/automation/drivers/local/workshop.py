@@ -1,0 +1,129 @@
+"""What the runs of all hubs share on this machine: Ansible's environment, the directory, what the kernel allows."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.limits import Limits, Pace
+from boatyard.automation.drivers.local.planning import FIRST_USER, Ground, supervisor
+from boatyard.automation.drivers.local.records import Records
+from boatyard.automation.drivers.local.starting import PlainStarter, Starter
+from boatyard.automation.drivers.local.turns import Turns
+from boatyard.automation.drivers.local.warm import WarmStarter
+from boatyard.model.errors import Unavailable
+
+Content = Callable[[str], Path]  # a digest's folder: a role, or a project with roles/
+PREPARING = "Preparing"
+
+
+class Workshop:
+    """Made once per process. Blocking calls; the driver makes them in threads."""
+
+    def __init__(
+        self,
+        directory: Path,
+        content: Content,
+        *,
+        environment: Environment | None = None,
+        limits: Limits = Limits(),  # noqa: B008 - a frozen value
+        pace: Pace = Pace(),  # noqa: B008 - a frozen value
+        namespaces: bool = True,  # where the kernel allows them
+        users: bool = True,  # where we are root
+        warm: bool = True,  # fork a warm Ansible where that can be
+    ) -> None:
+        self.directory = directory.absolute()
+        self.content = content
+        self.environment = environment or Environment()
+        self.limits = limits
+        self.records = Records(self.directory / "runs")
+        self.turns = Turns(self.directory / "active", pace)
+        self.starter: Starter = WarmStarter(self.directory / "warm.log") if warm else PlainStarter()
+        self._wish = (namespaces, users)
+        self._ground: Ground | None = None
+        self._making: threading.Thread | None = None
+        self._failed: Unavailable | None = None
+        self._progress = "an environment for Ansible is being made"
+        self._lock = threading.Lock()
+
+    def ground(self) -> Ground:
+        """What runs stand on. Unavailable while Ansible's environment is being made, with how far that is."""
+        with self._lock:
+            if self._ground is None:
+                if not self.environment.is_ready():
+                    self._prepare()
+                self._ground = self._survey()
+            return self._ground
+
+    def check(self) -> None:
+        """Whether runs can be had, or will be once their environment is made. Changes nothing."""
+        if not self.environment.lock.exists():
+            raise Unavailable("the list of packages for Ansible is missing", reason="NoAnsible")
+        if self._failed is not None:
+            raise self._failed
+
+    def ground_is_bare(self) -> bool:
+        """Whether runs may be without namespaces, and leave somebody when their supervisor is killed."""
+        return self._ground is None or not self._ground.namespaces
+
+    def close(self) -> None:
+        self.starter.close()
+
+    def _prepare(self) -> None:
+        """In a thread of its own: it takes longer than anybody may wait. Asked again, it says how far it is."""
+        if self._making is None or not self._making.is_alive():
+            failed, self._failed = self._failed, None
+            self._making = threading.Thread(target=self._make, daemon=True)
+            self._making.start()
+            if failed is not None:
+                raise failed
+        raise Unavailable(self._progress, reason=PREPARING)
+
+    def _make(self) -> None:
+        try:
+            self.environment.ensure(self._hear)
+        except Unavailable as error:
+            self._failed = error
+
+    def _hear(self, line: str) -> None:
+        self._progress = f"Ansible is being set up: {line}"
+
+    def _survey(self) -> Ground:
+        namespaces, users = self._wish
+        ground = Ground(
+            python=self.environment.python,
+            playbook=self.environment.playbook,
+            namespaces=namespaces and self._allows_namespaces(),
+            users=users and os.geteuid() == 0,
+        )
+        if ground.users and not ground.namespaces:
+            self._check_reach()
+        return ground
+
+    def _check_reach(self) -> None:
+        """Without a file system of its own a run walks the paths that everybody walks."""
+        command = [str(self.environment.python), "-I", "-c", "import ansible"]
+        user = FIRST_USER
+        try:
+            where = self.records.directory
+            tried = subprocess.run(command, check=False, user=user, group=user, cwd=where)
+            good = tried.returncode == 0
+        except OSError:
+            good = False
+        if not good:
+            raise Unavailable(
+                "this machine allows no namespaces, and another user cannot reach the directory of runs or "
+                "Ansible's environment; put both where others may pass, or run as an ordinary user",
+                reason="Unreachable",
+            )
+
+    def _allows_namespaces(self) -> bool:
+        with tempfile.TemporaryDirectory(dir=self.directory) as place:
+            command = supervisor("probe", place, python=self.environment.python)
+            tried = subprocess.run(command, check=False, capture_output=True, timeout=30)
+        return tried.returncode == 0

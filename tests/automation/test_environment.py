@@ -1,0 +1,91 @@
+"""Ansible's environment is made once, with progress; what cannot be made says why and is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.environment import Environment, default_directory
+from boatyard.automation.drivers.local.workshop import PREPARING, Workshop
+from boatyard.automation.port import RunWanted
+from boatyard.model.errors import Unavailable
+from boatyard.model.outcome import Waiting
+
+
+def test_it_is_made_with_progress_and_once(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text("")
+    environment = Environment(tmp_path / "ansible", lock=lock)
+    said: list[str] = []
+
+    threads = [threading.Thread(target=environment.ensure, args=(said.append,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert environment.is_ready()
+    assert said.count("making an environment for Ansible") == 1
+    assert environment.python.exists()
+
+
+def test_what_was_half_made_is_made_anew(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text("")
+    environment = Environment(tmp_path / "ansible", lock=lock)
+    (environment.place / "bin").mkdir(parents=True)
+    (environment.place / "bin" / "python").write_text("half")
+    assert not environment.is_ready()
+
+    environment.ensure(lambda _: None)
+
+    assert environment.is_ready()
+    assert environment.python.read_bytes()[:4] == b"\x7fELF"
+
+
+def test_another_lock_is_another_environment(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.txt", tmp_path / "other.txt"
+    one.write_text("a")
+    other.write_text("b")
+    assert Environment(tmp_path, lock=one).place != Environment(tmp_path, lock=other).place
+
+
+def test_the_place_can_be_named() -> None:
+    assert default_directory({"BOATYARD_ANSIBLE": "/srv/x"}) == Path("/srv/x")
+    assert default_directory({"HOME": "/h"}) == Path("/h/.cache/boatyard/ansible")
+
+
+async def test_the_first_run_waits_for_it_and_a_failure_says_why(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    # No file has this hash: pip refuses it whatever the index says.
+    lock.write_text(f"no-such-package-of-boatyard==1.0 --hash=sha256:{'0' * 64}\n")
+    environment = Environment(tmp_path / "ansible", lock=lock)
+    shop = Workshop(tmp_path / "data", lambda _: tmp_path, environment=environment)
+    driver = LocalAutomation(shop, "hub")
+    wanted = RunWanted(action="post_install", template="t", digest="d")
+    await driver.check_ready()
+
+    outcome = await driver.ensure_run("one", wanted)
+
+    assert isinstance(outcome, Waiting)
+    assert outcome.reason == PREPARING
+    with pytest.raises(Unavailable, match="cannot be made"):
+        await ready_for_ever(driver)
+    with pytest.raises(Unavailable) as unavailable:
+        await driver.ensure_run("one", wanted)
+    assert unavailable.value.reason == "NoAnsible"
+    await driver.close()
+    assert shop._making is not None
+    await asyncio.to_thread(shop._making.join)
+
+
+async def ready_for_ever(driver: LocalAutomation) -> None:
+    end = time.monotonic() + 100
+    while time.monotonic() < end:
+        await driver.check_ready()
+        await asyncio.sleep(0.05)

@@ -1,0 +1,85 @@
+"""Runs wait their turn: so many at once, so many starts a minute, per machine, hub and template."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from boatyard.automation.drivers.local.limits import Pace
+from boatyard.automation.drivers.local.turns import Turn, Turns
+from boatyard.model.outcome import Waiting
+from tests.support.automation import Site, ended, facts, released
+
+A, B = Turn("hub-a", "t1"), Turn("hub-b", "t2")
+
+
+def never(_: str) -> bool:
+    return False
+
+
+@pytest.mark.parametrize(
+    "pace, third",
+    [
+        pytest.param(Pace(at_once=2), B, id="machine"),
+        pytest.param(Pace(at_once_per_hub=2), Turn("hub-a", "t9"), id="hub"),
+        pytest.param(Pace(at_once_per_template=2), Turn("hub-z", "t1"), id="template"),
+    ],
+)
+def test_who_comes_third_waits_until_one_has_ended(tmp_path: Path, pace: Pace, third: Turn) -> None:
+    turns = Turns(tmp_path, pace)
+    assert turns.take("one", A, never) == ""
+    assert turns.take("two", A, never) == ""
+    assert turns.take("two", A, never) == "", "it has its turn already"
+
+    assert "under way" in turns.take("three", third, never)
+    turns.give_back("one")
+    assert turns.take("three", third, never) == ""
+
+
+def test_others_do_not_wait_for_a_busy_hub(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once_per_hub=1))
+    assert turns.take("one", A, never) == ""
+    assert turns.take("two", A, never) != ""
+    assert turns.take("other", B, never) == ""
+
+
+def test_a_run_nobody_has_looked_at_since_it_ended_holds_no_turn(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once=1))
+    assert turns.take("one", A, never) == ""
+    assert turns.take("two", A, lambda slug: slug == "one") == ""
+
+
+def test_turns_are_counted_together_by_all_processes(tmp_path: Path) -> None:
+    assert Turns(tmp_path, Pace(at_once=1)).take("one", A, never) == ""
+    assert Turns(tmp_path, Pace(at_once=1)).take("two", A, never) != ""
+
+
+@pytest.mark.parametrize(
+    "pace", [Pace(starts_per_minute_per_hub=2), Pace(starts_per_minute_per_template=2)]
+)
+def test_no_more_than_so_many_are_started_in_a_minute(tmp_path: Path, pace: Pace) -> None:
+    now = [100.0]
+    turns = Turns(tmp_path, pace, clock=lambda: now[0])
+    for slug in ("one", "two"):
+        assert turns.take(slug, A, never) == ""
+        turns.give_back(slug)
+    assert "no faster" in turns.take("three", A, never)
+    assert turns.take("other", B, never) == ""
+
+    now[0] += 61
+    assert turns.take("three", A, never) == ""
+
+
+async def test_a_run_that_waits_its_turn_says_so_and_gets_it(site: Site) -> None:
+    wanted = site.role("quick", post_install=[facts(done="yes")])
+    driver = site.driver(pace=Pace(at_once=1))
+    await driver.ensure_run("one", wanted)
+
+    waiting = await driver.ensure_run("two", wanted)
+
+    assert isinstance(waiting, Waiting)
+    assert waiting.reason == "Queued"
+    assert [owned.key for owned in await driver.list_owned()] == ["one"]
+    await released(driver, "one")
+    assert (await ended(driver, "two", wanted)).facts == {"done": "yes"}

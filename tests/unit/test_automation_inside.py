@@ -1,0 +1,74 @@
+"""The parts of the supervisor that need no run: hiding, cutting lines, the story."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+INSIDE = Path(__file__).parents[2] / "src/boatyard/automation/drivers/local/inside"
+
+
+@pytest.fixture
+def inside() -> Iterator[dict[str, ModuleType]]:
+    """It has a root of its own, as in Ansible's environment."""
+    sys.path.insert(0, str(INSIDE))
+    try:
+        names = ("hiding", "lines", "story")
+        yield {name: importlib.import_module(f"boatyard_inside.{name}") for name in names}
+    finally:
+        sys.path.remove(str(INSIDE))
+
+
+def test_a_secret_is_hidden_in_every_form(inside: dict[str, ModuleType]) -> None:
+    secret = 'pa"ss\\wörd'
+    hide = inside["hiding"].Hiding([secret])
+    forms = (
+        secret,
+        json.dumps(secret),
+        repr(secret),
+        base64.b64encode(secret.encode()).decode(),
+        "pa%22ss%5Cw%C3%B6rd",
+    )
+    for form in forms:
+        assert "ss" not in hide(f"before {form} after"), form
+
+
+def test_a_secret_of_several_lines_is_hidden_line_by_line(inside: dict[str, ModuleType]) -> None:
+    hide = inside["hiding"].Hiding(["-----BEGIN KEY-----\nabcdefghijkl\n"])
+    assert hide("got abcdefghijkl") == "got ********"
+
+
+def test_lines_come_whole_however_they_are_cut(inside: dict[str, ModuleType]) -> None:
+    lines = inside["lines"].Lines(100, 0)
+    found = [line for part in (b"on", b"e\ntw", b"o\r\nthr") for line in lines.feed(part)]
+    assert found == [b"one", b"two"]
+    assert list(lines.rest()) == [b"thr"]
+
+
+def test_a_line_without_end_is_cut_and_the_rest_dropped(inside: dict[str, ModuleType]) -> None:
+    lines = inside["lines"].Lines(10, 5)
+    found = [line for _ in range(100) for line in lines.feed(b"x" * 7)]
+    found += lines.feed(b"\nnext\n")
+    assert found == [b"x" * 15, b"next"]
+
+
+def test_the_story_goes_on_where_it_was_torn(inside: dict[str, ModuleType], tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    hide = inside["hiding"].Hiding(["secret"])
+    inside["story"].Story(str(path), 100_000, hide).tell("task", "one \x1b[31m", "my secret")
+    with path.open("ab") as file:
+        file.write(b'{"number": 2, "at')
+
+    inside["story"].Story(str(path), 100_000, hide).tell("ok", "one")
+
+    events = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [event["number"] for event in events] == [1, 2]
+    assert events[0]["text"] == "my ********"
+    assert "\x1b" not in events[0]["task"]
