@@ -121,8 +121,10 @@ async def test_an_order_that_a_turn_finds_gone_is_told_once(desk: KubeDesk) -> N
     item = await ready(desk)
     gone: list[str] = []
     desk.view.on_gone = lambda last: gone.append(last["metadata"]["name"])
+    bare = {"finalizers": None}
+    item = await desk.hub.objects.patch_order(item, metadata=bare, guarded=False)
+    await desk.caught_up()
     desk.view.is_gone(("Order", "c-1"))
-    await desk.hub.objects.patch_order(item, metadata={"finalizers": None}, guarded=False)
     await desk.hub.objects.delete_order(item)
     await until(lambda: len(desk.view.informers[0]) == 0, "the watch has told")
     assert gone == [item["metadata"]["name"]]
