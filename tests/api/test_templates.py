@@ -298,6 +298,25 @@ async def test_the_same_content_again_changes_nothing(yard: Yard, operator: As) 
     assert (again, after) == (first, before)
 
 
+async def test_what_an_operator_has_set_stays_with_the_template(
+    yard: Yard, operator: As, door: Any
+) -> None:
+    name = f"secretive_{door.name}"
+    await publish(operator, name)
+    await operator(
+        f"{PRIVATE}.ClusterTemplates",
+        "Update",
+        object={"id": name, "spec_defaults": {"pull_secret": SECRET}},
+        update_mask="spec_defaults.pull_secret",
+    )
+
+    await publish(operator, name, tasks="- ansible.builtin.debug: {msg: newer}\n")
+
+    kept = await yard.ledger.get(ClusterTemplate, name)
+    assert kept is not None
+    assert kept.spec_defaults.pull_secret == SECRET
+
+
 async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operator: As) -> None:
     good = await publish(operator, "spoilt")
     bad = await publish(operator, "spoilt", specs="argument_specs: {main: {options: 5}}")

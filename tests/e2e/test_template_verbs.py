@@ -85,6 +85,8 @@ def test_from_a_folder_to_an_order_and_back(home: Path) -> None:
         terminal.until(old, "template", "show", "web_small", without=True)
         terminal.type("scale", "cluster", "web-1", "compute=2", "--no-wait")
         assert old in terminal.type("get", "cluster", "web-1", "-o", "yaml")
+        terminal.until("generation: '2'", "get", "orders", "-o", "yaml")
+        assert old in terminal.type("get", "orders", "-o", "yaml")
 
         # Taken away, it is no longer offered; what was ordered can be deleted.
         shutil.rmtree(terminal.roles / "web")
