@@ -2,63 +2,33 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
 
-from boatyard.model.generated.boatyard import TemplateSourceState
-from boatyard.model.generated.osac import Cluster, ClusterTemplate
+from boatyard.model.generated.osac import Cluster
 from boatyard.resources.cluster_templates.contents import ContentFolders
-from boatyard.resources.cluster_templates.offering import PUBLISHED, Offering
-from boatyard.roles.content import Files, digest_of
+from boatyard.resources.cluster_templates.offering import Offering
+from boatyard.roles.content import digest_of
 from boatyard.roles.values import plain_values, unsealed
-from tests.api.doors import OURS, PRIVATE, PUBLIC, Failed, Yard
+from tests.api.doors import PRIVATE, PUBLIC, Failed, Yard
+from tests.api.publishing import (
+    CLUSTERS,
+    SECRET,
+    SOURCES,
+    TEMPLATES,
+    TYPE,
+    number,
+    order,
+    publish,
+    text,
+    web,
+)
 from tests.api.roles import As
-from tests.support.roles import files
-
-TEMPLATES, SOURCES = f"{OURS}.Templates", f"{OURS}.TemplateSources"
-CLUSTERS = f"{PUBLIC}.Clusters"
-TYPE = "type.googleapis.com/google.protobuf."
-SECRET = "hunter2-hunter2"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-
-
-def web(name: str, **changes: str | None) -> Files:
-    """A role whose template is called like it; host types are those of this suite."""
-    template = changes.pop("template", "") or (
-        f"id: {name}\ntitle: Web\nnode_sets: {{compute: {{host_type: small, size: 3}}}}\n"
-    )
-    return files(template=template, **changes)
-
-
-def sent(made: Files) -> list[dict[str, Any]]:
-    return [
-        {"path": path, "content": base64.b64encode(file.data).decode()}
-        for path, file in made.items()
-    ]
-
-
-async def publish(operator: As, name: str, **changes: str | None) -> Any:
-    made = await operator(TEMPLATES, "Publish", role=name, files=sent(web(name, **changes)))
-    return made["object"]
-
-
-def text(value: str) -> dict[str, str]:
-    return {"@type": f"{TYPE}StringValue", "value": value}
-
-
-def number(value: int) -> dict[str, str]:
-    return {"@type": f"{TYPE}Int64Value", "value": str(value)}
-
-
-def order(name: str, template: str, **parameters: Any) -> dict[str, Any]:
-    given = {"replicas": number(2)} | parameters
-    spec = {"template": {"id": template}, "template_parameters": given}
-    return {"metadata": {"name": name}, "spec": spec}
 
 
 async def test_a_published_role_is_in_the_catalogue_and_has_a_form(
@@ -287,99 +257,3 @@ async def test_a_withdrawn_template_takes_no_new_orders_and_old_ones_go_on(
     )
     await publish(operator, name)
     await member(CLUSTERS, "Create", object=order(f"h-{door.name}", name))
-
-
-async def test_the_same_content_again_changes_nothing(yard: Yard, operator: As) -> None:
-    first = await publish(operator, "twice")
-    before = await yard.ledger.get(ClusterTemplate, "twice")
-    again = await publish(operator, "twice")
-    after = await yard.ledger.get(ClusterTemplate, "twice")
-
-    assert (again, after) == (first, before)
-
-
-async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operator: As) -> None:
-    good = await publish(operator, "spoilt")
-    bad = await publish(operator, "spoilt", specs="argument_specs: {main: {options: 5}}")
-
-    assert bad["status"]["state"] == "TEMPLATE_SOURCE_STATE_FAULTY"
-    assert bad["status"]["digest"] == good["status"]["digest"]
-    kept = await yard.ledger.get(ClusterTemplate, "spoilt")
-    assert kept is not None
-    assert (kept.digest, kept.withdrawn) == (good["status"]["digest"], False)
-
-
-async def test_one_template_belongs_to_one_role(yard: Yard, operator: As) -> None:
-    template = "id: shared_id\nnode_sets: {a: {host_type: small, size: 1}}"
-    await publish(operator, "one_role", template=template)
-
-    other = await publish(operator, "other_role", template=template)
-    elsewhere = await Offering(yard.ledger).offer("one_role", web("x"), origin="/folder")
-
-    assert "is the template of the role 'one_role'" in other["status"]["mistakes"][0]["message"]
-    assert elsewhere.status.state == TemplateSourceState.FAULTY
-    kept = await operator(SOURCES, "Get", id="one_role")
-    assert (kept["status"]["origin"], kept["status"]["state"]) == (
-        PUBLISHED,
-        "TEMPLATE_SOURCE_STATE_OFFERED",
-    )
-
-
-async def test_a_role_that_changes_its_id_leaves_the_old_one(yard: Yard, operator: As) -> None:
-    sets = "node_sets: {a: {host_type: small, size: 1}}"
-    await publish(operator, "moving", template=f"id: before\n{sets}")
-    await publish(operator, "moving", template=f"id: after\n{sets}")
-
-    before = await yard.ledger.get(ClusterTemplate, "before")
-    after = await yard.ledger.get(ClusterTemplate, "after")
-    assert before is not None
-    assert after is not None
-    assert (before.withdrawn, after.withdrawn) == (True, False)
-
-
-@pytest.mark.parametrize("field", ["digest", "form", "phases"])
-async def test_what_publishing_writes_is_written_by_nothing_else(
-    operator: As, field: str, door: Any
-) -> None:
-    value: Any = ["x"] if field == "phases" else "x"
-    made = {"id": f"hand_{field}_{door.name}", field: value}
-
-    failed = await operator.refused(f"{PRIVATE}.ClusterTemplates", "Create", object=made)
-
-    assert field in failed.violations
-
-
-async def test_the_form_of_a_role_is_not_changed_by_hand(operator: As, door: Any) -> None:
-    name = f"fixed_{door.name}"
-    await publish(operator, name)
-
-    failed = await operator.refused(
-        f"{PRIVATE}.ClusterTemplates",
-        "Update",
-        object={"id": name, "parameters": []},
-        update_mask="parameters",
-    )
-
-    assert "parameters" in failed.violations
-
-
-async def test_hosts_and_versions_are_those_that_the_role_allows(
-    operator: As, member: As, door: Any
-) -> None:
-    name = f"bounds_{door.name}"
-    template = (
-        f"id: {name}\nnode_sets: {{compute: {{host_type: small, size: 3}}}}\n"
-        "allowed_host_types: [large]\nversions: {from: '4.17.2', below: '4.18'}\n"
-    )
-    await publish(operator, name, template=template)
-    asked = order(f"b-{door.name}", name)
-    asked["spec"]["node_sets"] = {"compute": {"host_type": {"name": "large"}, "size": 1}}
-
-    made = await member(CLUSTERS, "Create", object=asked)
-
-    assert made["spec"]["node_sets"]["compute"]["host_type"]["id"] == "large"
-    assert made["spec"]["version"]["name"] == "v4-17-2"  # the default is older than the bound
-    asked["metadata"]["name"] = "x"
-    asked["spec"]["version"] = {"name": "v4-17-1"}
-    failed = await member.refused(CLUSTERS, "Create", object=asked)
-    assert "4.17.2 or later, below 4.18" in failed.violations["spec.version"]

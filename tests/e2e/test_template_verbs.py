@@ -85,6 +85,8 @@ def test_from_a_folder_to_an_order_and_back(home: Path) -> None:
         terminal.until(old, "template", "show", "web_small", without=True)
         terminal.type("scale", "cluster", "web-1", "compute=2", "--no-wait")
         assert old in terminal.type("get", "cluster", "web-1", "-o", "yaml")
+        terminal.until("generation: '2'", "get", "orders", "-o", "yaml")
+        assert old in terminal.type("get", "orders", "-o", "yaml")
 
         # Taken away, it is no longer offered; what was ordered can be deleted.
         shutil.rmtree(terminal.roles / "web")
@@ -94,8 +96,10 @@ def test_from_a_folder_to_an_order_and_back(home: Path) -> None:
 
         # Sent instead of dropped; and after a restart it is still there.
         terminal.type("template", "publish", str(write(home / "sent", files())), golden="publish")
+        assert up.end() == 0
         log = up.log.read_text()
     assert SECRET not in terminal.printed + log
     with Program("up", "--data", str(home / "data"), *ANY_PORT, home=home) as again:
         again.ready()
         assert "web_small" in terminal.type("template", "list")
+        assert again.end() == 0

@@ -72,7 +72,9 @@ def make_template(
             )
             for name, one in about.node_sets.items()
         },
-        spec_defaults=ClusterTemplateSpecDefaults(
+        # Keys and secrets are the operator's to set, and stay.
+        spec_defaults=replace(
+            old.spec_defaults if old is not None else ClusterTemplateSpecDefaults(),
             network=_network(about.pod_cidr, about.service_cidr),
             version=_version(about.versions.default, versions, wrong),
         ),
