@@ -41,30 +41,28 @@ class RunDoor:
         self._seats = asyncio.Semaphore(AT_ONCE)
 
     async def answer(self, request: web.Request) -> web.Response:
+        id = request.match_info["id"]
+        timestamp = request.headers.get(signing.TIMESTAMP, "")
+        # Looked at first: a stranger's word must not cost a seat, or the hub a request.
+        if not is_run_id(id) or not signing.is_fresh(timestamp, self._now().timestamp()):
+            return _said(403, error="refused")
         if self._seats.locked():
             return _said(503, error="busy")
         try:
             async with self._seats, asyncio.timeout(_SECONDS):
                 body = await request.read()
-                timestamp = request.headers.get(signing.TIMESTAMP, "")
+                kept = await self._runs.find(id)
+                secret = kept.secret if kept is not None else ""
                 signature = request.headers.get(signing.SIGNATURE, "")
-                id = request.match_info["id"]
-                kept = await self._recognise(id, timestamp, signature, body)
-                if kept is None:
+                signed = signing.is_signed(secret, timestamp, body, signature)
+                if kept is None or not signed:
                     return _said(403, error="refused")
                 if request.method == "GET":
                     return _stands(kept)
                 return await self._store(kept, body)
-        except (BoatyardError, TimeoutError):
+        except (BoatyardError, TimeoutError) as error:
+            logger.warning("result of automation not taken", extra={"run": id, "why": str(error)})
             return _said(503, error="not now")
-
-    async def _recognise(self, id: str, timestamp: str, signature: str, body: bytes) -> Kept | None:
-        # Looked at first: a stranger who knows no run must not cost the hub a request for each word of his.
-        if not is_run_id(id) or not signing.is_fresh(timestamp, self._now().timestamp()):
-            return None
-        kept = await self._runs.find(id)
-        secret = kept.secret if kept is not None else ""
-        return kept if signing.is_signed(secret, timestamp, body, signature) else None
 
     async def _store(self, kept: Kept, body: bytes) -> web.Response:
         try:
