@@ -25,7 +25,7 @@ from tests.support.automation import (
 )
 
 KEY, OTHER = "order-1/post_install", "order-2/post_install"
-MARKER = "8321.077"  # of a sleep that is only ours
+MARKER = f"8321.{os.getpid()}"  # of a sleep that is only ours
 NAMESPACES = pytest.mark.parametrize("namespaces", [True, False], ids=["namespaces", "bare"])
 
 

@@ -27,7 +27,7 @@ from tests.support.automation import (
 
 KEY, OTHER = "order-1/post_install", "order-2/post_install"
 GO = "/run/template/go"
-MARKER = "8322.055"
+MARKER = f"8322.{os.getpid()}"
 
 
 def starter_of(site: Site) -> WarmStarter:

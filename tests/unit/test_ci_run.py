@@ -25,6 +25,8 @@ setup:
 check:
 \t@{python} -c 'import json, os; json.dump(dict(os.environ), open("seen.json", "w"))'
 \t@{check}
+ansible:
+\t@echo "$$BOATYARD_ANSIBLE" > ansible.txt
 assets:
 \t@echo "ALL=$(ALL) BOATYARD_ASSETS=$$BOATYARD_ASSETS" > assets.txt
 \t@mkdir -p $$HOME/go && touch $$HOME/go/module && chmod -R u-w $$HOME/go
@@ -102,6 +104,7 @@ def test_the_programs_of_all_versions_are_there_for_the_tests(tmp_path: Path) ->
     assert result.returncode == 0, result.stdout + result.stderr
     kept = tmp_path / "build" / "ci-assets"
     assert (tmp_path / "assets.txt").read_text() == f"ALL=1 BOATYARD_ASSETS={kept}\n"
+    assert (tmp_path / "ansible.txt").read_text() == f"{tmp_path / 'build' / 'ci-ansible'}\n"
     assert (tmp_path / "test.txt").read_text() == f"BOATYARD_ASSETS={kept}\n"
 
 

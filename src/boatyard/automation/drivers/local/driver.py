@@ -40,7 +40,7 @@ from boatyard.processes.marked import find
 
 logger = logging.getLogger(__name__)
 
-END_SECONDS = 2.0  # how long one call waits for a run to end
+END_SECONDS = 4.0  # how long one call waits for a run to end
 KIND = "run"
 # Nobody has judged the run: somebody ended it, or what watches over it could not go on. It is begun again.
 INTERRUPTED = frozenset({"killed", "cancelled", "broken"})
