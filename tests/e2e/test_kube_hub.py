@@ -52,6 +52,22 @@ def test_an_order_on_a_kubernetes_hub_from_the_call_to_the_last_trace(site: Kube
     eventually(lambda: not site.left(), why=lambda: f"{site.left()} {site.logs()}")
 
 
+def test_machines_that_the_hub_makes_itself_take_no_hosts(site: KubeSite) -> None:
+    site.register("KubeVirt")
+    site.type(
+        *("create", "cluster", "web-1", "--tenant", "acme", "--template", "ocp_4_17_small"),
+        *("--node-set", "compute=2", "--pull-secret-file", str(site.pull_secret)),
+    )
+    assert nodes(site) == 2
+    pools = {one["spec"]["pool"] for one in site.kubectl.list("claims.boatyard.io")}
+    assert pools
+    assert not [pool for pool in pools if pool.endswith("/hosts")]
+    site.type("scale", "cluster", "web-1", "compute=1")
+    assert nodes(site) == 1
+    site.type("delete", "cluster", "web-1")
+    eventually(lambda: not site.left(), why=lambda: f"{site.left()} {site.logs()}")
+
+
 def nodes(site: KubeSite) -> int:
     """As the tenant sees them, with the kubeconfig that was asked of the hub."""
     path = site.home / "web-1.kubeconfig"

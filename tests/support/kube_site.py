@@ -90,7 +90,10 @@ class KubeSite:
             self.type("cordon", "hub", other)
         self.type("hub", "prepare", HUB, code=1)  # nobody works there yet
         self.start_operator()
-        eventually(lambda: "READY" in self.type("get", "hubs", HUB), why=self.logs)
+        eventually(
+            lambda: " READY" in self.type("get", "hubs", HUB),
+            why=lambda: self.type("hub", "check", HUB, code=1) + self.logs(),
+        )
 
     def add_agents(self) -> None:
         """What every small server reports itself as, once it has been booted for discovery."""

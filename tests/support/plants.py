@@ -40,8 +40,8 @@ def release_of_finished_steps_only() -> None:
     """A deletion forgets what was planned and not yet confirmed."""
     replan = plan.replan
 
-    def hasty(order: Order, *rest: Any) -> tuple[Item, ...]:
-        items = replan(order, *rest)
+    def hasty(order: Order, *rest: Any, **how: Any) -> tuple[Item, ...]:
+        items = replan(order, *rest, **how)
         if order.metadata.deletion_timestamp is None:
             return items
         confirmed = {i.key for i in order.status.items if i.state != ItemState.PLANNED}

@@ -78,6 +78,36 @@ def test_a_slow_host_holds_only_what_stands_on_it() -> None:
     assert keys(plan.ready_to_add(items)) == {"host/compute-1", "port/compute-0"}
 
 
+def _machines(order: Order) -> Order:
+    """The order with its plan made, on a platform that makes machines itself."""
+    items = plan.replan(order, {}, CHECKS, on_hosts=False)
+    status = msgspec.structs.replace(order.status, items=tuple(present(item) for item in items))
+    return msgspec.structs.replace(order, status=status)
+
+
+def test_machines_of_the_platforms_own_need_no_hosts() -> None:
+    order = an_order(sizes={"compute": 1})
+    items = plan.replan(order, {}, CHECKS, on_hosts=False)
+    assert not {item.kind for item in items} & plan.ON_HOSTS
+    waves = _waves_of_making(items)
+    assert waves[0] == {"l2"}
+    assert {"node/compute-0"} in waves
+    assert set().union(*waves) == keys(items), "something can never be made"
+    _waves_of_releasing(planned(being_deleted(_machines(order))).status.items)
+
+
+@pytest.mark.parametrize("now_said", [True, False])
+def test_later_nodes_stand_on_what_the_first_stand_on(now_said: bool) -> None:
+    """Whatever the hub's settings say by now: nobody takes hosts from under nodes, or gives machines hosts."""
+    grown = with_sizes(_machines(an_order(sizes={"compute": 1})), compute=2)
+    items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
+    assert not {item.kind for item in items} & plan.ON_HOSTS
+    grown = with_sizes(settled(an_order(sizes={"compute": 1})), compute=2)
+    items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
+    assert "host/compute-1" in keys(items, PLANNED)
+    assert not keys(items, LEAVING) & {"host/compute-0"}
+
+
 def test_the_steps_are_in_the_order_of_the_road_and_know_what_they_wait_for() -> None:
     assert plan.STEPS == ("hosts", "network", "addresses", "names", "install", "validate")
     assert plan.step_needs("hosts") == ()

@@ -63,7 +63,7 @@ class RestoreWanted:
 class NodeWanted:
     slot: str  # "compute-0"
     node_set: str
-    host: str
+    host: str  # empty, with its address, where the platform makes machines itself
     address: str
     host_type: str = ""
 
@@ -107,6 +107,12 @@ class Access:
 class Platform(Protocol):
     async def check_ready(self) -> None:
         """Says before any work whether the platform can work: Unavailable or Refused when not. Changes nothing."""
+
+    def needs_hosts(self, settings: Mapping[str, str]) -> bool:
+        """Whether nodes stand on hosts of the inventory; else the platform makes their machines itself.
+
+        `settings` are what the template tells the platform. Always the same for one cluster.
+        """
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         """Makes the control plane, or corrects it (a new version, a rest and a restore are corrections).

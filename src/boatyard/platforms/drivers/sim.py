@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from boatyard.model.outcome import Outcome
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
@@ -12,6 +12,9 @@ from boatyard.twin.services.control_planes import ClusterFields
 
 class SimPlatform(TwinDriver):
     service = "platform"
+
+    def needs_hosts(self, settings: Mapping[str, str]) -> bool:
+        return True
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         there = has(key, name=wanted.name)

@@ -12,7 +12,10 @@ from boatyard.resources.clusters import placement
 
 def kept_room(cluster: Cluster, order: Order) -> list[Change]:
     """What is left still takes its share of the hub."""
-    hosts = {line.key for line in order.status.receipt.left if line.kind == "host"}
+    left = order.status.receipt.left
+    # A node that stands on no host is a machine of the platform's own.
+    kind = "host" if any(line.kind == "host" for line in left) else "node"
+    hosts = {line.key for line in left if line.kind == kind}
     return [
         Reserve(
             placement.pool(cluster.status.hub, what),
@@ -49,7 +52,7 @@ def leftover_owner(cluster_id: str) -> str:
 def _left_amounts(order: Order, left_keys: set[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for key in left_keys:
-        node_set = key.removeprefix("host/").rpartition("-")[0]
+        node_set = key.partition("/")[2].rpartition("-")[0]
         wanted = order.spec.node_sets.get(node_set)
         if wanted is not None:
             found[wanted.host_type] = found.get(wanted.host_type, 0) + 1

@@ -54,6 +54,9 @@ KINDS: Mapping[str, ItemKind] = {
     )
 }
 
+# What a node needs that stands on a host; a platform that makes machines itself needs none of it.
+ON_HOSTS = frozenset({"host", "port", "agent"})
+
 STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values()))
 
 
@@ -102,24 +105,38 @@ def shrinking(order: Order) -> tuple[Shrinking, ...]:
 
 
 def replan(
-    order: Order, leaving: Mapping[str, Sequence[str]], checks: Sequence[str]
+    order: Order,
+    leaving: Mapping[str, Sequence[str]],
+    checks: Sequence[str],
+    *,
+    on_hosts: bool = True,
 ) -> tuple[Item, ...]:
     """The items to record from now on: new ones PLANNED, surplus ones LEAVING, the rest as they are.
 
     `leaving` is the platform's answer to each of `shrinking(order)`. Nothing that was recorded
-    disappears here: an item goes only when its release was confirmed.
+    disappears here: an item goes only when its release was confirmed. `on_hosts` counts for the first
+    nodes of an order: those that come later stand on what the others stand on.
     """
     recorded = {item.key: item for item in order.status.items}
     if order.metadata.deletion_timestamp is not None:
         return tuple(_leave(item) for item in recorded.values())
     gone = {slot for slots in leaving.values() for slot in slots}
     wanted = _wanted(order, gone=gone, checks=checks)
+    if not _stands_on_hosts(order, on_hosts):
+        wanted = {key: item for key, item in wanted.items() if item.kind not in ON_HOSTS}
     kept = [
         _adjusted(item, wanted[key]) if key in wanted else _leave(item)
         for key, item in recorded.items()
     ]
     new = [item for key, item in wanted.items() if key not in recorded]
     return tuple(sorted([*kept, *new], key=_road_order))
+
+
+def _stands_on_hosts(order: Order, first: bool) -> bool:
+    kinds = {item.kind for item in order.status.items}
+    if "node" in kinds:
+        return "host" in kinds
+    return first
 
 
 def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
@@ -323,6 +340,8 @@ class _Index:
     def _is_present(self, kind: str, slot: str) -> bool:
         if not KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
+        if kind in ON_HOSTS and kind not in self._by_kind:
+            return True  # no node of this order stands on a host
         if slot:
             return _is_confirmed(self._by_slot.get((kind, slot)))
         # A thing of the whole cluster needs every node's part, except of nodes that are leaving.

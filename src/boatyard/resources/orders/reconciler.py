@@ -99,7 +99,12 @@ class OrderReconciler:
         )
         if not isinstance(asked.answer, Done):
             return _not_planned(order, asked, turn.now)
-        items = plan.replan(order, leaving, drivers.checks.names())
+        items = plan.replan(
+            order,
+            leaving,
+            drivers.checks.names(),
+            on_hosts=drivers.platform.needs_hosts(order.spec.platform_settings),
+        )
         status = rules.planned(order, items, turn.now)
         note = _plan_note(order, leaving)
         return _written(order, status, look_again=turn.now, now=turn.now, note=note)

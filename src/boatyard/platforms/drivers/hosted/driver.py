@@ -41,7 +41,14 @@ from boatyard.platforms.drivers.hosted.kinds import (
 )
 from boatyard.platforms.drivers.hosted.machines import Machine
 from boatyard.platforms.drivers.hosted.rendering import Place
-from boatyard.platforms.drivers.hosted.settings import AGENT, NONE, check_hub
+from boatyard.platforms.drivers.hosted.settings import (
+    AGENT,
+    KUBEVIRT,
+    NONE,
+    check_hub,
+    named_platform,
+    template_part,
+)
 from boatyard.platforms.drivers.hosted.workshop import Workshop
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted
 
@@ -95,6 +102,9 @@ class HostedPlatform:
             await self._hub.workshop.check_ready()
 
     # --- clusters ------------------------------------------------------------------------------
+
+    def needs_hosts(self, settings: Mapping[str, str]) -> bool:
+        return named_platform(template_part(settings), self._hub.settings) != KUBEVIRT
 
     @_works_for_others
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:

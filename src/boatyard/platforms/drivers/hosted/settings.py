@@ -177,6 +177,12 @@ def check_hub(settings: Mapping[str, str]) -> None:
         raise Refused("", *violations, reason="BadSettings")
 
 
+def named_platform(template: Mapping[str, str], hub: Mapping[str, str]) -> str:
+    """The platform that `choose` would choose, also when other settings are wrong."""
+    name = "hosted.platform"
+    return template.get(name) or hub.get(name) or SETTINGS[name].default
+
+
 def template_part(settings: Mapping[str, str]) -> dict[str, str]:
     """What a template says about hosting; to be remembered with the cluster."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIX)}

@@ -130,7 +130,7 @@ def check_free(pools: Sequence[Seen], key: str, node: NodeWanted) -> None:
                 raise Refused(
                     f"node {node.slot} is in use under another key", reason="HeldByAnother"
                 )
-            if slot.slot != node.slot and slot.host == node.host:
+            if node.host and slot.slot != node.slot and slot.host == node.host:
                 raise Refused(
                     f"host {node.host} is a node of this cluster already: {slot.slot}",
                     reason="HeldByAnother",

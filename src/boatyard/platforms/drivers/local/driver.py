@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -38,6 +38,9 @@ class LocalPlatform:
 
     async def check_ready(self) -> None:
         await self._keeper.call("keeper.ping")
+
+    def needs_hosts(self, settings: Mapping[str, str]) -> bool:
+        return True
 
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         return await self._act(

@@ -60,13 +60,18 @@ async def ensure_node(context: Context, item: Item) -> Outcome:
     node = NodeWanted(
         slot=item.slot,
         node_set=item.node_set,
-        host=context.fact(f"host/{item.slot}", "host"),
-        address=context.fact(f"agent/{item.slot}", "address"),
+        host=_host_fact(context, f"host/{item.slot}", "host"),
+        address=_host_fact(context, f"agent/{item.slot}", "address"),
         host_type=context.order.spec.node_sets[item.node_set].host_type,
     )
     return await context.drivers.platform.ensure_node(
         context.key(item.key), context.key("cluster"), node
     )
+
+
+def _host_fact(context: Context, key: str, name: str) -> str:
+    """Empty where the platform makes machines itself."""
+    return context.fact(key, name) if key in context.items else ""
 
 
 async def release_node(context: Context, item: Item) -> Outcome:
