@@ -22,7 +22,6 @@ from boatyard.model.generated.boatyard import (
     Order,
     OrderPhase,
     OrderStatus,
-    Step,
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook
@@ -79,29 +78,6 @@ async def test_what_we_wrote_is_what_we_read_next(desk: KubeDesk) -> None:
         await desk.queue.write(lease, with_status(order, retried=number), now=NOW)
         order = await read(desk)
         assert order.status.retried == number
-
-
-async def test_a_next_try_alone_is_kept_in_mind_and_written_once_a_minute(desk: KubeDesk) -> None:
-    """Orders wait for minutes and are looked at every second: that is no news for the hub."""
-    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-
-    async def tried(times: int, after: float = 0.0, message: str = "waits") -> str:
-        step = Step(name="install", message=message, tries=times, next_look=NOW)
-        now = NOW + timedelta(seconds=after)
-        await desk.set_status("c-1", OrderStatus(steps=(step,)), now=now)
-        (item,) = (await desk.client.list(CLUSTER_ORDERS, desk.place.one_namespace)).items
-        kept = await KubeOrderBook(desk.hub, view=desk.view).get("c-1")
-        assert kept is not None
-        assert kept.status.steps[0].tries == times
-        return str(item["metadata"]["resourceVersion"])
-
-    first = await tried(1)
-    assert await tried(2, after=1) == first
-    assert await tried(3, after=2) == first
-    later = await tried(4, after=62)
-    assert later != first
-    assert await tried(5, after=63) == later
-    assert await tried(6, after=64, message="waits for something else") != later
 
 
 async def test_another_wish_in_the_middle_of_a_turn_is_a_conflict_and_not_lost(

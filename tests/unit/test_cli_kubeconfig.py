@@ -15,8 +15,8 @@ from boatyard.app.main import main
 from boatyard.client import kubeconfig_file
 from boatyard.client.kubeconfig_file import edit_kubeconfig, find_kubeconfig
 from boatyard.model.errors import Conflict, Refused
+from tests.parts.test_kubeconfig_merge import received
 from tests.support.told_server import ID, cluster, gone, listing
-from tests.unit.test_kubeconfig_merge import received
 
 ENDS = datetime(2026, 11, 16, 6, 0, 0, tzinfo=UTC)
 

@@ -2,5 +2,4 @@
 
 DRIVERS: dict[str, str] = {
     "eda": "boatyard.automation.drivers.eda.driver:EdaAutomation",
-    "local": "boatyard.automation.drivers.local.driver:LocalAutomation",
 }
