@@ -34,6 +34,39 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "hosted.vm.default": "cores=2,memory=8Gi,disk=32Gi",
     },
 }
+# What a hub must have for it besides HyperShift, by its name only: what is in it is HyperShift's business.
+BESIDE = {
+    "KubeVirt": [
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "virtualmachines.kubevirt.io"},
+            "spec": {
+                "group": "kubevirt.io",
+                "scope": "Namespaced",
+                "names": {
+                    "plural": "virtualmachines",
+                    "singular": "virtualmachine",
+                    "kind": "VirtualMachine",
+                    "listKind": "VirtualMachineList",
+                },
+                "versions": [
+                    {
+                        "name": "v1",
+                        "served": True,
+                        "storage": True,
+                        "schema": {
+                            "openAPIV3Schema": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            }
+                        },
+                    }
+                ],
+            },
+        }
+    ]
+}
 AS_FOUND = {"size": "small"}  # the labels of an Agent that is nobody's
 # What an order has on the hub, besides its tenant's namespace.
 ITS_THINGS = (
@@ -71,7 +104,7 @@ class KubeSite:
         """The road of docs/guide/hubs.md, up to a hub that takes orders; no other does."""
         for name in ("service", "operator", "hosted"):
             self.kubectl.run("apply", "-f", str(DEPLOY / "rbac" / f"{name}.yaml"))
-        self.kubectl.apply(namespace(HOSTS))
+        self.kubectl.apply(namespace(HOSTS), *BESIDE.get(platform, ()))
         kubeconfig = self.home / "hub.kubeconfig"
         kubeconfig.write_text(json.dumps(self.kubeconfig("boatyard-service")))
         told = {**SETTINGS[platform], "twin.hub": BEHIND, **settings}
