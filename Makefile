@@ -38,7 +38,7 @@ test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
 
 bench: setup
-	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py bench/automation.py; do \
+	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py bench/automation.py bench/operators.py; do \
 		if [ -e $$script ]; then echo "== $$script"; $(BIN)/python $$script || exit 1; fi; \
 	done
 

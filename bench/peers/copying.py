@@ -1,0 +1,63 @@
+"""Boatyard's operator with a reconciler that only copies: what is measured is all around it. Run by operators.py."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+
+from boatyard.app.drivers import Site, connect_twin
+from boatyard.app.operator import Office
+from boatyard.app.settings import Settings
+from boatyard.kube.config import read_kubeconfig
+from boatyard.ledger.changes import Replace
+from boatyard.model.generated.boatyard import OrderPhase
+from boatyard.operator.run import Bench
+from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.resources.reconciling import Result, Turn
+
+
+class Copying:
+    """Tells in the status which generation of the wish was seen: one write for each change."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._queue = bench.queue
+        self._hub = HubConnection(
+            bench.client, bench.config.place, system_namespace=bench.system_namespace, at_once=64
+        )
+
+    async def reconcile(self, turn: Turn) -> Result:
+        book = KubeOrderBook(
+            self._hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=self._queue
+        )
+        order = await book.get(turn.id)
+        if order is None or order.status.observed_generation == order.spec.generation:
+            return Result()
+        status = msgspec.structs.replace(
+            order.status,
+            phase=OrderPhase.READY,
+            observed_generation=order.spec.generation,
+        )
+        return Result(changes=[Replace(msgspec.structs.replace(order, status=status))])
+
+    async def poisoned(self, turn: Turn) -> Result:
+        return Result()
+
+
+async def main(kubeconfig: bytes, namespace: str) -> None:
+    settings = Settings(system_namespace=namespace, probes="127.0.0.1:0")
+    site = Site(twin_socket="", connect_twin=connect_twin)
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    config = read_kubeconfig(kubeconfig)
+    async with Office(config, site, settings) as office:
+        office.operator.furnish = lambda bench: {"Order": Copying(bench)}
+        await office.operator.run(stop)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1]).read_bytes(), sys.argv[2]))
