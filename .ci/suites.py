@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("unit", "contracts")
 LAST = ("journeys", "e2e")
 # Suites that start whole sets of processes have the machine for themselves.
-ALONE = frozenset({"automation", "e2e", "eda", "faults", "hub", "local", "nodes", "real"})
+ALONE = frozenset({"automation", "e2e", "eda", "hub", "local", "nodes", "real"})
 
 # Suites that mostly wait for what others do in their own time: two files at once.
-BY_FILE = frozenset({"kube"})
+BY_FILE = frozenset({"faults", "kube"})
 
 
 @dataclass(frozen=True)

@@ -157,6 +157,8 @@ async def test_the_leader_dies_at_every_step(plane: ControlPlane) -> None:
     async with FaultHub.open_faulty(plane, delays=QUICK) as hub:
         lane = Lane(hub)
         points = await lane.passed("first")
+        sorts = {one.sort for several in points.values() for one in several}
+        assert sorts == {"effect", "write"}, "not everything that is done is a place to die"
         expected, _ = await lane.live("second", {})
         await lane.end()
     lives = dealt(points, EVERY)

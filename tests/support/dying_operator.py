@@ -20,8 +20,8 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from boatyard.app import operator
 from boatyard.app.drivers import Site
+from boatyard.app.operator import Office
 from boatyard.app.proving.crew import CrewMember
 from boatyard.app.proving.points import Points, WatchedCalls
 from boatyard.app.proving.worker import _hear as hear
@@ -77,7 +77,6 @@ async def _operate(spec: OperatorSpec, channel: Connection) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_reader(channel.fileno(), hear, channel, points, stop)
     WatchedHub.points = points
-    operator.KubeClient = WatchedHub  # type: ignore[attr-defined]
     site = Site(
         twin_socket=spec.twin_socket,
         connect_twin=lambda path: WatchedCalls(TwinClient(Path(path)), points),
@@ -86,7 +85,7 @@ async def _operate(spec: OperatorSpec, channel: Connection) -> None:
         system_namespace=spec.system_namespace, probes="127.0.0.1:0", poll_seconds=0.2
     )
     config = read_kubeconfig(spec.kubeconfig)
-    async with operator.Office(config, site, settings, rhythm=RHYTHM) as office:
+    async with Office(config, site, settings, rhythm=RHYTHM, connect=WatchedHub) as office:
         office.operator.on_probes = lambda port: None
         channel.send(("ready", os.getpid()))
         await office.operator.run(stop)
