@@ -12,10 +12,12 @@ import os
 import statistics
 import sys
 import time
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import asyncpg
+from kube_hub import KubeHub, kube_hub
 from processes import Peak, cpu, cpu_of, machine_busy, memory_of
 from report import Report, bars, database, table
 from yard import Broken, Door, Yard, in_parallel
@@ -58,6 +60,7 @@ class Fleet:
     standing: int  # with all clusters READY
     peak: int
     peak_parts: dict[str, int]
+    requests: float = 0.0  # to a Kubernetes hub, for each cluster on its way up
 
     @property
     def up_each(self) -> float:
@@ -159,15 +162,23 @@ class Orders:
             await door.close()
 
 
-async def run_fleet(size: int, *, works: int, report: Report | None = None) -> Fleet:
+async def run_fleet(
+    size: int, *, works: int, kube: bool = False, report: Report | None = None
+) -> Fleet:
     """Up and down again once, in a Boatyard of its own."""
     hosts = {"bm-small": max(4 * size, 4 * WARM_UP)}
-    async with Yard(layout=fleet_layout(hubs=2, hosts=hosts), works=works) as yard:
+    hubs = 1 if kube else 2
+    async with AsyncExitStack() as stack:
+        yard = await stack.enter_async_context(
+            Yard(layout=fleet_layout(hubs=hubs, hosts=hosts), works=works)
+        )
+        hub = await stack.enter_async_context(kube_hub(yard)) if kube else None
         if report is not None:
+            kept = "a Kubernetes hub with an operator" if kube else f"{hubs} hubs"
             report.configure(
                 postgresql=await database(yard),
                 processes=f"serve 1, work {works}, twin 1 (instant), PostgreSQL embedded",
-                orders=f"{TENANTS} tenants, {AT_ONCE} calls at once, 1+3 nodes, 2 hubs",
+                orders=f"{TENANTS} tenants, {AT_ONCE} calls at once, 1+3 nodes, {kept}",
             )
         orders = Orders(yard)
         await orders.prepare()
@@ -176,14 +187,16 @@ async def run_fleet(size: int, *, works: int, report: Report | None = None) -> F
         await orders.delete()
         await orders.until_gone()
         with Peak(yard.groups) as peak:
-            fleet = await _measure(yard, orders, size)
+            fleet = await _measure(yard, orders, size, hub)
         fleet.peak, fleet.peak_parts = peak.total, peak.parts
         await _check_empty(yard)
         await orders.close()
     return fleet
 
 
-async def _measure(yard: Yard, orders: Orders, size: int) -> Fleet:
+async def _measure(yard: Yard, orders: Orders, size: int, hub: KubeHub | None) -> Fleet:
+    asked = await hub.requests() if hub else 0.0
+    api = sum(cpu(pid) for pid in hub.api) if hub else 0.0
     empty = sum(memory_of(yard.groups()).values())
     before = cpu_of(yard.groups())
     busy = machine_busy() - cpu(os.getpid())
@@ -193,6 +206,10 @@ async def _measure(yard: Yard, orders: Orders, size: int) -> Fleet:
     await orders.until_ready(size)
     up = time.monotonic() - start
     used = {name: after - before.get(name, 0.0) for name, after in cpu_of(yard.groups()).items()}
+    if hub:
+        asked = (await hub.requests() - asked) / size
+        api = sum(cpu(pid) for pid in hub.api) - api
+        used["hub's API"] = api
     strange = machine_busy() - cpu(os.getpid()) - busy - sum(used.values())
     standing = sum(memory_of(yard.groups()).values())
     start = time.monotonic()
@@ -200,7 +217,7 @@ async def _measure(yard: Yard, orders: Orders, size: int) -> Fleet:
     await orders.until_gone()
     down = time.monotonic() - start
     neighbours = max(0.0, strange / up)
-    return Fleet(size, ordered, up, down, used, neighbours, empty, standing, 0, {})
+    return Fleet(size, ordered, up, down, used, neighbours, empty, standing, 0, {}, asked)
 
 
 async def _check_empty(yard: Yard) -> None:
@@ -256,6 +273,9 @@ def show(fleets: list[Fleet]) -> None:
         ("clusters", *names),
         [(f.size, *(f.peak_parts.get(name, 0) / MB for name in names)) for f in fleets],
     )
+    if any(f.requests for f in fleets):
+        rows = [(f.size, f.requests) for f in fleets]
+        table("Requests to the hub on the way up", ("clusters", "each"), rows)
     if any(f.neighbours > QUIET for f in fleets):
         print("\n  Strangers used this machine meanwhile: trust CPU and memory, repeat for times.")
     bars("Time per cluster, up", [(f"{f.size}", f.up_each) for f in fleets], "ms")
@@ -292,14 +312,18 @@ async def main() -> int:
     )
     parser.add_argument("--quick", action="store_true", help="100 and 300 clusters only")
     parser.add_argument("--works", type=int, default=1, help="worker processes (default: 1)")
+    parser.add_argument(
+        "--hub", choices=("embedded", "kube"), default="embedded", help="who keeps the orders"
+    )
     parser.add_argument("--no-judge", action="store_true", help="measure, and end well")
     options = parser.parse_args()
-    sizes = options.sizes or ([100, 300, 100] if options.quick else SIZES)
-    report = Report("fleet")
+    kube = options.hub == "kube"
+    sizes = options.sizes or ([200] if kube else [100, 300, 100] if options.quick else SIZES)
+    report = Report("fleet-kube" if kube else "fleet")
     fleets: list[Fleet] = []
     for size in sizes:
         first = report if not fleets else None
-        fleets.append(await run_fleet(size, works=options.works, report=first))
+        fleets.append(await run_fleet(size, works=options.works, kube=kube, report=first))
         f = fleets[-1]
         print(f"  {size:>5} clusters: up {f.up:.1f} s, down {f.down:.1f} s", flush=True)
     fleets.sort(key=lambda fleet: fleet.size)

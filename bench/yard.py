@@ -7,8 +7,8 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
@@ -93,18 +93,23 @@ class Yard:
             await self.start("work")
 
     async def _fill(self) -> None:
+        async with self.ledger() as ledger:
+            await catalogue.fill(ledger, self._layout, now=ledger.clock.now())
+
+    @asynccontextmanager
+    async def ledger(self) -> AsyncIterator[Ledger]:
         seal = Seal.load_or_create(self.data / SEAL_KEY)
         ledger = await Ledger.open(self.url, seal=seal, application="bench")
         try:
-            await catalogue.fill(ledger, self._layout, now=ledger.clock.now())
+            yield ledger
         finally:
             await ledger.close()
 
     # --- processes ---------------------------------------------------------------------------
 
-    async def start(self, verb: str) -> str:
+    async def start(self, verb: str, *words: str) -> str:
         """Starts one more `boatyard <verb>`; what it said when it was ready."""
-        command = [sys.executable, "-m", "boatyard.app.main", verb]
+        command = [sys.executable, "-m", "boatyard.app.main", verb, *words]
         process, said = await self.run_beside(verb, command)
         self._processes.setdefault(verb, []).append(process)
         return said

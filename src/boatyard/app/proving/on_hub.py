@@ -140,6 +140,10 @@ class LaneHub:
         await self._client.delete(CONFIG_MAPS, naming.HUB_CONFIG, self.place.system)
         for namespace in (self.place.orders, self.place.system):
             await self._client.delete(NAMESPACES, namespace)
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """Lets go of the connection; the hub stays as it is."""
         await self._client.close()
 
     async def _all(self, kind: Kind) -> list[dict[str, Any]]:
