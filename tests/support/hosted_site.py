@@ -109,8 +109,8 @@ async def hosted_bench(plane: ControlPlane, platform: str) -> HostedBench:
 
     async def wait(seconds: float) -> None:
         await clock.sleep(seconds)
-        # A second is somebody's age; anything else is patience.
-        await asyncio.sleep(1.0 if seconds == 1.0 else 0.1)
+        # A second is somebody's age; anything else is patience, of which a busy machine needs some.
+        await asyncio.sleep(1.0 if seconds == 1.0 else 0.25)
 
     async def misbehave(service: str, mood: str) -> None:
         client.mood = mood
