@@ -18,8 +18,8 @@ LAST = ("journeys", "e2e")
 # Suites that start whole sets of processes have the machine for themselves.
 ALONE = frozenset({"automation", "e2e", "eda", "hub", "local", "nodes", "real"})
 
-# Suites that mostly wait for what others do in their own time: two files at once.
-BY_FILE = frozenset({"faults", "kube"})
+# Suites that mostly wait for what others do in their own time: so many files at once.
+BY_FILE = {"faults": 4, "kube": 2}
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,11 @@ def run(suites: Sequence[str], reports: Path) -> int:
 
 
 def command(suite: str, report: Path) -> list[str]:
-    how = "loadfile" if suite in BY_FILE else "worksteal"
-    parallel = [] if suite in ALONE else ["-n", "2", "--dist", how]
+    parallel = ["-n", "2", "--dist", "worksteal"]
+    if suite in ALONE:
+        parallel = []
+    elif suite in BY_FILE:
+        parallel = ["-n", str(BY_FILE[suite]), "--dist", "loadfile"]
     options = ["-q", f"--junitxml={report}", "-o", f"junit_suite_name={suite}"]
     return [sys.executable, "-m", "pytest", f"tests/{suite}", *options, *parallel]
 
