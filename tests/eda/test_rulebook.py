@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,8 @@ async def test_a_rulebook_that_dies_after_it_has_said_yes_is_asked_again(
             await site.put_order()
 
             async def was_taken() -> bool:
-                await site.ensure()
+                with suppress(Unavailable):  # a busy machine answers late
+                    await site.ensure()
                 run = await site.run()
                 return run is not None and run.state == "sent"
 

@@ -32,6 +32,7 @@ from boatyard.kube.kinds import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
 from boatyard.model.outcome import Done
 from boatyard.operator.callbacks import RunDoor, open_door
@@ -207,12 +208,15 @@ async def eda_site(
 
 
 async def until_done(ask: Callable[[], Awaitable[Any]], why: Callable[[], str] = str) -> Done:
-    """Asks until it is Done; whatever it fails with is the test's."""
+    """Asks until it is Done, as a worker does: what is away for a moment is asked again."""
     last: Any = None
     try:
         async with asyncio.timeout(ENOUGH_SECONDS):
             while not isinstance(last, Done):
-                last = await ask()
+                try:
+                    last = await ask()
+                except Unavailable as error:
+                    last = error
                 await asyncio.sleep(0.2)
     except TimeoutError:
         raise AssertionError(f"still {last}: {why()}") from None
