@@ -82,6 +82,8 @@ async def _die(yard: Yard, poison: str) -> bool:
     try:
         await yard.make_worker(name="doomed").run_until_idle()
     except Died:
+        yard.on_effect = no_effect
+        await yard.replace_worker("heir")
         return True
     finally:
         yard.on_effect = no_effect
