@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -62,7 +63,8 @@ IMPATIENT = Pace(look=0.1, patience=40.0, settling=2.0)
             "node_record_forgotten",
             "scale-down",
             at(),
-            "it is DEGRADED",
+            # By whom it is seen first is a matter of moments.
+            "it is DEGRADED|is there 1 times and not recorded",
             id="a node's record is not released",
         ),
         pytest.param(
@@ -102,7 +104,7 @@ async def test_a_bug_planted_in_workers_is_found(
 
     verdict = await prove(options, postgres=postgres)
 
-    assert any(tell_tale in words for words in verdict.differences), verdict.differences
+    assert any(re.search(tell_tale, words) for words in verdict.differences), verdict.differences
 
 
 @pytest.mark.timeout(600)
