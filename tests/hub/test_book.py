@@ -13,7 +13,7 @@ from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.kinds import NAMESPACES, SECRETS
-from boatyard.model.errors import Unavailable
+from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.boatyard import Credentials, OrderPhase, OrderStatus
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
 from boatyard.orderbook.drivers.kube.connection import HubConnection
@@ -241,3 +241,17 @@ async def test_a_retry_is_asked_for_by_a_number(desk: KubeDesk) -> None:
     assert order is not None
     assert order.metadata.annotations == {"boatyard.io/retry": "3"}
     await desk.book.ask_for_retry("nobody", 1)
+
+
+async def test_a_right_that_we_lack_is_no_fault_of_the_order(
+    desk: KubeDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Refused would end the order and tell its author to change it."""
+
+    async def forbidden(*_: object, **__: object) -> None:
+        raise Refused("clusterorders is forbidden", reason="Forbidden")
+
+    monkeypatch.setattr(desk.hub.objects, "create_order", forbidden)
+    with pytest.raises(Unavailable) as caught:
+        await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    assert caught.value.reason == "Forbidden"

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import KubeConfig
 from boatyard.model.errors import Refused
+from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.settings import (
     VmSize,
     as_duration,
@@ -229,3 +232,20 @@ def test_a_host_type_without_a_size_is_refused_by_name() -> None:
 
 def test_of_a_template_only_what_is_about_hosting_is_remembered() -> None:
     assert template_part({**NONE, "control_planes": "3"}) == NONE
+
+
+@pytest.mark.parametrize(
+    "template, hub, needed",
+    [
+        ({}, "Agent", True),
+        ({}, "None", True),
+        ({}, "KubeVirt", False),
+        ({"hosted.platform": "KubeVirt"}, "Agent", False),
+        ({"hosted.platform": "Agent"}, "KubeVirt", True),
+        ({"platform": "KubeVirt"}, "Agent", True),
+    ],
+)
+def test_whose_nodes_stand_on_hosts(template: dict[str, str], hub: str, needed: bool) -> None:
+    client = KubeClient(KubeConfig("http://127.0.0.1:9"))
+    driver = HostedPlatform(client, {"hosted.platform": hub}, "hub-1")
+    assert driver.needs_hosts(template) is needed
