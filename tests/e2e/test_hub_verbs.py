@@ -96,7 +96,7 @@ async def the_road(terminal: Terminal, lab: HubLab, home: Path) -> None:
     await lab.let_operator_do_anything()
     await lab.renew_lease(ago=-600)  # for as long as this takes
     await terminal.type("hub", "check", "lyon-2", golden="check")
-    await terminal.until("READY", "get", "hubs", "lyon-2")
+    await terminal.until("State:  READY", "describe", "hub", "lyon-2")
     await terminal.type("describe", "hub", "lyon-2", golden="describe")
 
     await terminal.type("hub", "credentials", "lyon-2", "--kubeconfig", str(new), golden="renew")

@@ -24,7 +24,7 @@ from boatyard.model.generated.osac import (
 )
 from boatyard.twin.client import TwinClient
 from tests.support.distributed import ANY_PORT, INSTANT, Distributed, address
-from tests.support.processes import Program, is_alive, run, wait_until_dead
+from tests.support.processes import Program, run, wait_until_dead
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -133,9 +133,9 @@ async def test_two_serve_and_three_work_share_one_database(home: Path) -> None:
                 await one.delete_cluster(id)
             await until_state(other, ids[2:], None)
             await until_state(one, ids[:2], ClusterState.READY)
-        assert await yard.breaches([("Cluster", id, 0) for id in ids]) == []
         for program in (*serves, *works[1:]):
             assert program.end(signal.SIGTERM) == 0
+        assert await yard.breaches([("Cluster", id, 0) for id in ids]) == []
 
 
 async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_load(
@@ -190,8 +190,9 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_restarted_under_l
         async with yard.client(line) as client:
             listing = await client.list(CLUSTER)
             assert set(acknowledged) <= {row.id for row in listing.rows}
-        assert is_alive(serve.pid)
-        assert is_alive(work.pid)
+        assert serve.end() == 0
+        assert work.end() == 0
+        # Only now the yard is at rest, as the invariants ask.
         assert await yard.breaches([("Cluster", id, 0) for id in acknowledged]) == []
 
 
