@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from boatyard.model.generated.boatyard import Credentials, Item, ItemState, Order, OrderPhase
-from boatyard.resources.orders import plan
+from boatyard.resources.orders import plan, road
 from tests.support.orders import (
     CHECKS,
     an_order,
@@ -63,9 +63,9 @@ def test_the_way_back_is_the_road_in_reverse() -> None:
     order = planned(being_deleted(settled(an_order(sizes={"compute": 1}))))
     waves = _waves_of_releasing(order.status.items)
     place = {key: number for number, wave in enumerate(waves) for key in wave}
-    for kind in plan.KINDS.values():
+    for kind in road.KINDS.values():
         for need in kind.needs:
-            if plan.KINDS[need].per_node and not kind.per_node:
+            if road.KINDS[need].per_node and not kind.per_node:
                 continue  # a thing of the whole cluster does not hold the hosts
             for key, needed in itertools.product(place, place):
                 if key.split("/")[0] == kind.name and needed.split("/")[0] == need:
@@ -88,7 +88,7 @@ def _machines(order: Order) -> Order:
 def test_machines_of_the_platforms_own_need_no_hosts() -> None:
     order = an_order(sizes={"compute": 1})
     items = plan.replan(order, {}, CHECKS, on_hosts=False)
-    assert not {item.kind for item in items} & plan.ON_HOSTS
+    assert not {item.kind for item in items} & road.ON_HOSTS
     waves = _waves_of_making(items)
     assert waves[0] == {"l2"}
     assert {"node/compute-0"} in waves
@@ -101,7 +101,7 @@ def test_later_nodes_stand_on_what_the_first_stand_on(now_said: bool) -> None:
     """Whatever the hub's settings say by now: nobody takes hosts from under nodes, or gives machines hosts."""
     grown = with_sizes(_machines(an_order(sizes={"compute": 1})), compute=2)
     items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
-    assert not {item.kind for item in items} & plan.ON_HOSTS
+    assert not {item.kind for item in items} & road.ON_HOSTS
     grown = with_sizes(settled(an_order(sizes={"compute": 1})), compute=2)
     items = plan.replan(grown, {}, CHECKS, on_hosts=now_said)
     assert "host/compute-1" in keys(items, PLANNED)
@@ -109,10 +109,11 @@ def test_later_nodes_stand_on_what_the_first_stand_on(now_said: bool) -> None:
 
 
 def test_the_steps_are_in_the_order_of_the_road_and_know_what_they_wait_for() -> None:
-    assert plan.STEPS == ("hosts", "network", "addresses", "names", "install", "validate")
-    assert plan.step_needs("hosts") == ()
-    assert plan.step_needs("network") == ("hosts",)
-    assert plan.step_needs("install") == ("network", "names")
+    usual = [step for step in road.STEPS if step not in road.ROLE_STEPS]
+    assert usual == ["hosts", "network", "addresses", "names", "install", "validate"]
+    assert road.step_needs("hosts") == ()
+    assert road.step_needs("network") == ("hosts",)
+    assert road.step_needs("install") == ("network", "names", "pre_install")
 
 
 @pytest.mark.parametrize(

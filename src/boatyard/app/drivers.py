@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from boatyard.app.workshop import AutomationWorkshop
+from boatyard.automation.port import Automation
 from boatyard.kube.client import KubeClient
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
@@ -22,6 +23,7 @@ from boatyard.twin.client import TwinClient
 
 DEFAULT_DRIVER = "sim"
 MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
+RUNS_ROLES = "local"  # the automation that runs roles of templates
 
 Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
 
@@ -38,6 +40,7 @@ class Site:
     connect_twin: Connect
     keeper_socket: str = ""
     connect_keeper: Connect = lambda path: KeeperClient(Path(path))
+    automation: Callable[[str], Automation] | None = None  # runs the roles of a hub, by its id
 
 
 class DriverMaker:
@@ -74,7 +77,7 @@ class DriverMaker:
             )
             for port in PORTS
         }
-        return HubDrivers(**made)
+        return HubDrivers(**made, automation=self._automation(hub_id, drivers, client))
 
     async def close(self) -> None:
         for connection in self._connections.values():
@@ -114,11 +117,9 @@ class DriverMaker:
         system_namespace: str,
     ) -> AutomationWorkshop | None:
         """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
-        if not name:
-            return None
-        make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
         if name != MAKES_CLUSTERS:
             return None
+        make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
         if client is None:
             raise Unavailable(
                 f"hub {hub_id} is embedded: its runs are recorded nowhere", reason="Embedded"
@@ -132,6 +133,17 @@ class DriverMaker:
             new_secret=lambda: secrets.token_hex(32),
         )
         return AutomationWorkshop(driver)
+
+    def _automation(
+        self, hub_id: str, drivers: Mapping[str, str], client: KubeClient | None
+    ) -> Automation | None:
+        """What runs the roles of the hub's orders: this machine, unless the hub's work is done elsewhere."""
+        name = drivers.get("automation") or ("" if client is not None else RUNS_ROLES)
+        if name:
+            _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        if name != RUNS_ROLES or self._site.automation is None:
+            return None
+        return self._site.automation(hub_id)
 
     def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
         path = settings.get("twin.socket") or self._site.twin_socket

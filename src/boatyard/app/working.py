@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
+from boatyard.app.role_runner import RoleRunner
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
@@ -22,7 +23,13 @@ async def work(
     keeper_socket: str,
 ) -> None:
     """Works on what is due until asked to stop."""
-    site = Site(twin_socket=twin_socket, connect_twin=connect_twin, keeper_socket=keeper_socket)
+    roles = RoleRunner(ledger, settings)
+    site = Site(
+        twin_socket=twin_socket,
+        connect_twin=connect_twin,
+        keeper_socket=keeper_socket,
+        automation=roles.for_hub,
+    )
     hubs = HubDirectory(ledger, site)
     pace = Pace(
         at_once=settings.workers_at_once,
@@ -51,3 +58,4 @@ async def work(
                 hearing.cancel()
     finally:
         await hubs.close()
+        await roles.close()

@@ -14,11 +14,18 @@ from boatyard.model.generated.boatyard import Leftover, Order, OrderSpec
 
 RETRY = "boatyard.io/retry"  # annotation of an order: how often somebody asked for a retry, in all
 
+ASKED = "boatyard.io/asked"  # annotation of an order: the steps its role has asked for
+
 
 def retries(order: Order) -> int:
     """How often a retry was asked for where the order is kept."""
     said = order.metadata.annotations.get(RETRY, "")
     return int(said) if said.isdecimal() else 0
+
+
+def asked_steps(order: Order) -> frozenset[str]:
+    """The steps that the role has asked for while it decides what is done."""
+    return frozenset(filter(None, order.metadata.annotations.get(ASKED, "").split(",")))
 
 
 class OrderBook(Protocol):

@@ -249,6 +249,12 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     template_digest: str = ""
     # of those parameters, as JSON: name to value with its type
     secret_values: str = ""
+    # the parts of the role which are run
+    template_phases: tuple[str, ...] = ()
+    # of the cluster, for the role to read
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    project: str = ""
 
 
 NO_ORDER_SPEC = OrderSpec()
@@ -476,6 +482,12 @@ class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     tenant: str = ""
     # Of the content of the template's role; empty for a template without one.
     template_digest: str = ""
+    # The parts of that role which are run.
+    template_phases: tuple[str, ...] = ()
+    # Of the cluster, for the role to read.
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    project: str = ""
 
 
 NO_CLUSTER_ORDER_WISH = ClusterOrderWish()

@@ -1211,6 +1211,8 @@ def _private_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["restore"] = _private_cluster_restore(v)
     if v := x.template_digest:
         d["template_digest"] = v
+    if x.template_phases:
+        d["template_phases"] = x.template_phases
     if v := x.secret_parameters:
         d["secret_parameters"] = v
     return d
@@ -1252,6 +1254,7 @@ def private_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         if m.HasField("restore")
         else osac.NO_CLUSTER_RESTORE,
         template_digest=m.template_digest,
+        template_phases=tuple(c) if (c := m.template_phases) else (),
         secret_parameters=m.secret_parameters,
     )
 
@@ -1908,6 +1911,14 @@ def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
         d["template_digest"] = v
     if v := x.secret_values:
         d["secret_values"] = v
+    if x.template_phases:
+        d["template_phases"] = x.template_phases
+    if x.labels:
+        d["labels"] = x.labels
+    if x.annotations:
+        d["annotations"] = x.annotations
+    if v := x.project:
+        d["project"] = v
     return d
 
 
@@ -1940,6 +1951,10 @@ def boatyard_order_spec_from_message(m: Any) -> boatyard.OrderSpec:
         secret_parameters=tuple(c) if (c := m.secret_parameters) else (),
         template_digest=m.template_digest,
         secret_values=m.secret_values,
+        template_phases=tuple(c) if (c := m.template_phases) else (),
+        labels={k: c[k] for k in c} if (c := m.labels) else {},
+        annotations={k: c[k] for k in c} if (c := m.annotations) else {},
+        project=m.project,
     )
 
 
@@ -2440,6 +2455,14 @@ def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]
         d["tenant"] = v
     if v := x.template_digest:
         d["template_digest"] = v
+    if x.template_phases:
+        d["template_phases"] = x.template_phases
+    if x.labels:
+        d["labels"] = x.labels
+    if x.annotations:
+        d["annotations"] = x.annotations
+    if v := x.project:
+        d["project"] = v
     return d
 
 
@@ -2474,6 +2497,10 @@ def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWis
         service_cidr=m.service_cidr,
         tenant=m.tenant,
         template_digest=m.template_digest,
+        template_phases=tuple(c) if (c := m.template_phases) else (),
+        labels={k: c[k] for k in c} if (c := m.labels) else {},
+        annotations={k: c[k] for k in c} if (c := m.annotations) else {},
+        project=m.project,
     )
 
 
@@ -4659,6 +4686,8 @@ def _public_cluster_spec(x: osac.ClusterSpec) -> dict[str, Any]:
         d["restore"] = _public_cluster_restore(v)
     if v := x.template_digest:
         d["template_digest"] = v
+    if x.template_phases:
+        d["template_phases"] = x.template_phases
     if v := x.secret_parameters:
         d["secret_parameters"] = v
     return d
@@ -4700,6 +4729,7 @@ def public_cluster_spec_from_message(m: Any) -> osac.ClusterSpec:
         if m.HasField("restore")
         else osac.NO_CLUSTER_RESTORE,
         template_digest=m.template_digest,
+        template_phases=tuple(c) if (c := m.template_phases) else (),
         secret_parameters=m.secret_parameters,
     )
 

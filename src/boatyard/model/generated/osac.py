@@ -539,6 +539,8 @@ class ClusterSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     restore: ClusterRestore = NO_CLUSTER_RESTORE
     # What the template's role contained when the cluster was ordered; every later change uses the same.
     template_digest: str = ""
+    # The parts of that role which are run.
+    template_phases: tuple[str, ...] = ()
     # Template parameters that are nobody's business, by name, as JSON. Given in template_parameters like the others.
     secret_parameters: str = ""
 

@@ -77,6 +77,7 @@ def admit_create(new: Cluster, world: World) -> Cluster:
         template_parameters=shown_parameters,
         secret_parameters=seal_text(secret),
         template_digest=template.digest,
+        template_phases=template.phases,
         version=_version(spec.version, template, world, violations),
         network=_network(spec.network, defaults.network, violations),
         pull_secret=spec.pull_secret or defaults.pull_secret,

@@ -26,7 +26,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Cluster, Metadata
 from boatyard.model.outcome import Owned
 from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.orders.plan import KINDS
+from boatyard.resources.orders.road import KINDS
 
 _LIST_SECONDS = 30.0
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from boatyard.model.generated.boatyard import Item
 from boatyard.model.outcome import Done
+from boatyard.orderbook.port import asked_steps
 from boatyard.resources.orders import plan, progress, rules
 from boatyard.resources.orders.attempts import Attempt, attempt
 from boatyard.resources.orders.steps import ENSURE, RELEASE
@@ -24,13 +25,14 @@ async def work(context: Context, turn: Turn) -> tuple[list[Attempt], bool]:
     started = time.monotonic()
     steps = {step.name: step for step in context.order.status.steps}
     attempts: list[Attempt] = []
+    asked = asked_steps(context.order)
     held_back: set[str] = set()  # items that answered "not yet" in this turn
     while True:
         ready = [
             (item, released)
             for released, items in (
                 (True, plan.ready_to_remove(context.items.values())),
-                (False, plan.ready_to_add(context.items.values())),
+                (False, plan.ready_to_add(context.items.values(), asked)),
             )
             for item in items
             if item.key not in held_back and progress.is_open(steps.get(item.step), turn.now)

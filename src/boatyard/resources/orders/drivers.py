@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from boatyard.automation.port import Automation
 from boatyard.checks.port import Checks
 from boatyard.infra.dns.port import Dns
 from boatyard.infra.inventory.port import Inventory
@@ -20,6 +21,7 @@ class HubDrivers:
     dns: Dns
     platform: Platform
     checks: Checks
+    automation: Automation | None = None  # what runs the roles of templates, where that can be had
 
     async def check_ready(self) -> None:
         """Asks each in the order of the road; the first that cannot work says why."""

@@ -23,6 +23,7 @@ from boatyard.model.generated.osac import (
     ConditionStatus,
 )
 from boatyard.resources.orders.progress import STUCK
+from boatyard.resources.orders.road import ROLE_STEPS
 from boatyard.resources.orders.words import for_tenants
 
 _SERVICES = {
@@ -32,6 +33,7 @@ _SERVICES = {
     "names": "the name service",
     "install": "the cluster platform",
     "validate": "a check",
+    **dict.fromkeys(ROLE_STEPS, "what runs the template"),
 }
 # Things that tenants know by the names they have outside; all others by their place in the order.
 _TENANTS_OWN = ("l3", "api-address", "ingress-address", "api-name", "ingress-name")

@@ -1,71 +1,21 @@
 """The road of an order as a graph of items: what should exist, what may be done now. Pure.
 
-Called by the order reconciler. The graph is written once, in `KINDS`; adding walks it forwards, taking
-away walks it backwards. An effect is only ever tried for an item that a committed write has recorded,
+Called by the order reconciler. The graph is that of `road.py`; adding walks it forwards, taking away
+walks it backwards. An effect is only ever tried for an item that a committed write has recorded,
 so a deletion that follows a crash knows everything that may exist outside.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterRest
-
-
-@dataclass(frozen=True)
-class ItemKind:
-    """One kind of thing on the road. `needs` names the kinds that must be present before it.
-
-    `last`: only once nothing else is coming or going. `leaves_nothing`: there is nothing to release.
-    `apart`: never part of an order's plan; only what a deletion left of it is released by these steps.
-    """
-
-    name: str
-    step: str
-    needs: tuple[str, ...] = ()
-    per_node: bool = False
-    last: bool = False
-    leaves_nothing: bool = False
-    apart: bool = False
-
-
-KINDS: Mapping[str, ItemKind] = {
-    kind.name: kind
-    for kind in (
-        ItemKind("host", "hosts", per_node=True),
-        ItemKind("l2", "network"),
-        ItemKind("port", "network", needs=("host", "l2"), per_node=True),
-        ItemKind("agent", "network", needs=("port",), per_node=True, leaves_nothing=True),
-        ItemKind("l3", "network", needs=("l2", "agent")),
-        ItemKind("binding", "network", needs=("l3", "l2")),
-        ItemKind("api-address", "addresses", needs=("binding",)),
-        ItemKind("ingress-address", "addresses", needs=("binding",)),
-        ItemKind("api-name", "names", needs=("api-address",)),
-        ItemKind("ingress-name", "names", needs=("ingress-address",)),
-        ItemKind("cluster", "install", needs=("api-name", "ingress-name")),
-        ItemKind("node", "install", needs=("cluster", "agent"), per_node=True),
-        ItemKind("check", "validate", needs=("cluster", "node"), last=True, leaves_nothing=True),
-        ItemKind("backup", "install", apart=True),
-    )
-}
-
-# What a node needs that stands on a host; a platform that makes machines itself needs none of it.
-ON_HOSTS = frozenset({"host", "port", "agent"})
-
-STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values()))
-
-
-def step_needs(step: str) -> tuple[str, ...]:
-    """The steps this one waits for, in the order of the road."""
-    needed = {
-        KINDS[need].step for kind in KINDS.values() if kind.step == step for need in kind.needs
-    }
-    return tuple(name for name in STEPS if name in needed and name != step)
+from boatyard.resources.orders.road import ATTEMPT, FAREWELL, KINDS, ON_HOSTS, ItemKind
 
 
 @dataclass(frozen=True)
@@ -119,7 +69,7 @@ def replan(
     """
     recorded = {item.key: item for item in order.status.items}
     if order.metadata.deletion_timestamp is not None:
-        return tuple(_leave(item) for item in recorded.values())
+        return (*(_leave(item) for item in recorded.values()), *_farewell(order))
     gone = {slot for slots in leaving.values() for slot in slots}
     wanted = _wanted(order, gone=gone, checks=checks)
     if not _stands_on_hosts(order, on_hosts):
@@ -152,10 +102,20 @@ def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
     return found
 
 
-def ready_to_add(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Items that should be made or corrected now: all they need is present."""
+def ready_to_add(items: Iterable[Item], asked: Collection[str] = ()) -> tuple[Item, ...]:
+    """Items that should be made or corrected now: all they need is present.
+
+    While a role decides what is done, only the steps that it has `asked` for are.
+    """
     index = _Index(items)
-    return tuple(item for item in index.items if _is_open(item) and index.has_needs(item))
+    decides = index.is_deciding()
+    return tuple(
+        item
+        for item in index.items
+        if _is_open(item)
+        and index.has_needs(item)
+        and (not decides or item.step in asked or KINDS[item.kind].phase)
+    )
 
 
 def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
@@ -171,6 +131,18 @@ def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
 def is_settled(items: Iterable[Item]) -> bool:
     """True when all that is recorded is present as wanted and nothing is leaving."""
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
+
+
+def begun_anew(items: Iterable[Item], steps: Collection[str]) -> tuple[Item, ...]:
+    """The items with another attempt for every run of these steps that has not come to a good end."""
+    return tuple(
+        msgspec.structs.replace(
+            item, facts={**item.facts, ATTEMPT: str(int(item.facts[ATTEMPT]) + 1)}
+        )
+        if ATTEMPT in item.facts and item.step in steps and not _is_confirmed(item)
+        else item
+        for item in items
+    )
 
 
 def wants_access(order: Order, items: Iterable[Item]) -> bool:
@@ -219,7 +191,10 @@ def _wanted(order: Order, *, gone: set[str], checks: Sequence[str]) -> dict[str,
 def _items_of(
     kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]], checks: Sequence[str]
 ) -> Iterable[Item]:
-    if kind.apart:
+    if kind.apart or kind.name == FAREWELL:
+        return
+    if kind.phase:
+        yield from _runs_of(kind, order, slots)
         return
     if kind.name == "check":
         if rest_of(order) != ClusterRest.AWAKE:
@@ -234,6 +209,44 @@ def _items_of(
     for node_set, names in slots.items():
         for slot in names:
             yield _new(kind, f"{kind.name}/{slot}", node_set=node_set, slot=slot)
+
+
+def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -> Iterable[Item]:
+    """A run of the role's part for this kind, where the role has it and it is due."""
+    if kind.phase not in order.spec.template_phases:
+        return
+    key = kind.name
+    if kind.name == "scale":
+        unfinished = any(
+            item.kind == "scale" and not _is_confirmed(item) for item in order.status.items
+        )
+        if not unfinished and not _is_resized(order, slots):
+            return
+    if kind.name in ("scale", "acceptance"):
+        key = f"{kind.name}/{order.spec.generation}"  # anew after each change, as checks are
+    done = any(item.key == key and _is_confirmed(item) for item in order.status.items)
+    if not done and rest_of(order) != ClusterRest.AWAKE:
+        return  # there is nothing to work on; it is due when the cluster is awake again
+    yield _new(kind, key, facts={ATTEMPT: "1"})
+
+
+def _is_resized(order: Order, slots: Mapping[str, Sequence[str]]) -> bool:
+    """Whether nodes come or go in a cluster that had some."""
+    before = staying_slots(order.status.items)
+    return bool(before) and {k: tuple(v) for k, v in slots.items() if v} != {
+        node_set: names for node_set, names in before.items() if names
+    }
+
+
+def _farewell(order: Order) -> Iterable[Item]:
+    """The role's last word, where something of it may be there: it has run, or may have run, before."""
+    kind = KINDS[FAREWELL]
+    known = {item.key for item in order.status.items}
+    if kind.phase not in order.spec.template_phases or kind.name in known:
+        return
+    if known & {"role", "pre_install"} or order.status.credentials.kubeconfig:
+        item = _new(kind, kind.name, facts={ATTEMPT: "1"})
+        yield msgspec.structs.replace(item, state=ItemState.LEAVING)
 
 
 def _new(
@@ -331,13 +344,20 @@ class _Index:
             self._by_slot[item.kind, item.slot] = item
 
     def has_needs(self, item: Item) -> bool:
-        if KINDS[item.kind].last and not all(
-            _is_confirmed(other) for other in self.items if other.kind != item.kind
+        rank = KINDS[item.kind].rank
+        if rank and not all(
+            _is_confirmed(other) for other in self.items if KINDS[other.kind].rank < rank
         ):
             return False
         return all(self._is_present(need, item.slot) for need in KINDS[item.kind].needs)
 
+    def is_deciding(self) -> bool:
+        """Whether the role is asked what is done and has not come to its end."""
+        return any(not _is_confirmed(item) for item in self._by_kind.get("role", ()))
+
     def _is_present(self, kind: str, slot: str) -> bool:
+        if KINDS[kind].rank or (KINDS[kind].phase and kind not in self._by_kind):
+            return True  # not in every plan; ranks keep the order where it is
         if not KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
         if kind in ON_HOSTS and kind not in self._by_kind:
@@ -352,6 +372,10 @@ class _Index:
         return any(self._stands_on(other, item) for other in self.items)
 
     def _stands_on(self, other: Item, item: Item) -> bool:
+        if other.kind == FAREWELL:
+            return not KINDS[item.kind].phase  # runs are ended before it, all else goes after it
+        if item.kind == FAREWELL:
+            return bool(KINDS[other.kind].phase)
         if item.kind not in KINDS[other.kind].needs:
             return False
         if KINDS[item.kind].per_node:

@@ -8,10 +8,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from boatyard.automation.port import RUN_FAILED
 from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
 from boatyard.model.outcome import Waiting
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault
-from boatyard.resources.orders.plan import KINDS, STEPS, step_needs
+from boatyard.resources.orders.road import KINDS, ROLE_STEPS, STEPS, step_needs
 
 QUARANTINE_AFTER = 3
 _FIRST_DELAY = 1.0
@@ -22,6 +23,7 @@ STUCK = (StepState.FAILED, StepState.QUARANTINED)
 _REMEDY = "change the order so that it can be accepted, then retry"
 _REMEDIES: Mapping[str, str] = {
     "UpgradeFailed": "the cluster runs its old version: retry, or set the version back to it",
+    RUN_FAILED: "read the whole story with `boatyard logs`, mend the cause, then retry",
 }
 
 
@@ -52,16 +54,18 @@ def advance(
     for one in attempts:
         if not (one.released and KINDS[one.item.kind].leaves_nothing):
             tried[one.item.step].append(one)
+    shown = [n for n in STEPS if n not in ROLE_STEPS or n in before or by_step[n]]
     return tuple(
         _advance_one(
-            before.get(name) or Step(name=name, needs=step_needs(name)),
+            before.get(name)
+            or Step(name=name, needs=tuple(need for need in step_needs(name) if need in shown)),
             items=by_step[name],
             tried=tried[name],
             deleting=deleting,
             order_id=order_id,
             now=now,
         )
-        for name in STEPS
+        for name in shown
     )
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from boatyard.model.generated.boatyard import Item, Order, OrderStatus, Receipt, ReceiptLine
-from boatyard.resources.orders.plan import KINDS
+from boatyard.resources.orders.road import FAREWELL, KINDS
 
 _NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people know a thing
 
@@ -34,6 +34,7 @@ def _lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
         ReceiptLine(kind=item.kind, name=_name(item), key=item.key, reason=reason)
         for item in items
         if not KINDS[item.kind].leaves_nothing
+        and (not KINDS[item.kind].phase or item.kind == FAREWELL)
     )
 
 

@@ -29,6 +29,7 @@ from boatyard.resources.orders import plan, progress, resting
 from boatyard.resources.orders.attempts import Attempt
 from boatyard.resources.orders.conditions import with_conditions
 from boatyard.resources.orders.receipts import with_receipt
+from boatyard.resources.orders.road import REPORTED
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
 ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
@@ -207,8 +208,10 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
 
 def retry(order: Order, now: datetime, *, asked: int | None = None) -> Order:
     """The order with every step released for another try, because somebody asked; `asked`: so often in all."""
+    stuck = {step.name for step in order.status.steps if step.state in progress.STUCK}
     status = msgspec.structs.replace(
         order.status,
+        items=plan.begun_anew(order.status.items, stuck),
         steps=progress.reset(order.status.steps, now),
         retried=order.status.retried + 1 if asked is None else asked,
         phase=OrderPhase.PROGRESSING
@@ -302,6 +305,8 @@ def _facts(status: OrderStatus) -> Mapping[str, str]:
     ):
         if fact in facts.get(kind, {}):
             found[name] = facts[kind][fact]
+    for item in status.items:
+        found |= {name: text for name, text in item.facts.items() if name.startswith(REPORTED)}
     return found
 
 

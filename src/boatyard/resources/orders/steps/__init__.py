@@ -6,7 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from boatyard.model.generated.boatyard import Item
 from boatyard.model.outcome import Outcome
-from boatyard.resources.orders.steps import addresses, hosts, install, names, network, validate
+from boatyard.resources.orders.steps import (
+    addresses,
+    hosts,
+    install,
+    names,
+    network,
+    role,
+    validate,
+)
 from boatyard.resources.orders.steps.context import Context
 
 Act = Callable[[Context, Item], Awaitable[Outcome]]
@@ -26,6 +34,12 @@ ENSURE: Mapping[str, Act] = {
     "node": install.ensure_node,
     "check": validate.ensure_check,
     "backup": install.ensure_backup,
+    "role": role.ensure_run,
+    "pre_install": role.ensure_run,
+    "post_install": role.ensure_run,
+    "scale": role.ensure_run,
+    "acceptance": role.ensure_run,
+    "farewell": role.ensure_run,
 }
 
 RELEASE: Mapping[str, Act] = {
@@ -43,4 +57,10 @@ RELEASE: Mapping[str, Act] = {
     "node": install.release_node,
     "check": validate.release_check,
     "backup": install.release_backup,
+    "role": role.release_run,
+    "pre_install": role.release_run,
+    "post_install": role.release_run,
+    "scale": role.release_run,
+    "acceptance": role.release_run,
+    "farewell": role.say_farewell,
 }

@@ -1,0 +1,45 @@
+"""Runs the roles of templates on this machine, for all hubs of this process. Used by `working.py`."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from boatyard.app.settings import Settings
+from boatyard.app.template_folders import content_folders
+from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.errors import Unavailable
+
+RUNS = "automation"  # in the data directory: what is kept of runs
+_FETCH_SECONDS = 20.0
+
+
+class RoleRunner:
+    """Made in the event loop in which the ledger lives: content is fetched there for the threads that start runs."""
+
+    def __init__(self, ledger: Ledger, settings: Settings) -> None:
+        self._folders = content_folders(ledger, settings)
+        self._loop = asyncio.get_running_loop()
+        self._workshop = Workshop(settings.data_dir / RUNS, self._content)
+        self._made: dict[str, LocalAutomation] = {}
+
+    def for_hub(self, hub_id: str) -> LocalAutomation:
+        if hub_id not in self._made:
+            self._made[hub_id] = LocalAutomation(self._workshop, hub_id)
+        return self._made[hub_id]
+
+    async def close(self) -> None:
+        """Runs that are under way go on; whoever looks for them next finds them."""
+        for one in self._made.values():
+            await one.close()
+        await asyncio.to_thread(self._workshop.close)
+
+    def _content(self, digest: str) -> Path:
+        asked = asyncio.run_coroutine_threadsafe(self._folders.folder(digest), self._loop)
+        try:
+            return asked.result(_FETCH_SECONDS)
+        except TimeoutError:
+            asked.cancel()
+            raise Unavailable("the content of the template did not come in time") from None

@@ -1,0 +1,78 @@
+"""The kinds of things that an order is made of, and which needs which. Written once, read by all that plan and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boatyard.roles import phases
+
+
+@dataclass(frozen=True)
+class ItemKind:
+    """One kind of thing on the road. `needs` names the kinds that must be present before it.
+
+    `rank`: only once nothing of a lower rank is coming or going. `leaves_nothing`: there is nothing to release.
+    `apart`: never part of an order's plan; only what a deletion left of it is released by these steps.
+    `phase`: a run of this part of the template's role, in the plan where the role has it.
+    """
+
+    name: str
+    step: str
+    needs: tuple[str, ...] = ()
+    per_node: bool = False
+    rank: int = 0
+    leaves_nothing: bool = False
+    apart: bool = False
+    phase: str = ""
+
+
+# A role's last word: planned by a deletion, and everything else waits for it.
+FAREWELL = "farewell"
+
+KINDS: Mapping[str, ItemKind] = {
+    kind.name: kind
+    for kind in (
+        ItemKind("role", "role", phase=phases.INSTALL),
+        ItemKind("host", "hosts", per_node=True),
+        ItemKind("l2", "network"),
+        ItemKind("port", "network", needs=("host", "l2"), per_node=True),
+        ItemKind("agent", "network", needs=("port",), per_node=True, leaves_nothing=True),
+        ItemKind("l3", "network", needs=("l2", "agent")),
+        ItemKind("binding", "network", needs=("l3", "l2")),
+        ItemKind("api-address", "addresses", needs=("binding",)),
+        ItemKind("ingress-address", "addresses", needs=("binding",)),
+        ItemKind("api-name", "names", needs=("api-address",)),
+        ItemKind("ingress-name", "names", needs=("ingress-address",)),
+        ItemKind(
+            "pre_install", "pre_install", needs=("api-name", "ingress-name"), phase="pre_install"
+        ),
+        ItemKind("cluster", "install", needs=("api-name", "ingress-name", "pre_install")),
+        ItemKind("node", "install", needs=("cluster", "agent"), per_node=True),
+        ItemKind("post_install", "post_install", needs=("cluster", "node"), phase="post_install"),
+        ItemKind("scale", "scale", needs=("post_install", "node"), rank=1, phase="scale"),
+        ItemKind("check", "validate", needs=("cluster", "node"), rank=2, leaves_nothing=True),
+        ItemKind("acceptance", "acceptance", needs=("check",), rank=3, phase="validate"),
+        ItemKind(FAREWELL, "delete", phase="delete"),
+        ItemKind("backup", "install", apart=True),
+    )
+}
+
+# What a node needs that stands on a host; a platform that makes machines itself needs none of it.
+ON_HOSTS = frozenset({"host", "port", "agent"})
+
+STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values()))
+# Steps that only some orders have: those whose template's role has a part for them.
+ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
+ATTEMPT = "attempt"  # fact of a run: which it is, from 1
+REPORTED = (
+    "role."  # facts that a role has reported begin with it, in items and in the order's status
+)
+
+
+def step_needs(step: str) -> tuple[str, ...]:
+    """The steps this one waits for, in the order of the road."""
+    needed = {
+        KINDS[need].step for kind in KINDS.values() if kind.step == step for need in kind.needs
+    }
+    return tuple(name for name in STEPS if name in needed and name != step)

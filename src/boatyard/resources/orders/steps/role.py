@@ -1,0 +1,123 @@
+"""Role: the parts of the template's role, each run once around what the platform does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.automation.port import Automation, RunWanted
+from boatyard.model.errors import NotFound, Unavailable
+from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.model.generated.osac import ClusterRest
+from boatyard.model.outcome import Done, Outcome
+from boatyard.platforms.port import Access
+from boatyard.resources.orders.plan import rest_of
+from boatyard.resources.orders.road import ATTEMPT, KINDS, REPORTED
+from boatyard.resources.orders.steps.context import Context
+from boatyard.roles.values import plain_values, unsealed
+
+KUBECONFIG = "kubeconfig"
+_BEFORE_CLUSTER = ("role", "pre_install")
+
+
+async def ensure_run(context: Context, item: Item) -> Outcome:
+    return await _automation(context).ensure_run(
+        context.key(item.key), await _wanted(context, item)
+    )
+
+
+async def release_run(context: Context, item: Item) -> Outcome:
+    """Ends it if it is under way. What it has made is for the role's own last word to take back."""
+    if context.drivers.automation is None:
+        return Done()
+    return await context.drivers.automation.release_run(context.key(item.key))
+
+
+async def say_farewell(context: Context, item: Item) -> Outcome:
+    """The release of a farewell is that it is said. What is left of an order says none: its wishes are gone."""
+    if context.order.spec.template_digest:
+        outcome = await ensure_run(context, item)
+        if not isinstance(outcome, Done):
+            return outcome
+    return await release_run(context, item)
+
+
+def _automation(context: Context) -> Automation:
+    if context.drivers.automation is None:
+        raise Unavailable("this hub runs no roles of templates", reason="NoAutomation")
+    return context.drivers.automation
+
+
+async def _wanted(context: Context, item: Item) -> RunWanted:
+    spec = context.order.spec
+    access = None if item.kind in _BEFORE_CLUSTER else await _access(context)
+    return RunWanted(
+        action=KINDS[item.kind].phase,
+        template=spec.template,
+        digest=spec.template_digest,
+        attempt=int(item.facts[ATTEMPT]),
+        order={
+            **told_order(context.order, context.items),
+            "simulated": access is not None and access.simulated,
+        },
+        values=plain_values(spec.template_parameters),
+        secrets=plain_values(unsealed(spec.secret_values)),
+        files={KUBECONFIG: access.kubeconfig} if access and access.kubeconfig else {},
+    )
+
+
+async def _access(context: Context) -> Access | None:
+    """To the order's own cluster, while it can be reached; a role is told of none that rests or never was."""
+    if "cluster" not in context.items or rest_of(context.order) != ClusterRest.AWAKE:
+        return None
+    try:
+        return await context.drivers.platform.access(context.key("cluster"))
+    except NotFound:
+        return None
+
+
+def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
+    """What a role may know of its order, as `boatyard_order`. All of it reaches Ansible as data."""
+    spec = order.spec
+    return {
+        "id": order.id,
+        "name": spec.cluster_name,
+        "tenant": order.metadata.tenant,
+        "project": spec.project,
+        "labels": dict(spec.labels),
+        "annotations": dict(spec.annotations),
+        "template": spec.template,
+        "version": spec.version,
+        "generation": spec.generation,
+        "deleting": order.metadata.deletion_timestamp is not None,
+        "node_sets": {
+            name: {"host_type": one.host_type, "size": one.size}
+            for name, one in spec.node_sets.items()
+        },
+        "nodes": [
+            {
+                "slot": item.slot,
+                "node_set": item.node_set,
+                "host": _fact(items, f"host/{item.slot}", "host"),
+                "address": _fact(items, f"agent/{item.slot}", "address"),
+            }
+            for item in items.values()
+            if item.kind == "node" and item.state != ItemState.LEAVING
+        ],
+        "network": {"cidr": _fact(items, "l3", "cidr"), "gateway": _fact(items, "l3", "gateway")},
+        "api_name": _fact(items, "api-name", "name"),
+        "api_address": _fact(items, "api-address", "address"),
+        "ingress_name": _fact(items, "ingress-name", "name"),
+        "ingress_address": _fact(items, "ingress-address", "address"),
+        "api_url": order.status.facts.get("api_url", ""),
+        "facts": {
+            name.removeprefix(REPORTED): value
+            for item in items.values()
+            for name, value in item.facts.items()
+            if name.startswith(REPORTED)
+        },
+    }
+
+
+def _fact(items: Mapping[str, Item], key: str, name: str) -> str:
+    return items[key].facts.get(name, "") if key in items else ""
