@@ -372,10 +372,11 @@ class _Index:
         return any(self._stands_on(other, item) for other in self.items)
 
     def _stands_on(self, other: Item, item: Item) -> bool:
+        if KINDS[item.kind].phase:
+            # A run is ended whatever came of it; the role's last word waits until no other is under way.
+            return item.kind == FAREWELL and other is not item and bool(KINDS[other.kind].phase)
         if other.kind == FAREWELL:
-            return not KINDS[item.kind].phase  # runs are ended before it, all else goes after it
-        if item.kind == FAREWELL:
-            return bool(KINDS[other.kind].phase)
+            return True
         if item.kind not in KINDS[other.kind].needs:
             return False
         if KINDS[item.kind].per_node:
