@@ -356,8 +356,8 @@ class _Index:
         return any(not _is_confirmed(item) for item in self._by_kind.get("role", ()))
 
     def _is_present(self, kind: str, slot: str) -> bool:
-        if KINDS[kind].rank or (KINDS[kind].phase and kind not in self._by_kind):
-            return True  # not in every plan; ranks keep the order where it is
+        if KINDS[kind].phase and kind not in self._by_kind:
+            return True  # the role has no such part
         if not KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
         if kind in ON_HOSTS and kind not in self._by_kind:

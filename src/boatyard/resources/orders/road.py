@@ -52,7 +52,7 @@ KINDS: Mapping[str, ItemKind] = {
         ItemKind("post_install", "post_install", needs=("cluster", "node"), phase="post_install"),
         ItemKind("scale", "scale", needs=("post_install", "node"), rank=1, phase="scale"),
         ItemKind("check", "validate", needs=("cluster", "node"), rank=2, leaves_nothing=True),
-        ItemKind("acceptance", "acceptance", needs=("check",), rank=3, phase="validate"),
+        ItemKind("acceptance", "acceptance", needs=("cluster", "node"), rank=3, phase="validate"),
         ItemKind(FAREWELL, "delete", phase="delete"),
         ItemKind("backup", "install", apart=True),
     )

@@ -66,6 +66,8 @@ class Workshop:
             raise Unavailable("the list of packages for Ansible is missing", reason="NoAnsible")
         if self._failed is not None:
             raise self._failed
+        if not self.records.directory.is_dir():
+            raise Unavailable(f"what is kept of runs is gone: {self.records.directory}")
 
     def ground_is_bare(self) -> bool:
         """Whether runs may be without namespaces, and leave somebody when their supervisor is killed."""

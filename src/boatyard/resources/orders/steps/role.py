@@ -21,9 +21,11 @@ _BEFORE_CLUSTER = ("role", "pre_install")
 
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
-    return await _automation(context).ensure_run(
-        context.key(item.key), await _wanted(context, item)
-    )
+    wanted = await _wanted(context, item)
+    outcome = await _automation(context).ensure_run(context.key(item.key), wanted)
+    if isinstance(outcome, Done):
+        return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()})
+    return outcome
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
