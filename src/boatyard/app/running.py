@@ -71,11 +71,11 @@ async def _until_signalled(settings: Settings, body: Body) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked, number)
-    _collect_seldom()
+    collect_seldom()
     await body(settings, stop)
 
 
-def _collect_seldom() -> None:
+def collect_seldom() -> None:
     """What was imported stays for good, and documents hold no cycles: looking for some doubles a list's time."""
     gc.collect()
     gc.freeze()
