@@ -8,6 +8,7 @@ from pathlib import Path
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
 from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.limits import Pace
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
@@ -22,7 +23,14 @@ class RoleRunner:
     def __init__(self, ledger: Ledger, settings: Settings) -> None:
         self._folders = content_folders(ledger, settings)
         self._loop = asyncio.get_running_loop()
-        self._workshop = Workshop(settings.data_dir / RUNS, self._content)
+        pace = Pace(
+            at_once=settings.runs_at_once,
+            at_once_per_hub=settings.runs_per_hub,
+            at_once_per_template=settings.runs_per_template,
+            starts_per_minute_per_hub=settings.run_starts_per_minute,
+            starts_per_minute_per_template=settings.run_starts_per_minute,
+        )
+        self._workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace)
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:

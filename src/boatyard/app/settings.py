@@ -41,6 +41,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
+    runs_at_once: int = 16  # runs of roles on this machine; more wait their turn
+    runs_per_hub: int = 12  # of them for one hub
+    runs_per_template: int = 8  # of them of one template, so that none holds up all others
+    run_starts_per_minute: int = 600  # for one hub, and of one template
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
     freeze_minutes: float = 60.0  # a cluster frozen this long is stopped; resuming takes longer
     event_days: float = 30.0  # how long events can be watched again from; older ones are forgotten
