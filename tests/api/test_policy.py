@@ -24,7 +24,7 @@ together = pytest.mark.asyncio(loop_scope="module")
 
 ROLES = ("operator", "admin", "member", "viewer", "none")
 BY_KIND = {sample.kind: sample for sample in SAMPLES}
-CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access")  # their calls name a cluster
+CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access", f"{OURS}.Stories")  # their calls name a cluster
 
 HUBWISE = f"{OURS}.Hubs"
 TEMPLATEWISE = f"{OURS}.Templates"

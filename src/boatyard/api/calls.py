@@ -16,6 +16,7 @@ from boatyard.api.errors import Unimplemented
 from boatyard.api.hubs import Hubs
 from boatyard.api.kinds import OURS, PRIVATE, PUBLIC, VIEWS, View
 from boatyard.api.orders import Orders, http_body
+from boatyard.api.stories import Stories
 from boatyard.api.templates import Templates
 from boatyard.api.updates import update
 from boatyard.api.watch import Part, Watches
@@ -86,6 +87,7 @@ def methods(
     orders = Orders(crud, watches, elsewhere)
     access, hubs = Access(crud, elsewhere=elsewhere), Hubs(crud, hub_access)
     templates = Templates(crud)
+    stories = Stories(crud, watches, orders)
     table: dict[str, dict[str, Method]] = {}
     for service in wire.services().values():
         answers = _answers(service.full_name, crud, watches, orders, access)
@@ -93,6 +95,8 @@ def methods(
             answers = {"Check": hubs.check, "Prepare": hubs.prepare}
         if service.full_name == f"{OURS}.Templates":
             answers = {"GetSchema": templates.schema, "Publish": templates.publish}
+        if service.full_name == f"{OURS}.Stories":
+            answers = {"Read": stories.read, "Watch": stories.watch}
         table[service.full_name] = {
             call.name: Method(
                 service=service.full_name,

@@ -25,6 +25,7 @@ class Verb(StrEnum):
     CHECK = "check"
     PREPARE = "prepare"
     PUBLISH = "publish"
+    STORY = "story"
 
 
 # What a call is called on the wire, and what it is in the table.
@@ -50,6 +51,7 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "Prepare": Verb.PREPARE,
     "GetSchema": Verb.GET,
     "Publish": Verb.PUBLISH,
+    "Read": Verb.STORY,
 }
 
 _OPERATOR = frozenset({Role.OPERATOR})
@@ -78,6 +80,7 @@ TABLE: Mapping[str, Row] = {
         credentials=_MEMBER,
         issue=_VIEWER,  # what it allows in the cluster follows the role
         history=_VIEWER,
+        story=_VIEWER,
     ),
     "Project": _row(_VIEWER, _ADMIN, signal=_OPERATOR),
     "Tenant": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),

@@ -133,15 +133,21 @@ async def ends_with(child: Awaitable[object], what: str) -> AsyncIterator[None]:
 
 
 async def _forget_old_events(ledger: Ledger, days: float) -> None:
-    """Keeps the event log as long as the setting says. Every process may do it; nothing is lost twice."""
+    """Keeps the event log, and stories of runs whose order is gone, as long as the setting says.
+
+    Every process may do it; nothing is lost twice.
+    """
     while True:
         try:
-            trimmed = await ledger.trim_events(ledger.clock.now() - timedelta(days=days))
+            before = ledger.clock.now() - timedelta(days=days)
+            trimmed = await ledger.trim_events(before)
+            forgotten = await ledger.stories.forget(before)
         except Unavailable as error:
             logger.warning("old events not forgotten", extra={"why": str(error)})
         else:
-            if trimmed:
-                logger.info("old events forgotten", extra={"events": trimmed})
+            if trimmed or forgotten:
+                extra = {"events": trimmed, "stories": forgotten}
+                logger.info("old events forgotten", extra=extra)
         await asyncio.sleep(_TRIM_SECONDS)
 
 

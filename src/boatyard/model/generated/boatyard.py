@@ -903,6 +903,71 @@ class OrdersHistoryResponse(
 NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()
 
 
+class StoriesReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    cluster: str = ""
+    # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
+    run: str = ""
+    # the id of the last line that is known already
+    after: str = ""
+    limit: int | None = None
+
+
+NO_STORIES_READ_REQUEST = StoriesReadRequest()
+
+
+class StoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # among the lines of this cluster; to go on after
+    id: str = ""
+    # key of the run: "post_install", "scale/3"
+    run: str = ""
+    # of the role: its file in tasks/
+    part: str = ""
+    attempt: int = 0
+    # among the lines of the run; may begin anew
+    number: int = 0
+    at: datetime | None = None
+    # task, ok, changed, failed, skipped, output, end
+    kind: str = ""
+    task: str = ""
+    text: str = ""
+
+
+NO_STORY_LINE = StoryLine()
+
+
+class StoriesReadResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    items: tuple[StoryLine, ...] = ()
+    # lines that are no longer kept, before the first of these
+    missing: int = 0
+
+
+NO_STORIES_READ_RESPONSE = StoriesReadResponse()
+
+
+class StoriesWatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    cluster: str = ""
+    # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
+    run: str = ""
+    # the id of the last line that is known already
+    after: str = ""
+    follow: bool = False
+
+
+NO_STORIES_WATCH_REQUEST = StoriesWatchRequest()
+
+
+class StoriesWatchResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One line, or how many lines before the next are no longer kept."""
+
+    line: StoryLine = NO_STORY_LINE
+    missing: int = 0
+
+
+NO_STORIES_WATCH_RESPONSE = StoriesWatchResponse()
+
+
 class TemplateMistake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     file: str = ""
     # from 1; 0 where there is none

@@ -3530,6 +3530,146 @@ def boatyard_orders_history_response_from_message(m: Any) -> boatyard.OrdersHist
     )
 
 
+def _boatyard_stories_read_request(x: boatyard.StoriesReadRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.after:
+        d["after"] = v
+    if (v := x.limit) is not None:
+        d["limit"] = v
+    return d
+
+
+def boatyard_stories_read_request_to_message(x: boatyard.StoriesReadRequest) -> Message:
+    return message("boatyard.v1.StoriesReadRequest")(**_boatyard_stories_read_request(x))
+
+
+def boatyard_stories_read_request_from_message(m: Any) -> boatyard.StoriesReadRequest:
+    return boatyard.StoriesReadRequest(
+        cluster=m.cluster,
+        run=m.run,
+        after=m.after,
+        limit=m.limit if m.HasField("limit") else None,
+    )
+
+
+def _boatyard_story_line(x: boatyard.StoryLine) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.part:
+        d["part"] = v
+    if v := x.attempt:
+        d["attempt"] = v
+    if v := x.number:
+        d["number"] = v
+    if (v := x.at) is not None:
+        d["at"] = timestamp_fields(v)
+    if v := x.kind:
+        d["kind"] = v
+    if v := x.task:
+        d["task"] = v
+    if v := x.text:
+        d["text"] = v
+    return d
+
+
+def boatyard_story_line_to_message(x: boatyard.StoryLine) -> Message:
+    return message("boatyard.v1.StoryLine")(**_boatyard_story_line(x))
+
+
+def boatyard_story_line_from_message(m: Any) -> boatyard.StoryLine:
+    return boatyard.StoryLine(
+        id=m.id,
+        run=m.run,
+        part=m.part,
+        attempt=m.attempt,
+        number=m.number,
+        at=moment(m.at) if m.HasField("at") else None,
+        kind=m.kind,
+        task=m.task,
+        text=m.text,
+    )
+
+
+def _boatyard_stories_read_response(x: boatyard.StoriesReadResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if x.items:
+        d["items"] = [_boatyard_story_line(v) for v in x.items]
+    if v := x.missing:
+        d["missing"] = v
+    return d
+
+
+def boatyard_stories_read_response_to_message(x: boatyard.StoriesReadResponse) -> Message:
+    return message("boatyard.v1.StoriesReadResponse")(**_boatyard_stories_read_response(x))
+
+
+def boatyard_stories_read_response_from_message(m: Any) -> boatyard.StoriesReadResponse:
+    return boatyard.StoriesReadResponse(
+        items=tuple([boatyard_story_line_from_message(v) for v in c]) if (c := m.items) else (),
+        missing=m.missing,
+    )
+
+
+def _boatyard_stories_watch_request(x: boatyard.StoriesWatchRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.after:
+        d["after"] = v
+    if v := x.follow:
+        d["follow"] = v
+    return d
+
+
+def boatyard_stories_watch_request_to_message(x: boatyard.StoriesWatchRequest) -> Message:
+    return message("boatyard.v1.StoriesWatchRequest")(**_boatyard_stories_watch_request(x))
+
+
+def boatyard_stories_watch_request_from_message(m: Any) -> boatyard.StoriesWatchRequest:
+    return boatyard.StoriesWatchRequest(
+        cluster=m.cluster,
+        run=m.run,
+        after=m.after,
+        follow=m.follow,
+    )
+
+
+def _boatyard_stories_watch_response(x: boatyard.StoriesWatchResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.line) is not boatyard.NO_STORY_LINE:
+        d["line"] = _boatyard_story_line(v)
+    if v := x.missing:
+        d["missing"] = v
+    return d
+
+
+def boatyard_stories_watch_response_to_message(x: boatyard.StoriesWatchResponse) -> Message:
+    return message("boatyard.v1.StoriesWatchResponse")(**_boatyard_stories_watch_response(x))
+
+
+def boatyard_stories_watch_response_from_message(m: Any) -> boatyard.StoriesWatchResponse:
+    return boatyard.StoriesWatchResponse(
+        line=boatyard_story_line_from_message(m.line)
+        if m.HasField("line")
+        else boatyard.NO_STORY_LINE,
+        missing=m.missing,
+    )
+
+
 def _boatyard_template_mistake(x: boatyard.TemplateMistake) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -5024,6 +5164,11 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.OrdersHistoryRequest": _boatyard_orders_history_request,
     "boatyard.v1.Happening": _boatyard_happening,
     "boatyard.v1.OrdersHistoryResponse": _boatyard_orders_history_response,
+    "boatyard.v1.StoriesReadRequest": _boatyard_stories_read_request,
+    "boatyard.v1.StoryLine": _boatyard_story_line,
+    "boatyard.v1.StoriesReadResponse": _boatyard_stories_read_response,
+    "boatyard.v1.StoriesWatchRequest": _boatyard_stories_watch_request,
+    "boatyard.v1.StoriesWatchResponse": _boatyard_stories_watch_response,
     "boatyard.v1.TemplateMistake": _boatyard_template_mistake,
     "boatyard.v1.TemplateSourceStatus": _boatyard_template_source_status,
     "boatyard.v1.TemplateSource": _boatyard_template_source,
@@ -5184,6 +5329,11 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_to_message,
     "boatyard.v1.Happening": boatyard_happening_to_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_to_message,
+    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_to_message,
+    "boatyard.v1.StoryLine": boatyard_story_line_to_message,
+    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_to_message,
+    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_to_message,
+    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_to_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_to_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_to_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_to_message,
@@ -5344,6 +5494,11 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_from_message,
     "boatyard.v1.Happening": boatyard_happening_from_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_from_message,
+    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_from_message,
+    "boatyard.v1.StoryLine": boatyard_story_line_from_message,
+    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_from_message,
+    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_from_message,
+    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_from_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_from_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_from_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_from_message,

@@ -65,6 +65,7 @@ STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values(
 # Steps that only some orders have: those whose template's role has a part for them.
 ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
 ATTEMPT = "attempt"  # fact of a run: which it is, from 1
+TASKS, CHANGED = "run.tasks", "run.changed"  # facts of a run that has ended well: how many
 REPORTED = (
     "role."  # facts that a role has reported begin with it, in items and in the order's status
 )

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from boatyard.automation.port import Automation, RunWanted
-from boatyard.model.errors import NotFound, Unavailable
+from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.generated.boatyard import Item, ItemState, Order
 from boatyard.model.generated.osac import ClusterRest
 from boatyard.model.outcome import Done, Outcome
 from boatyard.platforms.port import Access
 from boatyard.resources.orders.plan import rest_of
-from boatyard.resources.orders.road import ATTEMPT, KINDS, REPORTED
+from boatyard.resources.orders.road import ATTEMPT, CHANGED, KINDS, REPORTED, TASKS
 from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.telling import Telling
 from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
@@ -22,17 +23,32 @@ _BEFORE_CLUSTER = ("role", "pre_install")
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
     wanted = await _wanted(context, item)
-    outcome = await _automation(context).ensure_run(context.key(item.key), wanted)
-    if isinstance(outcome, Done):
-        return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()})
-    return outcome
+    automation = _automation(context)
+    telling = _telling(context, item, automation)
+    try:
+        outcome = await automation.ensure_run(context.key(item.key), wanted)
+    except Refused:
+        await telling.copy()
+        raise
+    await telling.copy()
+    if not isinstance(outcome, Done):
+        return outcome
+    tasks, changed = await telling.tally()
+    counted = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
+    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | counted)
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
     """Ends it if it is under way. What it has made is for the role's own last word to take back."""
-    if context.drivers.automation is None:
+    automation = context.drivers.automation
+    if automation is None:
         return Done()
-    return await context.drivers.automation.release_run(context.key(item.key))
+    telling = _telling(context, item, automation)
+    await telling.copy()
+    outcome = await automation.release_run(context.key(item.key))
+    if isinstance(outcome, Done):
+        await telling.close()
+    return outcome
 
 
 async def say_farewell(context: Context, item: Item) -> Outcome:
@@ -48,6 +64,17 @@ def _automation(context: Context) -> Automation:
     if context.drivers.automation is None:
         raise Unavailable("this hub runs no roles of templates", reason="NoAutomation")
     return context.drivers.automation
+
+
+def _telling(context: Context, item: Item, automation: Automation) -> Telling:
+    return Telling(
+        order=context.order,
+        items=tuple(context.items.values()),
+        item=item,
+        automation=automation,
+        stories=context.stories,
+        now=context.now,
+    )
 
 
 async def _wanted(context: Context, item: Item) -> RunWanted:
