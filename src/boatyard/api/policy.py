@@ -25,6 +25,7 @@ class Verb(StrEnum):
     CHECK = "check"
     PREPARE = "prepare"
     PUBLISH = "publish"
+    ASK = "ask"
 
 
 # What a call is called on the wire, and what it is in the table.
@@ -50,12 +51,14 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "Prepare": Verb.PREPARE,
     "GetSchema": Verb.GET,
     "Publish": Verb.PUBLISH,
+    "Ask": Verb.ASK,
 }
 
 _OPERATOR = frozenset({Role.OPERATOR})
 _ADMIN = _OPERATOR | {Role.ADMIN}
 _MEMBER = _ADMIN | {Role.MEMBER}
 _VIEWER = _MEMBER | {Role.VIEWER}
+_RUN = frozenset({Role.RUN})  # a run of a role: in no other row
 _NOBODY: frozenset[Role] = frozenset()
 
 Row = Mapping[Verb, frozenset[Role]]
@@ -94,6 +97,7 @@ TABLE: Mapping[str, Row] = {
     "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "TemplateSource": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
+    "RoleRun": {Verb.GET: _RUN, Verb.ASK: _RUN},
     "Event": {Verb.WATCH: _VIEWER},
     "Capabilities": {Verb.GET: _VIEWER},  # the public ones need no token at all
 }
