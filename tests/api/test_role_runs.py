@@ -327,8 +327,13 @@ async def test_get_tells_steps_in_tenants_words_and_what_is_there(yard: Yard, do
         "state": "STEP_STATE_FAILED",
         "reason": "NoHosts",
         "message": "a host is dead",
+        "blocked": "hosts: a host is dead",
     }
-    assert by_name["platform"] == {"name": "platform", "state": "STEP_STATE_RUNNING"}
+    assert by_name["platform"] == {
+        "name": "platform",
+        "state": "STEP_STATE_RUNNING",
+        "blocked": "hosts: a host is dead",
+    }
     assert shown["nodes"] == [{"slot": "compute-0", "host": "r1"}]
     assert "kubeconfig" not in shown, "the platform is not there yet"
 

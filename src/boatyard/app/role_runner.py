@@ -8,6 +8,7 @@ from pathlib import Path
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
 from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
@@ -19,10 +20,10 @@ _FETCH_SECONDS = 20.0
 class RoleRunner:
     """Made in the event loop in which the ledger lives: content is fetched there for the threads that start runs."""
 
-    def __init__(self, ledger: Ledger, settings: Settings) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, passes: Passes = no_passes) -> None:
         self._folders = content_folders(ledger, settings)
         self._loop = asyncio.get_running_loop()
-        self._workshop = Workshop(settings.data_dir / RUNS, self._content)
+        self._workshop = Workshop(settings.data_dir / RUNS, self._content, passes=passes)
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:

@@ -941,6 +941,8 @@ class RoleRunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     message: str = ""
     remedy: str = ""
     detail: str = ""
+    # why it does not go on by itself: in the words of the step that is stuck, this one or one it needs
+    blocked: str = ""
 
 
 NO_ROLE_RUN_STEP = RoleRunStep()

@@ -3606,6 +3606,8 @@ def _boatyard_role_run_step(x: boatyard.RoleRunStep) -> dict[str, Any]:
         d["remedy"] = v
     if v := x.detail:
         d["detail"] = v
+    if v := x.blocked:
+        d["blocked"] = v
     return d
 
 
@@ -3622,6 +3624,7 @@ def boatyard_role_run_step_from_message(m: Any) -> boatyard.RoleRunStep:
         message=m.message,
         remedy=m.remedy,
         detail=m.detail,
+        blocked=m.blocked,
     )
 
 

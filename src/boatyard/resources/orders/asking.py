@@ -17,6 +17,7 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.orderbook.port import ASKED, asked_steps
+from boatyard.resources.orders.progress import STUCK
 from boatyard.resources.orders.road import ATTEMPT, KINDS, ROLE_STEPS, STEPS, step_needs
 from boatyard.resources.orders.told import told_order
 from boatyard.resources.orders.words import for_tenants
@@ -54,11 +55,15 @@ def needed_steps(step: str) -> tuple[str, ...]:
 
     Parts of the role are left out: they are run whenever they are due.
     """
+    return tuple(name for name in _road_to(step) if name not in ROLE_STEPS)
+
+
+def _road_to(step: str) -> tuple[str, ...]:
     found = {step}
     ahead = [step]
     while ahead:
         for need in step_needs(ahead.pop()):
-            if need not in found and need not in ROLE_STEPS:
+            if need not in found:
                 found.add(need)
                 ahead.append(need)
     return tuple(name for name in STEPS if name in found)
@@ -85,7 +90,7 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
     """
     told = told_order(order, {item.key: item for item in order.status.items})
     by_name = {step.name: step for step in order.status.steps}
-    steps = tuple(_told_step(order, by_name.get(step), word) for word, step in STEP_OF.items())
+    steps = tuple(_told_step(order, by_name, word) for word in STEP_OF)
     install = by_name.get(STEP_OF["platform"])
     there = install is not None and install.state == StepState.DONE
     credentials = order.status.credentials
@@ -107,10 +112,12 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
     )
 
 
-def _told_step(order: Order, step: Step | None, word: str) -> RoleRunStep:
-    asked = STEP_OF[word] in asked_steps(order)
-    if step is None:
-        return RoleRunStep(name=word, asked=asked, state=StepState.QUEUED)
+def _told_step(order: Order, steps: Mapping[str, Step], word: str) -> RoleRunStep:
+    name = STEP_OF[word]
+    asked = name in asked_steps(order)
+    # In a plan that is not made yet, nothing is.
+    step = steps.get(name, Step(name=name, state=StepState.QUEUED))
+    stuck = [one for need in _road_to(name) if (one := steps.get(need)) and one.state in STUCK]
     return RoleRunStep(
         name=word,
         asked=asked,
@@ -119,4 +126,10 @@ def _told_step(order: Order, step: Step | None, word: str) -> RoleRunStep:
         message=for_tenants(step.message, order),
         remedy=step.remedy,
         detail=step.detail,
+        blocked=_words(order, stuck[0]) if stuck else "",
     )
+
+
+def _words(order: Order, step: Step) -> str:
+    message = for_tenants(step.message, order)
+    return f"{_WORD_OF.get(step.name, step.name)}: {message or step.reason or step.state.name}"

@@ -12,6 +12,7 @@ from boatyard.resources.orders.plan import rest_of
 from boatyard.resources.orders.road import ATTEMPT, KINDS
 from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.orders.told import told_order
+from boatyard.roles.phases import INSTALL
 from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
@@ -61,6 +62,7 @@ async def _wanted(context: Context, item: Item) -> RunWanted:
         values=plain_values(spec.template_parameters),
         secrets=plain_values(unsealed(spec.secret_values)),
         files={KUBECONFIG: access.kubeconfig} if access and access.kubeconfig else {},
+        may_ask=KINDS[item.kind].phase == INSTALL,
     )
 
 
