@@ -9,6 +9,7 @@ from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
 from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.drivers.local.limits import Pace
+from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
@@ -20,7 +21,7 @@ _FETCH_SECONDS = 20.0
 class RoleRunner:
     """Made in the event loop in which the ledger lives: content is fetched there for the threads that start runs."""
 
-    def __init__(self, ledger: Ledger, settings: Settings) -> None:
+    def __init__(self, ledger: Ledger, settings: Settings, passes: Passes = no_passes) -> None:
         self._folders = content_folders(ledger, settings)
         self._loop = asyncio.get_running_loop()
         pace = Pace(
@@ -30,7 +31,7 @@ class RoleRunner:
             starts_per_minute_per_hub=settings.run_starts_per_minute,
             starts_per_minute_per_template=settings.run_starts_per_minute,
         )
-        self._workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace)
+        self._workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace, passes=passes)
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:

@@ -33,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, ...
     ] = ()  # folders of roles to offer; empty: those shipped, and `roles` in the data directory (`up` only)
     allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
+    api_url: str = ""  # REST door as a worker's runs of roles reach it; empty: that of `up` itself
+    api_ca: str = ""  # certificates they trust there (PEM); empty: the server's, or the system's
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real
     twin_layout: str = ""  # JSON file with the data centre of a new twin; empty: two small hubs

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
 from boatyard.app.role_runner import RoleRunner
+from boatyard.app.run_passes import ApiWay, RunPasses
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
+
+logger = logging.getLogger(__name__)
 
 
 async def work(
@@ -21,9 +25,13 @@ async def work(
     *,
     twin_socket: str,
     keeper_socket: str,
+    api: ApiWay,
 ) -> None:
-    """Works on what is due until asked to stop."""
-    roles = RoleRunner(ledger, settings)
+    """Works on what is due until asked to stop. Runs of roles reach the API by `api`."""
+    passes = RunPasses(settings, api, ledger.clock.now)
+    if missing := passes.missing():
+        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
+    roles = RoleRunner(ledger, settings, passes)
     site = Site(
         twin_socket=twin_socket,
         connect_twin=connect_twin,

@@ -28,6 +28,9 @@ class RunWanted:
     secrets: Mapping[str, object] = field(default_factory=dict, repr=False)  # shown nowhere
     files: Mapping[str, str] = field(default_factory=dict, repr=False)  # such as `kubeconfig`
     time_limit: float = 3600.0  # seconds
+    may_ask: bool = (
+        False  # it decides what is done: it gets a pass with which it asks its order for steps
+    )
 
 
 @dataclass(frozen=True)

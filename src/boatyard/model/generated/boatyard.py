@@ -903,6 +903,89 @@ class OrdersHistoryResponse(
 NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()
 
 
+class RoleRunsAskRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id
+    order: str = ""
+    # hosts, network, addresses, names or platform
+    step: str = ""
+
+
+NO_ROLE_RUNS_ASK_REQUEST = RoleRunsAskRequest()
+
+
+class RoleRunsAskResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # those that nobody had asked for before
+    steps: tuple[str, ...] = ()
+
+
+NO_ROLE_RUNS_ASK_RESPONSE = RoleRunsAskResponse()
+
+
+class RoleRunsGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id
+    order: str = ""
+    # answer the kubeconfig too, once the platform is there
+    kubeconfig: bool = False
+
+
+NO_ROLE_RUNS_GET_REQUEST = RoleRunsGetRequest()
+
+
+class RoleRunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    name: str = ""
+    asked: bool = False
+    state: StepState = StepState(0)
+    # CamelCase, for machines
+    reason: str = ""
+    # one calm sentence
+    message: str = ""
+    remedy: str = ""
+    detail: str = ""
+    # why it does not go on by itself: in the words of the step that is stuck, this one or one it needs
+    blocked: str = ""
+
+
+NO_ROLE_RUN_STEP = RoleRunStep()
+
+
+class RoleRunNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    slot: str = ""
+    node_set: str = ""
+    host: str = ""
+    address: str = ""
+
+
+NO_ROLE_RUN_NODE = RoleRunNode()
+
+
+class RoleRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    order: str = ""
+    # those that can be asked for, in the order of the road
+    steps: tuple[RoleRunStep, ...] = ()
+    nodes: tuple[RoleRunNode, ...] = ()
+    cidr: str = ""
+    gateway: str = ""
+    api_address: str = ""
+    ingress_address: str = ""
+    api_name: str = ""
+    ingress_name: str = ""
+    api_url: str = ""
+    kubeconfig: str = ""
+    # nothing answers at the kubeconfig's address
+    simulated: bool = False
+    has_kubeconfig: bool = False
+
+
+NO_ROLE_RUN = RoleRun()
+
+
+class RoleRunsGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    object: RoleRun = NO_ROLE_RUN
+
+
+NO_ROLE_RUNS_GET_RESPONSE = RoleRunsGetResponse()
+
+
 class StoriesReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     # an id or a name
     cluster: str = ""

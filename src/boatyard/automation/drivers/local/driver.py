@@ -162,13 +162,16 @@ class LocalAutomation:
         content = self._shop.content(wanted.digest)
         place = self._shop.records.place(key)
         record = msgspec.structs.replace(record, start=record.start + 1)
+        limits = self._shop.limits
+        seconds = min(wanted.time_limit, limits.longest)
         plan = plan_run(
             wanted,
             start=record.start,
+            api=self._shop.passes(key, wanted.attempt, seconds) if wanted.may_ask else None,
             content=content,
             place=place,
             ground=ground,
-            limits=self._shop.limits,
+            limits=limits,
         )
         turn = Turn(record.hub, record.template)
         if why := self._shop.turns.take(slug, turn, self._is_over):
