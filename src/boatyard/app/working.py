@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
-from boatyard.app.role_runner import RoleRunner
+from boatyard.app.role_runner import RoleRunner, Runs
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
@@ -21,9 +21,10 @@ async def work(
     *,
     twin_socket: str,
     keeper_socket: str,
+    roles: Runs | None = None,
 ) -> None:
-    """Works on what is due until asked to stop."""
-    roles = RoleRunner(ledger, settings)
+    """Works on what is due until asked to stop. `roles` are run by whoever is given, which is closed at the end."""
+    roles = roles or RoleRunner(ledger, settings)
     site = Site(
         twin_socket=twin_socket,
         connect_twin=connect_twin,
