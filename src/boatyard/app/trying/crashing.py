@@ -29,8 +29,11 @@ async def ask_crash(trial: Trial) -> Answer:
     expected = {
         run.part: run
         for run in trial.runs(MOST)
-        if (run.part != "scale" or scales) and (run.part != "delete" or deletes) and not run.failure
+        if (run.part != "scale" or scales) and (run.part != "delete" or deletes)
     }
+    # What cannot be run again cannot go on after a kill: that was told, and the others are tried.
+    trial.yard.roles.spared = set(trial.once_only)
+    expected = {part: run for part, run in expected.items() if part not in trial.once_only}
     # A boundary before each task, and one after the last.
     boundaries = {part: len(run.tasks) + 1 for part, run in expected.items()}
     gate = asyncio.Semaphore(_AT_ONCE)

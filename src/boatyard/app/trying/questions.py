@@ -152,6 +152,7 @@ async def run_again(trial: Trial, run: Run) -> list[str]:
             await asyncio.sleep(outcome.look_again)
             outcome = await automation.ensure_run(run.key, wanted)
     except Refused as error:
+        trial.once_only.add(run.part)
         return [f"{run.part} fails when it is run again: {error}"]
     second = trial.yard.roles.runs[run.key, wanted.attempt]
     seen = [

@@ -75,6 +75,7 @@ class Trial:
     before: dict[str, str] = field(default_factory=dict)  # outside, before each cluster was ordered
     held: dict[str, int] = field(default_factory=dict)  # by the twin, for an undisturbed cluster
     made: str = ""  # outside, for an undisturbed cluster
+    once_only: set[str] = field(default_factory=set)  # parts that fail when they are run again
     unsteady: set[tuple[str, str]] = field(default_factory=set)  # part and fact: differs each time
 
     @property

@@ -61,6 +61,7 @@ class WatchedRoles:
         self._runner = runner
         self.part_seconds = part_seconds
         self.doomed: dict[str, int] = {}
+        self.spared: set[str] = set()  # parts that are not killed
         self.runs: dict[tuple[str, int], Run] = {}  # by key and attempt, in the order of their end
         self._made: dict[str, Watched] = {}
         self._dooms: dict[str, int] = {}
@@ -81,7 +82,7 @@ class WatchedRoles:
 
     def bounded(self, key: str, wanted: RunWanted) -> RunWanted:
         number = self.doomed.get(str(wanted.order.get("name", "")))
-        if number is not None:
+        if number is not None and wanted.action not in self.spared:
             self._dooms[key] = number
         return replace(wanted, time_limit=self.part_seconds)
 
