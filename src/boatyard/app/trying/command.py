@@ -10,15 +10,19 @@ import signal
 import sys
 import tempfile
 from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from boatyard.app.settings import load
 from boatyard.app.template_folders import CONTENTS
 from boatyard.app.trying.judging import LOG
+from boatyard.app.trying.published import last_published
 from boatyard.app.trying.report import Answer, Report
 from boatyard.app.trying.road import asked, try_role
 from boatyard.app.trying.trial import Options
+from boatyard.automation.drivers.local.environment import Environment
+from boatyard.cli.screen import is_terminal
 from boatyard.client.roles import Found, roles_at
 from boatyard.model.errors import BoatyardError, NotFound, Refused
 from boatyard.model.yaml_text import NotYaml, load_yaml
@@ -40,9 +44,16 @@ def run(args: Namespace) -> int:
     directory.chmod(0o711)  # runs have numbers of their own, and pass through
     try:
         _start_log(directory)
-        report = asyncio.run(_try(found, directory / "yard", options))
+        _have_ansible()
+        report = asyncio.run(_try(found, directory / "yard", options, load(args).data_dir))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: the role cannot be tried: {error}\n")
+        return 1
+    except BaseExceptionGroup as group:
+        ours, rest = group.split(BoatyardError)
+        if rest is not None or ours is None:
+            raise
+        sys.stderr.write(f"boatyard: the role cannot be tried: {ours.exceptions[0]}\n")
         return 1
     except (KeyboardInterrupt, asyncio.CancelledError):
         return 130
@@ -97,16 +108,34 @@ def _older(args: Namespace) -> Found:
     return _role(kept)
 
 
-async def _try(found: Found, directory: Path, options: Options) -> Report:
+async def _try(found: Found, directory: Path, options: Options, data: Path) -> Report:
     """Ends cleanly when told to: PostgreSQL, the twin and runs are children of ours."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    return await try_role(found, directory, options, _tell)
+    if options.older is None and found.role is not None and "upgrade" in asked(options.only):
+        older, why = await last_published(found.role, data / CONTENTS)
+        options = replace(options, older=older, no_older=why)
+    return await try_role(found, directory, options, _tell, _begin)
+
+
+def _begin(what: str) -> None:
+    """On a terminal: what is being asked, until the answer takes its place."""
+    if is_terminal(sys.stdout):
+        print(f"\r\x1b[K… {what}", end="", flush=True)
 
 
 def _tell(answer: Answer) -> None:
-    print("\n".join(answer.lines()), flush=True)
+    clear = "\r\x1b[K" if is_terminal(sys.stdout) else ""
+    print(clear + "\n".join(answer.lines()), flush=True)
+
+
+def _have_ansible() -> None:
+    """Made before the first question, which must not wait for it."""
+    environment = Environment()
+    if not environment.is_ready():
+        print("Ansible is being set up; that is done once.", flush=True)
+        environment.ensure(lambda line: print(f"  {line}", flush=True))
 
 
 def _start_log(directory: Path) -> None:

@@ -19,6 +19,7 @@ from boatyard.cli.words import count
 from boatyard.client.roles import Found
 from boatyard.model.errors import BoatyardError, Refused
 
+Begin = Callable[[str], None]  # told the name of a question as it is asked
 Tell = Callable[[Answer], None]
 LINT = "lint"
 _PATIENCE_SECONDS = 60.0  # for all that is not a part of the role
@@ -69,7 +70,13 @@ def asked(only: Sequence[str]) -> set[str]:
     return found
 
 
-async def try_role(found: Found, directory: Path, options: Options, tell: Tell) -> Report:
+async def try_role(
+    found: Found,
+    directory: Path,
+    options: Options,
+    tell: Tell,
+    begin: Begin = lambda _: None,
+) -> Report:
     """Asks everything; each answer is told as soon as it is there."""
     began = time.monotonic()
     wanted = asked(options.only)
@@ -82,6 +89,7 @@ async def try_role(found: Found, directory: Path, options: Options, tell: Tell) 
     hear(_lint(found))
     role = found.role
     if role is not None and wanted - {LINT, "bounds"}:
+        begin("making a yard to try it in")
         patience = _PATIENCE_SECONDS + options.part_seconds * (len(role.phases) + 1)
         async with open_yard(
             directory, role, part_seconds=options.part_seconds, patience=patience
@@ -97,6 +105,7 @@ async def try_role(found: Found, directory: Path, options: Options, tell: Tell) 
             )
             for question in QUESTIONS:
                 if question.name in wanted:
+                    begin(question.name)
                     answer = await _ask(question, trial)
                     trial.answers[question.name] = answer
                     hear(answer)

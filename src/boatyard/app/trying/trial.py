@@ -31,6 +31,7 @@ class Options:
     values: Mapping[str, Any] = field(default_factory=dict)  # in every set
     outside: str = ""  # a command that prints what the role has made
     older: Found | None = None  # what was published before
+    no_older: str = "there is no older content; name it with --from FOLDER"
 
 
 class Outside:

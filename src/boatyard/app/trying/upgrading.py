@@ -21,7 +21,7 @@ _REMEDY = (
 async def ask_upgrade(trial: Trial) -> Answer:
     older = trial.options.older
     if older is None:
-        return skipped("upgrade", "there is no older content; name it with --from FOLDER")
+        return skipped("upgrade", trial.options.no_older)
     # Under the name of the newer one: it is the same role, as it was.
     old = read_role(trial.found.name, older.files)
     if not isinstance(old, Role):

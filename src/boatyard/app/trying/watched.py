@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -75,6 +76,15 @@ class WatchedRoles:
 
     async def close(self) -> None:
         await self._runner.close()
+
+    async def end_all(self) -> None:
+        """Ends what is still under way. Runs outlive who has started them; those of a trial must not."""
+        for one in self._made.values():
+            for owned in await one.list_owned():
+                outcome = await one.release_run(owned.key)
+                while isinstance(outcome, Waiting):
+                    await asyncio.sleep(outcome.look_again)
+                    outcome = await one.release_run(owned.key)
 
     def of(self, cluster: str) -> Iterator[Run]:
         """Ended runs of the cluster of that name."""

@@ -11,8 +11,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from boatyard.app import catalogue, running
 from boatyard.app.evidence import truth
 from boatyard.app.role_runner import RoleRunner
@@ -52,6 +50,7 @@ from boatyard.twin.layout import write_layout
 TENANT = "acme"
 HUB = "hub-1"
 _LOOK_SECONDS = 0.03
+_HUB_SECONDS = 0.1
 _OPEN_SECONDS = 60.0
 
 
@@ -211,6 +210,7 @@ async def open_yard(
         )
         client = await stack.enter_async_context(Client(Target(address=doors.grpc, token=token)))
         roles = WatchedRoles(RoleRunner(ledger, settings), part_seconds=part_seconds)
+        stack.push_async_callback(roles.end_all)
         yard = Yard(ledger, client, twin, roles, directory, patience)
         await stack.enter_async_context(_working(ledger, settings, socket, roles))
         await _open_for_business(ledger)
@@ -236,16 +236,16 @@ async def _working(
 
 async def _open_for_business(ledger: Ledger) -> None:
     """Until the hub has been looked at: before that nothing can be placed."""
-    async with asyncio.timeout(_OPEN_SECONDS):
-        while True:
-            hub = await ledger.get(Hub, HUB)
-            if hub is None:
-                raise Unavailable("the yard has no hub")
-            if hub.status.state == HubState.READY:
-                return
-            now = ledger.clock.now()
-            await ledger.commit([Due("Hub", HUB, now)], now=now)
-            await asyncio.sleep(0.1)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_OPEN_SECONDS):
+            while True:
+                hub = await ledger.get(Hub, HUB)
+                if hub is not None and hub.status.state == HubState.READY:
+                    return
+                now = ledger.clock.now()
+                await ledger.commit([Due("Hub", HUB, now)], now=now)
+                await asyncio.sleep(_HUB_SECONDS)
+    raise Unavailable(f"the hub was not ready within {_OPEN_SECONDS:g} s")
 
 
 def masked(order: Mapping[str, Any], text: str) -> str:
@@ -266,7 +266,3 @@ def _leaves(path: str, value: Any) -> list[tuple[str, str]]:
         case list() | tuple():
             return [leaf for n, one in enumerate(value) for leaf in _leaves(f"{path}.{n}", one)]
     return []
-
-
-def told(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
