@@ -17,7 +17,7 @@ def runner(directory: Path, **settings: Any) -> RoleRunner:
 
 
 async def test_runs_are_bounded_by_the_settings(tmp_path: Path) -> None:
-    turns = runner(tmp_path, runs_at_once=3, runs_per_hub=2, runs_per_template=1)._workshop.turns
+    turns = runner(tmp_path, runs_at_once=3, runs_per_hub=2, runs_per_template=1).workshop.turns
 
     def take(name: str, hub: str, template: str) -> str:
         return turns.take(name, Turn(hub, template), lambda _: False)
@@ -31,7 +31,7 @@ async def test_runs_are_bounded_by_the_settings(tmp_path: Path) -> None:
 
 
 async def test_starts_are_bounded_by_the_settings(tmp_path: Path) -> None:
-    turns = runner(tmp_path, run_starts_per_minute=1)._workshop.turns
+    turns = runner(tmp_path, run_starts_per_minute=1).workshop.turns
     assert turns.take("one", Turn("lyon", "small"), lambda _: True) == ""
     assert "no faster" in turns.take("two", Turn("lyon", "large"), lambda _: True)
 

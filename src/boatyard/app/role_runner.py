@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Protocol
 
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
@@ -11,11 +12,22 @@ from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.drivers.local.limits import Pace
 from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.automation.port import Automation
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
 
 RUNS = "automation"  # in the data directory: what is kept of runs
 _FETCH_SECONDS = 20.0
+
+
+class Runs(Protocol):
+    """What a worker needs of whoever runs roles."""
+
+    def for_hub(self, hub_id: str) -> Automation:
+        """The same each time for the same hub."""
+
+    async def close(self) -> None:
+        """Runs that are under way go on."""
 
 
 class RoleRunner:
@@ -31,19 +43,19 @@ class RoleRunner:
             starts_per_minute_per_hub=settings.run_starts_per_minute,
             starts_per_minute_per_template=settings.run_starts_per_minute,
         )
-        self._workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace, passes=passes)
+        self.workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace, passes=passes)
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:
         if hub_id not in self._made:
-            self._made[hub_id] = LocalAutomation(self._workshop, hub_id)
+            self._made[hub_id] = LocalAutomation(self.workshop, hub_id)
         return self._made[hub_id]
 
     async def close(self) -> None:
         """Runs that are under way go on; whoever looks for them next finds them."""
         for one in self._made.values():
             await one.close()
-        await asyncio.to_thread(self._workshop.close)
+        await asyncio.to_thread(self.workshop.close)
 
     def _content(self, digest: str) -> Path:
         asked = asyncio.run_coroutine_threadsafe(self._folders.folder(digest), self._loop)

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
-from boatyard.app.role_runner import RoleRunner
+from boatyard.app.role_runner import RoleRunner, Runs
 from boatyard.app.run_passes import ApiWay, RunPasses
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
@@ -18,6 +18,14 @@ from boatyard.ledger.ledger import Ledger
 logger = logging.getLogger(__name__)
 
 
+def role_runner(ledger: Ledger, settings: Settings, api: ApiWay) -> RoleRunner:
+    """Runs roles on this machine; they reach the API by `api`."""
+    passes = RunPasses(settings, api, ledger.clock.now)
+    if missing := passes.missing():
+        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
+    return RoleRunner(ledger, settings, passes)
+
+
 async def work(
     ledger: Ledger,
     settings: Settings,
@@ -25,13 +33,9 @@ async def work(
     *,
     twin_socket: str,
     keeper_socket: str,
-    api: ApiWay,
+    roles: Runs,
 ) -> None:
-    """Works on what is due until asked to stop. Runs of roles reach the API by `api`."""
-    passes = RunPasses(settings, api, ledger.clock.now)
-    if missing := passes.missing():
-        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
-    roles = RoleRunner(ledger, settings, passes)
+    """Works on what is due until asked to stop. `roles` are run by whoever is given, which is closed at the end."""
     site = Site(
         twin_socket=twin_socket,
         connect_twin=connect_twin,
