@@ -6,7 +6,10 @@ told by the command of `--outside`.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
 from boatyard.app.trying.road import try_role
 from boatyard.app.trying.trial import Options
+from boatyard.automation.drivers.local import holding
 from boatyard.client.roles import roles_at
 from tests.support.notebook import notebook
 
@@ -100,3 +104,29 @@ async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
 
     assert [one.question for one in report.answers] == ["lint", "install", "again", "bounds"]
     assert all(one.state != SKIPPED for one in report.answers)
+
+
+async def test_a_trial_that_is_given_up_leaves_no_run_behind(tmp_path: Path) -> None:
+    trial = asyncio.create_task(tried(ROLES / "waits_for_ever", tmp_path))
+    runs = tmp_path / "yard" / "automation" / "runs"
+    waiting = await until(
+        lambda: [one.parent for one in runs.glob("*/events.jsonl") if b"light" in one.read_bytes()],
+        trial,
+    )
+    held = holding.holder(waiting[0] / "lock")
+    assert held is not None
+
+    trial.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trial
+
+    assert holding.wait_for_end(held, 0)
+    os.close(held)
+    assert list(runs.iterdir()) == []
+
+
+async def until(look: Callable[[], list[Path]], trial: asyncio.Task[Report]) -> list[Path]:
+    while not (found := look()):
+        assert not trial.done(), trial.result()
+        await asyncio.sleep(0.05)
+    return found
