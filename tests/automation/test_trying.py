@@ -6,19 +6,28 @@ told by the command of `--outside`.
 
 from __future__ import annotations
 
+import asyncio
+import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from boatyard.app.trying import watched
 from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
 from boatyard.app.trying.road import try_role
 from boatyard.app.trying.trial import Options
+from boatyard.automation.drivers.local import holding
 from boatyard.client.roles import roles_at
+from boatyard.infra.dns.drivers.sim import SimDns
+from boatyard.model.outcome import Done
+from boatyard.resources.cluster_templates import parameters
 from tests.support.notebook import notebook
 
 ROLES = Path(__file__).parent.parent / "faulty_roles"
 GOOD = Path(__file__).parent.parent / "good_role"
+DECIDES = Path(__file__).parent.parent / "good_role_that_decides"
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("environment")]
 
@@ -91,8 +100,55 @@ async def test_a_good_role_passes_every_question(tmp_path: Path) -> None:
         PASSED,
     ), report.plain()  # fmt: skip
     crash = next(one for one in report.answers if one.question == "crash")
-    # Two tasks, four, one, one and one; and after the last of each.
-    assert crash.said.startswith("14 kills")
+    # Two tasks, four, one, one and one, and after the last of each; validate is run once more after scaling.
+    assert crash.said.startswith("16 kills")
+
+
+async def test_a_role_that_decides_what_is_done_passes_too(tmp_path: Path) -> None:
+    report = await tried(DECIDES, tmp_path)
+
+    assert [one.question for one in report.answers if one.state == FAILED] == [], report.plain()
+    crash = next(one for one in report.answers if one.question == "crash")
+    assert crash.said == "8 kills, at every task of install, delete"
+
+
+async def test_an_admission_that_takes_everything_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parameters, "check", lambda form, given, violations, at: given)
+
+    report = await tried(GOOD, tmp_path, only=("form",))
+
+    (form,) = [one for one in report.answers if one.state == FAILED]
+    assert form.question == "form"
+    assert all(words.endswith("taken, although the form forbids it") for words in form.seen)
+
+
+async def test_a_data_centre_that_keeps_something_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object) -> Done:
+        return Done()
+
+    monkeypatch.setattr(SimDns, "release_record", kept)
+
+    report = await tried(GOOD, tmp_path, only=("delete",))
+
+    (delete,) = [one for one in report.answers if one.state == FAILED]
+    assert delete.question == "delete"
+    assert "cluster 'most': dns.record api-name is still there" in delete.seen
+
+
+async def test_a_kill_that_does_not_come_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "DIES_AT", "NOBODY_READS_IT")
+
+    report = await tried(GOOD, tmp_path, only=("crash",))
+
+    (crash,) = [one for one in report.answers if one.state == FAILED]
+    assert crash.question == "crash"
+    assert "pre_install did not come to its task 1 in cluster 'crash-1'" in crash.seen
 
 
 async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
@@ -100,3 +156,29 @@ async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
 
     assert [one.question for one in report.answers] == ["lint", "install", "again", "bounds"]
     assert all(one.state != SKIPPED for one in report.answers)
+
+
+async def test_a_trial_that_is_given_up_leaves_no_run_behind(tmp_path: Path) -> None:
+    trial = asyncio.create_task(tried(ROLES / "waits_for_ever", tmp_path))
+    runs = tmp_path / "yard" / "automation" / "runs"
+    waiting = await until(
+        lambda: [one.parent for one in runs.glob("*/events.jsonl") if b"light" in one.read_bytes()],
+        trial,
+    )
+    held = holding.holder(waiting[0] / "lock")
+    assert held is not None
+
+    trial.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trial
+
+    assert holding.wait_for_end(held, 0)
+    os.close(held)
+    assert list(runs.iterdir()) == []
+
+
+async def until(look: Callable[[], list[Path]], trial: asyncio.Task[Report]) -> list[Path]:
+    while not (found := look()):
+        assert not trial.done(), trial.result()
+        await asyncio.sleep(0.05)
+    return found

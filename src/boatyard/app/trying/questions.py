@@ -14,10 +14,12 @@ from boatyard.app.trying.report import Answer
 from boatyard.app.trying.trial import LEAST, MOST, Trial, failed, passed, skipped, why
 from boatyard.app.trying.watched import Run
 from boatyard.app.trying.yard import HUB, Stuck
+from boatyard.automation.port import RunWanted
 from boatyard.cli.words import count
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.model.outcome import Waiting
 from boatyard.resources.cluster_templates.parameters import PATH
+from boatyard.roles import phases
 
 _GOOD_SETS = 40
 _AT_ONCE = 8
@@ -144,16 +146,11 @@ async def ask_again(trial: Trial) -> Answer:
 
 async def run_again(trial: Trial, run: Run) -> list[str]:
     """Runs the part once more under its key; what is not as it was."""
-    automation = trial.yard.roles.for_hub(HUB)
     wanted = replace(run.wanted, attempt=run.wanted.attempt + 1)
-    try:
-        outcome = await automation.ensure_run(run.key, wanted)
-        while isinstance(outcome, Waiting):
-            await asyncio.sleep(outcome.look_again)
-            outcome = await automation.ensure_run(run.key, wanted)
-    except Refused as error:
+    failure = await _second(trial, run, wanted)
+    if failure:
         trial.once_only.add(run.part)
-        return [f"{run.part} fails when it is run again: {error}"]
+        return [f"{run.part} fails when it is run again: {failure}"]
     second = trial.yard.roles.runs[run.key, wanted.attempt]
     seen = [
         f"{run.part}: task {one.task!r} has changed something again" for one in second.changed()
@@ -163,6 +160,23 @@ async def run_again(trial: Trial, run: Run) -> list[str]:
         shown = f"{run.facts.get(name)!r}, then {second.facts.get(name)!r}"
         seen.append(f"{run.part}: the fact {name!r} is another each time: {shown}")
     return seen
+
+
+async def _second(trial: Trial, run: Run, wanted: RunWanted) -> str:
+    """Why the second run failed; empty when it went well."""
+    if run.part == phases.INSTALL:
+        id = run.key.partition("/")[0]
+        stuck = await trial.yard.begin_anew(id, run.key, wanted.attempt)
+        return stuck.why if stuck else ""
+    automation = trial.yard.roles.for_hub(HUB)
+    try:
+        outcome = await automation.ensure_run(run.key, wanted)
+        while isinstance(outcome, Waiting):
+            await asyncio.sleep(outcome.look_again)
+            outcome = await automation.ensure_run(run.key, wanted)
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 async def ask_scale(trial: Trial) -> Answer:
