@@ -8,6 +8,7 @@ from pathlib import Path
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
 from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.limits import Limits
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
@@ -22,7 +23,8 @@ class RoleRunner:
     def __init__(self, ledger: Ledger, settings: Settings) -> None:
         self._folders = content_folders(ledger, settings)
         self._loop = asyncio.get_running_loop()
-        self._workshop = Workshop(settings.data_dir / RUNS, self._content)
+        limits = Limits(longest=settings.role_minutes * 60)
+        self._workshop = Workshop(settings.data_dir / RUNS, self._content, limits=limits)
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:

@@ -9,6 +9,7 @@ from boatyard.model.generated.osac import Cluster, Hub, HubState, PlacementCandi
 
 CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
+PLATFORM = "platform"  # the label of hubs that are for the orders that ask for it
 
 
 @dataclass(frozen=True)
@@ -107,6 +108,11 @@ def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
         return "does not offer the template"
     if cluster.spec.zone and cluster.spec.zone != hub.spec.zone:
         return f"is not in zone {cluster.spec.zone!r}"
+    if (
+        not hub.spec.templates
+        and PLATFORM in hub.spec.labels.keys() - cluster.spec.hub_labels.keys()
+    ):
+        return "is for orders that ask for its platform"
     for key, value in sorted(cluster.spec.hub_labels.items()):
         if hub.spec.labels.get(key) != value:
             return f"lacks the label {key}={value}"
