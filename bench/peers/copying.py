@@ -11,6 +11,7 @@ import msgspec
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.operator import Office
+from boatyard.app.running import collect_seldom
 from boatyard.app.settings import Settings
 from boatyard.kube.config import read_kubeconfig
 from boatyard.ledger.changes import Replace
@@ -51,6 +52,7 @@ class Copying:
 async def main(kubeconfig: bytes, namespace: str) -> None:
     settings = Settings(system_namespace=namespace, probes="127.0.0.1:0")
     site = Site(twin_socket="", connect_twin=connect_twin)
+    collect_seldom()  # as `boatyard operator` does
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     config = read_kubeconfig(kubeconfig)

@@ -98,7 +98,7 @@ class Rest:
         binding = _BINDINGS[service, rpc]
         rest = {**body}
         path = binding.path
-        for name in ("id", "cluster", "hub", "template", "role", "object.id"):
+        for name in ("id", "cluster", "hub", "template", "role", "order", "object.id"):
             if "{" + name + "}" in path:
                 value = rest["object"]["id"] if name == "object.id" else rest.pop(name)
                 path = path.replace("{" + name + "}", value)

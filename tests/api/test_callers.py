@@ -18,8 +18,8 @@ from joserfc.jwk import ECKey, OctKey, RSAKey
 
 from boatyard.api import callers
 from boatyard.api.callers import Callers, Issuer, TokenChecker
-from boatyard.model.caller import Caller, Role
-from boatyard.model.errors import Refused, Unauthenticated
+from boatyard.model.caller import Caller, OrderRun, Role
+from boatyard.model.errors import Refused, Unauthenticated, Unavailable
 from tests.api.doors import PUBLIC, Door, Failed, Yard
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -273,3 +273,57 @@ async def test_who_is_unknown_learns_nothing_about_what_is_valid(yard: Yard, doo
         with pytest.raises(Failed) as failed:
             await yard.grpc.raw(f"{PUBLIC}.Clusters", "Create", b"\xff\xff\xff", token="")
         assert failed.value.code == "UNAUTHENTICATED"
+
+
+RUN = {"aud": "boatyard/role-runs", "order": "o-1", "item": "role", "attempt": 1}
+
+
+def test_a_runs_token_names_its_run_and_sees_nobodys_objects(
+    issuer: Issuer, checker: TokenChecker
+) -> None:
+    run = OrderRun(order="o-1", item="role", attempt=2)
+    token = issuer.create_run_token(run, ttl=timedelta(seconds=1.5), now=NOW)
+
+    caller = checker.check(token)
+
+    assert (caller.run, caller.role, caller.is_operator) == (run, Role.RUN, False)
+    assert caller.visible_tenants == ()
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        pytest.param({"order": None}, id="no order"),
+        pytest.param({"order": ""}, id="an empty order"),
+        pytest.param({"item": 7}, id="no item"),
+        pytest.param({"attempt": None}, id="no attempt"),
+        pytest.param({"attempt": "1"}, id="an attempt in words"),
+        pytest.param({"attempt": True}, id="an attempt that is a truth"),
+        pytest.param({"aud": "boatyard/other"}, id="another audience"),
+    ],
+)
+def test_a_runs_token_that_does_not_say_which_is_nobodys(
+    issuer: Issuer, checker: TokenChecker, claims: dict[str, Any]
+) -> None:
+    assert checker.check(_signed(issuer, _claims(**RUN))).run is not None
+    with pytest.raises(Unauthenticated):
+        checker.check(_signed(issuer, _claims(**RUN | claims)))
+
+
+def test_a_run_is_no_role_of_people(issuer: Issuer, checker: TokenChecker) -> None:
+    with pytest.raises(Refused, match="role: is for runs"):
+        _token(issuer, role=Role.RUN)
+    with pytest.raises(Unauthenticated):
+        checker.check(_signed(issuer, _claims(role="run")))
+    # What a person's token says of a run beside is not looked at.
+    told = {name: value for name, value in RUN.items() if name != "aud"}
+    assert checker.check(_signed(issuer, _claims(**told))).run is None
+
+
+def test_a_key_that_others_make_is_not_made_here(tmp_path: Path, issuer: Issuer) -> None:
+    path = tmp_path / "issuer.key"
+    with pytest.raises(Unavailable, match=r"issuer\.key of the API server's data directory"):
+        Issuer.load(path)
+    assert not path.exists()
+    made = Issuer.load_or_create(path)
+    assert Issuer.load(path).kid == made.kid

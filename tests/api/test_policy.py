@@ -24,10 +24,11 @@ together = pytest.mark.asyncio(loop_scope="module")
 
 ROLES = ("operator", "admin", "member", "viewer", "none")
 BY_KIND = {sample.kind: sample for sample in SAMPLES}
-CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access")  # their calls name a cluster
+CLUSTERWISE = (f"{OURS}.Orders", f"{OURS}.Access", f"{OURS}.Stories")  # their calls name a cluster
 
 HUBWISE = f"{OURS}.Hubs"
 TEMPLATEWISE = f"{OURS}.Templates"
+RUNWISE = f"{OURS}.RoleRuns"
 KEPT = ("Order", "Leftover", "TemplateSource")  # by the service itself
 
 # (service, call, kind) of everything that is served, made from the server's own table below.
@@ -54,6 +55,8 @@ def _kind_of(service: str, rpc: str) -> str:
         return "Hub"
     if service == TEMPLATEWISE:
         return "ClusterTemplate"
+    if service == RUNWISE:
+        return "RoleRun"
     return {"Events": "Event", "Capabilities": "Capabilities"}[name]
 
 
@@ -122,6 +125,8 @@ def _body(service: str, rpc: str, id: str) -> dict[str, Any]:
         return {"cluster": id}
     if service == HUBWISE:
         return {"hub": id}
+    if service == RUNWISE:
+        return {"order": id}
     if service == TEMPLATEWISE:
         return {"role": id} if rpc == "Publish" else {"template": id}
     match rpc:
@@ -158,7 +163,7 @@ async def test_the_table_is_what_both_doors_do(
     yard: Yard, own: dict[str, str], service: str, rpc: str, role: str
 ) -> None:
     kind = _kind_of(service, rpc)
-    target = "Cluster" if kind in (*KEPT, "Capabilities") else kind
+    target = "Cluster" if kind in (*KEPT, "Capabilities", "RoleRun") else kind
     id = await _object(yard, target, own)
     private = service.startswith(PRIVATE) or kind in (*KEPT, "Hub")
     expected = "UNAUTHENTICATED"

@@ -6,11 +6,9 @@ in memory, and are seen to fail against one with a fault.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import pytest
 
@@ -19,22 +17,17 @@ from boatyard.automation.port import RUN_FAILED, Automation, RunEvent, RunWanted
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
 from tests.contracts.rules import keys, refuses, rules_of, unavailable
+from tests.support.memory_automation import MemoryAutomation, Started
 
 ROOT = Path(__file__).parents[2]
 # Where each driver's rules run; a driver without a place cannot be proved.
-PLACES = {"eda": "tests/hub/test_eda_contract.py"}
+PLACES = {
+    "eda": "tests/hub/test_eda_contract.py",
+    "local": "tests/automation/test_contract.py",
+}
 PATIENCE = 200
 
 Rule = Callable[["AutomationBench"], Awaitable[None]]
-
-
-@dataclass(frozen=True)
-class Started:
-    """A run as it reached whoever carries it out."""
-
-    action: str
-    attempt: int
-    values: Mapping[str, Any]
 
 
 class AutomationBench(Protocol):
@@ -211,69 +204,7 @@ RULES: Sequence[Rule] = [
 # --- a driver in memory, to see the rules hold and fail ------------------------------------------
 
 
-@dataclass
-class _Memory:
-    """Automation and bench in one."""
-
-    runs: dict[str, tuple[RunWanted, Outcome | Refused]] = field(default_factory=dict)
-    begun: list[Started] = field(default_factory=list)
-    dead: bool = False
-    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
-
-    @property
-    def automation(self) -> Any:
-        return self
-
-    def order(self) -> str:
-        return f"order-{next(self.numbers)}"
-
-    def started(self) -> Sequence[Started]:
-        return self.begun
-
-    async def finish(self, *, message: str = "", **facts: str) -> None:
-        end = Refused(message, reason=RUN_FAILED) if message else Done(facts)
-        for key, (wanted, outcome) in self.runs.items():
-            if isinstance(outcome, Waiting):
-                self.runs[key] = (wanted, end)
-
-    async def misbehave(self, mood: str) -> None:
-        self.dead = mood == "dead"
-
-    async def wait(self, seconds: float) -> None:
-        """Nothing takes time here."""
-
-    async def check_ready(self) -> None:
-        if self.dead:
-            raise Unavailable("dead")
-
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
-        await self.check_ready()
-        if key not in self.runs or self.runs[key][0].attempt != wanted.attempt:
-            self.begun.append(Started(wanted.action, wanted.attempt, wanted.values))
-            self.runs[key] = (wanted, Waiting("it runs"))
-        outcome = self.runs[key][1]
-        if isinstance(outcome, Refused):
-            raise outcome
-        return outcome
-
-    async def release_run(self, key: str) -> Outcome:
-        self.runs.pop(key, None)
-        return Done()
-
-    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
-        if key not in self.runs:
-            return ()
-        told = [RunEvent(1, "now", "task"), RunEvent(2, "now", "end")]
-        return told[after:]
-
-    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        return [Owned(key, "run", key) for key in self.runs if key.startswith(prefix)]
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-class _RunsAgain(_Memory):
+class _RunsAgain(MemoryAutomation):
     """Starts whatever it is asked for, as often as it is asked."""
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
@@ -282,7 +213,7 @@ class _RunsAgain(_Memory):
         return await super().ensure_run(key, wanted)
 
 
-class _RunsOnce(_Memory):
+class _RunsOnce(MemoryAutomation):
     """Takes another attempt for the same."""
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
@@ -290,7 +221,7 @@ class _RunsOnce(_Memory):
         return await super().ensure_run(key, known)
 
 
-class _HidesFailure(_Memory):
+class _HidesFailure(MemoryAutomation):
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         try:
             return await super().ensure_run(key, wanted)
@@ -298,7 +229,7 @@ class _HidesFailure(_Memory):
             return Waiting("a little patience")
 
 
-class _HidesOutages(_Memory):
+class _HidesOutages(MemoryAutomation):
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         try:
             return await super().ensure_run(key, wanted)
@@ -306,7 +237,7 @@ class _HidesOutages(_Memory):
             return Waiting("a little patience")
 
 
-class _Templates(_Memory):
+class _Templates(MemoryAutomation):
     """Takes what it is given for something else."""
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
@@ -315,24 +246,24 @@ class _Templates(_Memory):
         return await super().ensure_run(key, changed)
 
 
-class _KeepsEverything(_Memory):
+class _KeepsEverything(MemoryAutomation):
     async def release_run(self, key: str) -> Outcome:
         return Done()
 
 
-class _ListsLoosely(_Memory):
+class _ListsLoosely(MemoryAutomation):
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         return await super().list_owned()
 
 
-class _MindsNothing(_Memory):
+class _MindsNothing(MemoryAutomation):
     async def release_run(self, key: str) -> Outcome:
         if key not in self.runs:
             raise Unavailable("there is nothing")
         return await super().release_run(key)
 
 
-class _CountsFromZero(_Memory):
+class _CountsFromZero(MemoryAutomation):
     async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
         return [RunEvent(0, "now", "task"), RunEvent(1, "now", "end")][after:]
 
@@ -355,11 +286,11 @@ PLANTED = [
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 async def test_automation(rule: Rule) -> None:
-    await rule(_Memory())
+    await rule(MemoryAutomation())
 
 
 @pytest.mark.parametrize("broken, rule", PLANTED, ids=lambda one: one.__name__.strip("_"))
-async def test_a_planted_fault_is_found(broken: type[_Memory], rule: Rule) -> None:
+async def test_a_planted_fault_is_found(broken: type[MemoryAutomation], rule: Rule) -> None:
     with pytest.raises((AssertionError, Refused, Unavailable)):
         await rule(broken())
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from boatyard.automation.port import RunWanted
 from boatyard.model.generated.osac import ClusterState
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY
 from boatyard.twin.hub import Thing
@@ -61,3 +62,20 @@ async def test_what_this_ledger_never_knew_is_left_alone(database_url: str) -> N
         await yard.run(within=A_LITTLE_LATER)
 
         assert await yard.held("another-yards-order") != {}
+
+
+@pytest.mark.forms("embedded")
+@pytest.mark.parametrize("item", ["post_install", "scale/3", "farewell"])
+async def test_a_run_that_began_after_its_order_had_ended_is_ended(item: str, yard: Yard) -> None:
+    cluster_id = await yard.order("late", sizes={"compute": 1})
+    await yard.run_to(cluster_id, ClusterState.READY)
+    await yard.delete(cluster_id)
+    await yard.run_until_gone(cluster_id)
+    key = f"{cluster_id}/{item}"
+    yard.roles.hang.add("act")
+    await yard.roles.ensure_run(key, RunWanted("act", ""))
+
+    await yard.run(within=A_LITTLE_LATER)
+
+    assert await yard.roles.list_owned() == []
+    assert [one.action for one in yard.roles.started()] == ["act"], "nothing more was run"

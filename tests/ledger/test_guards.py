@@ -14,7 +14,7 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.migrations.steps import statements
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError
-from tests.ledger import test_claims, test_documents, test_events, test_work
+from tests.ledger import test_claims, test_documents, test_events, test_stories, test_work
 from tests.ledger.docs import at
 
 SQL = Path(schema.__file__).with_name("migrations") / "sql"
@@ -39,7 +39,8 @@ async def ledger(database_url: str, seal: Seal) -> AsyncIterator[Ledger]:
 
 async def plant(url: str, step: str, guard: str, instead: str) -> None:
     """Puts something else where the guard is, in every statement that has it."""
-    guarded = [text for text in statements(SQL / f"0001_{step}.sql") if guard in text]
+    (path,) = SQL.glob(f"*_{step}.sql")
+    guarded = [text for text in statements(path) if guard in text]
     assert guarded, f"the guard is not written like this any more: {guard}"
     for text in guarded:
         broken = text.replace(guard, instead).replace(
@@ -59,8 +60,8 @@ async def fails(scenario: Callable[[], Awaitable[None]], url: str) -> bool:
     for _ in range(ROUNDS):
         await execute(
             url,
-            "truncate documents, archive, events, event_log, claims, reservations, pools, work, wakes;"
-            "insert into event_log values (0, 0)",
+            "truncate documents, archive, events, event_log, claims, reservations, pools, work, wakes,"
+            " stories, story_lines; insert into event_log values (0, 0)",
         )
         try:
             await scenario()
@@ -106,6 +107,26 @@ async def published(ledger: Ledger, url: str) -> None:
     )
 
 
+async def told_again(ledger: Ledger, url: str) -> None:
+    await test_stories.test_a_line_that_is_known_is_not_kept_twice(ledger)
+
+
+async def told_at_once(ledger: Ledger, url: str) -> None:
+    await test_stories.test_several_workers_at_once_lose_and_double_nothing(ledger)
+
+
+async def told_much(ledger: Ledger, url: str) -> None:
+    await test_stories.test_the_newest_lines_are_kept_and_the_reader_is_told_what_is_missing(ledger)
+
+
+async def told_at_length(ledger: Ledger, url: str) -> None:
+    await test_stories.test_bytes_are_bounded_too(ledger)
+
+
+async def forgotten(ledger: Ledger, url: str) -> None:
+    await test_stories.test_a_story_stays_with_its_order_and_is_forgotten_some_time_after_it(ledger)
+
+
 @pytest.mark.parametrize(
     "scenario, step, guard, instead",
     [
@@ -131,6 +152,17 @@ async def published(ledger: Ledger, url: str) -> None:
         pytest.param(published, "events",
                      "perform pg_advisory_xact_lock(boatyard_key('publisher', '', ''));", "",
                      id="the publisher's lock"),
+        pytest.param(told_again, "stories", "and known.number = given.number", "and false",
+                     id="the known line"),
+        pytest.param(told_at_once, "stories", "where order_id = the_order for update",
+                     "where order_id = the_order", id="the story's lock"),
+        pytest.param(told_much, "stories", "head.last_seq - head.dropped > most_lines", "false",
+                     id="the most lines"),
+        pytest.param(told_at_length, "stories", "or head.bytes > most_bytes", "",
+                     id="the most bytes"),
+        pytest.param(forgotten, "stories", "d.kind = 'Order'", "false", id="the order of a story"),
+        pytest.param(forgotten, "stories", "a.archived >= before", "false",
+                     id="the time after an order"),
     ],
 )  # fmt: skip
 async def test_without_its_guard_a_promise_is_broken(

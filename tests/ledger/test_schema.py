@@ -19,7 +19,7 @@ from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused, Unavailable
 
 MIGRATIONS = Path(schema.__file__).with_name("migrations")
-STEPS = ("tables", "commit", "claim", "events", "contents")
+STEPS = ("tables", "commit", "claim", "events", "contents", "stories")
 
 # Kills itself, hard, in the middle of a step: its first statements are sent, its commit is not.
 KILLED = """

@@ -109,3 +109,22 @@ def being_deleted(order: Order, delete_by: datetime | None = None) -> Order:
 
 def keys(items: Sequence[Item], *states: ItemState) -> set[str]:
     return {item.key for item in items if not states or item.state in states}
+
+
+def waves_of_making(items: tuple[Item, ...]) -> list[set[str]]:
+    """What becomes ready, wave after wave, when everything succeeds."""
+    waves = []
+    while ready := plan.ready_to_add(items):
+        waves.append(keys(ready))
+        done = {item.key for item in ready}
+        items = tuple(present(item) if item.key in done else item for item in items)
+    return waves
+
+
+def waves_of_releasing(items: tuple[Item, ...]) -> list[set[str]]:
+    waves = []
+    while ready := plan.ready_to_remove(items):
+        waves.append(keys(ready))
+        items = tuple(item for item in items if item.key not in waves[-1])
+    assert items == (), "something can never be released"
+    return waves

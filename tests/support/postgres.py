@@ -69,8 +69,8 @@ _idle: list[str] = []  # migrated, empty, and used by nobody
 _EMPTY = """
 select pg_terminate_backend(pid) from pg_stat_activity
     where datname = current_database() and pid <> pg_backend_pid() and backend_type = 'client backend';
-truncate documents, archive, events, event_log, claims, reservations, pools, work, wakes, settings
-    restart identity;
+truncate documents, archive, events, event_log, claims, reservations, pools, work, wakes, settings,
+    stories, story_lines restart identity;
 insert into event_log (last_seq, trimmed) values (0, 0);
 alter sequence work_token restart
 """

@@ -42,6 +42,7 @@ from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
+from tests.support.memory_automation import Roles
 from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, no_write, small_layout
 
 Opened = Callable[[Any], AbstractAsyncContextManager[Any]]
@@ -63,7 +64,10 @@ class Yard:
         self.on_hub_write: Callable[[], None] = no_write  # before and after, where a hub has an API
         self.twin = LocalTwin(world, clock)
         self.told_twin = ToldTwin(self.twin, lambda *what: self.on_effect(*what))
-        site = Site(twin_socket="", connect_twin=lambda _: self.told_twin)
+        self.roles = Roles()
+        site = Site(
+            twin_socket="", connect_twin=lambda _: self.told_twin, automation=lambda _: self.roles
+        )
         self.hubs = HubDirectory(ledger, site)
         self.hubs.fresh_seconds = 0.0
         self.acknowledged: list[tuple[str, str, int]] = []

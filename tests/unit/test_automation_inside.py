@@ -66,9 +66,11 @@ def test_the_story_goes_on_where_it_was_torn(inside: dict[str, ModuleType], tmp_
     with path.open("ab") as file:
         file.write(b'{"number": 2, "at')
 
-    inside["story"].Story(str(path), 100_000, hide).tell("ok", "one")
+    inside["story"].Story(str(path), 100_000, hide, attempt=2).tell("ok", "one")
 
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert [event["number"] for event in events] == [1, 2]
     assert events[0]["text"] == "my ********"
     assert "\x1b" not in events[0]["task"]
+    assert [event["attempt"] for event in events] == [1, 2]
+    assert events[0]["start"] != events[1]["start"], "who told what can be told apart"

@@ -103,6 +103,16 @@ def _removed(view: HubView) -> HubView:
         pytest.param(a_cluster(zone="lyon"), a_hub(zone="lyon"), "", id="the zone asked for"),
         pytest.param(a_cluster(), a_hub(zone="lyon"), "", id="any zone will do"),
         pytest.param(
+            a_cluster(template_phases=("validate",)),
+            a_hub(kubeconfig="there"),
+            "runs no roles of templates",
+            id="a role to run, and nobody there who does",
+        ),
+        pytest.param(a_cluster(), a_hub(kubeconfig="there"), "", id="no role to run"),
+        pytest.param(
+            a_cluster(template_phases=("validate",)), a_hub(), "", id="a role is run by ourselves"
+        ),
+        pytest.param(
             a_cluster(hub_labels={"disk": "nvme"}),
             a_hub(labels={"disk": "hdd"}),
             "lacks the label disk=nvme",

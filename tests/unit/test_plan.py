@@ -17,6 +17,8 @@ from tests.support.orders import (
     planned,
     present,
     settled,
+    waves_of_making,
+    waves_of_releasing,
     with_sizes,
     with_version,
 )
@@ -24,28 +26,9 @@ from tests.support.orders import (
 PLANNED, PRESENT, LEAVING = ItemState.PLANNED, ItemState.PRESENT, ItemState.LEAVING
 
 
-def _waves_of_making(items: tuple[Item, ...]) -> list[set[str]]:
-    """What becomes ready, wave after wave, when everything succeeds."""
-    waves = []
-    while ready := plan.ready_to_add(items):
-        waves.append(keys(ready))
-        done = {item.key for item in ready}
-        items = tuple(present(item) if item.key in done else item for item in items)
-    return waves
-
-
-def _waves_of_releasing(items: tuple[Item, ...]) -> list[set[str]]:
-    waves = []
-    while ready := plan.ready_to_remove(items):
-        waves.append(keys(ready))
-        items = tuple(item for item in items if item.key not in waves[-1])
-    assert items == (), "something can never be released"
-    return waves
-
-
 def test_the_road_is_walked_in_waves_and_what_needs_nobody_goes_together() -> None:
     order = planned(an_order(sizes={"compute": 2}))
-    assert _waves_of_making(order.status.items) == [
+    assert waves_of_making(order.status.items) == [
         {"host/compute-0", "host/compute-1", "l2"},
         {"port/compute-0", "port/compute-1"},
         {"agent/compute-0", "agent/compute-1"},
@@ -61,7 +44,7 @@ def test_the_road_is_walked_in_waves_and_what_needs_nobody_goes_together() -> No
 
 def test_the_way_back_is_the_road_in_reverse() -> None:
     order = planned(being_deleted(settled(an_order(sizes={"compute": 1}))))
-    waves = _waves_of_releasing(order.status.items)
+    waves = waves_of_releasing(order.status.items)
     place = {key: number for number, wave in enumerate(waves) for key in wave}
     for kind in road.KINDS.values():
         for need in kind.needs:
@@ -89,11 +72,11 @@ def test_machines_of_the_platforms_own_need_no_hosts() -> None:
     order = an_order(sizes={"compute": 1})
     items = plan.replan(order, {}, CHECKS, on_hosts=False)
     assert not {item.kind for item in items} & road.ON_HOSTS
-    waves = _waves_of_making(items)
+    waves = waves_of_making(items)
     assert waves[0] == {"l2"}
     assert {"node/compute-0"} in waves
     assert set().union(*waves) == keys(items), "something can never be made"
-    _waves_of_releasing(planned(being_deleted(_machines(order))).status.items)
+    waves_of_releasing(planned(being_deleted(_machines(order))).status.items)
 
 
 @pytest.mark.parametrize("now_said", [True, False])
@@ -243,7 +226,7 @@ def test_deleting_releases_every_item_in_whatever_state_it_was(
     assert {item.state for item in gone.status.items} == {LEAVING}
     assert keys(gone.status.items) == keys(turned)
     assert plan.ready_to_add(gone.status.items) == ()
-    _waves_of_releasing(gone.status.items)
+    waves_of_releasing(gone.status.items)
 
 
 def test_nothing_recorded_disappears_by_planning() -> None:

@@ -208,3 +208,47 @@ def test_times_say_when_it_began_and_when_it_ended() -> None:
     assert (running.started_at, running.finished_at) == (NOW, None)
     done = step_after(a_step(S.WAITING, started_at=LATER), [HELD], Done())
     assert (done.started_at, done.finished_at) == (LATER, NOW)
+
+
+RUN = Item(key="post_install", kind="post_install", step="post_install", state=ItemState.PLANNED)
+
+
+def run_after(old: Step | None, item: Item, answer: Done | Waiting) -> Step:
+    steps = progress.advance(
+        [old] if old else [],
+        items=[item],
+        attempts=[Attempt(item=item, released=False, answer=answer)],
+        deleting=False,
+        order_id="o-1",
+        now=NOW,
+    )
+    return next(step for step in steps if step.name == "post_install")
+
+
+def test_a_step_that_runs_a_role_says_at_which_task_it_is_and_counts_no_looks_as_tries() -> None:
+    step = run_after(None, RUN, Waiting("post_install of web is at task 'one'"))
+    step = run_after(step, RUN, Waiting("post_install of web is at task 'two'"))
+    assert step.message.endswith("'two'")
+    assert step.tries == 0
+
+
+@pytest.mark.parametrize(
+    "tasks, changed, words",
+    [
+        pytest.param("12", "3", "12 tasks, 3 changed", id="several"),
+        pytest.param("1", "1", "1 task, 1 changed", id="one"),
+        pytest.param("4", "0", "4 tasks, nothing changed", id="nothing to do"),
+        pytest.param("", "", "", id="nobody counted"),
+    ],
+)
+def test_a_role_that_has_run_says_how_it_went(tasks: str, changed: str, words: str) -> None:
+    facts = {"attempt": "1"} | ({"run.tasks": tasks, "run.changed": changed} if tasks else {})
+    ended = Item(
+        key="post_install",
+        kind="post_install",
+        step="post_install",
+        state=ItemState.PRESENT,
+        facts=facts,
+    )
+    step = run_after(None, ended, Done())
+    assert (step.state, step.detail) == (S.DONE, words)

@@ -55,7 +55,7 @@ async def test_automation_that_is_named_makes_the_clusters(client: KubeClient) -
 
 
 async def test_what_cannot_be_made_says_why(client: KubeClient) -> None:
-    with pytest.raises(Refused, match="there is no automation driver 'edda'; there is eda"):
+    with pytest.raises(Refused, match="there is no automation driver 'edda'; there is local, eda"):
         make({**EDA, "automation": "edda"}, client)
     with pytest.raises(Refused, match=r"settings.eda.url"):
         make(EDA, client, **{"eda.url": ""})

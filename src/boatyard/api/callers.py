@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 from collections import OrderedDict
 from collections.abc import Callable
@@ -16,12 +17,13 @@ from joserfc import jws, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
-from boatyard.model.caller import SHARED, SYSTEM, Caller, Role
-from boatyard.model.errors import Refused, Unauthenticated, Violation
+from boatyard.model.caller import SHARED, SYSTEM, Caller, OrderRun, Role
+from boatyard.model.errors import Refused, Unauthenticated, Unavailable, Violation
 from boatyard.resources.metadata import is_label
 
 ISSUER = "boatyard"
 AUDIENCE = "boatyard"
+RUN_AUDIENCE = "boatyard/role-runs"  # of tokens that are a run's: elsewhere they are nobody's
 ALGORITHM = "ES256"
 TYPE = "at+jwt"
 LONGEST_TOKEN = 8192
@@ -41,6 +43,17 @@ class Issuer:
     def __init__(self, key: ECKey) -> None:
         self._key = key
         self.kid = key.thumbprint()
+
+    @classmethod
+    def load(cls, path: Path) -> Issuer:
+        """The key in `path`, which somebody else has made; Unavailable, saying what is missing, when there is none."""
+        if not path.exists():
+            raise Unavailable(
+                f"the key that signs tokens is missing: {path}; put issuer.key of the API server's data directory"
+                " there, with mode 0600",
+                reason="NoIssuerKey",
+            )
+        return cls.load_or_create(path)
 
     @classmethod
     def load_or_create(cls, path: Path) -> Issuer:
@@ -63,19 +76,26 @@ class Issuer:
         if role is Role.OPERATOR:
             tenant = tenant or SHARED
         _check_person(tenant, user, role, ttl)
-        issued = int(now.timestamp())
+        claims = {"aud": AUDIENCE, "sub": user, "tenant": tenant, "role": role.value}
+        return self._signed(claims, ttl, now)
+
+    def create_run_token(self, run: OrderRun, *, ttl: timedelta, now: datetime) -> str:
+        """A token for one attempt of one run: it opens what that run may ask of its order, while it goes on."""
         claims = {
-            "iss": ISSUER,
-            "aud": AUDIENCE,
-            "sub": user,
-            "tenant": tenant,
-            "role": role.value,
-            "iat": issued,
-            "nbf": issued,
-            "exp": issued + int(ttl.total_seconds()),
+            "aud": RUN_AUDIENCE,
+            "sub": f"{run.order}/{run.item}",
+            "order": run.order,
+            "item": run.item,
+            "attempt": run.attempt,
         }
+        return self._signed(claims, ttl, now)
+
+    def _signed(self, claims: dict[str, Any], ttl: timedelta, now: datetime) -> str:
+        issued = int(now.timestamp())
+        times = {"iat": issued, "nbf": issued, "exp": issued + math.ceil(ttl.total_seconds())}
         header = {"alg": ALGORITHM, "kid": self.kid, "typ": TYPE}
-        return jwt.encode(header, claims, self._key, algorithms=[ALGORITHM])
+        whole = {"iss": ISSUER, **claims, **times}
+        return jwt.encode(header, whole, self._key, algorithms=[ALGORITHM])
 
     def public_key(self) -> ECKey:
         return ECKey.import_key(self._key.as_dict(private=False))
@@ -155,13 +175,15 @@ class _Checked:
 def _checked(claims: dict[str, Any], now: float) -> _Checked:
     if claims.get("iss") != ISSUER:
         raise Unauthenticated("the token's issuer is not trusted")
-    if claims.get("aud") != AUDIENCE:
+    if claims.get("aud") not in (AUDIENCE, RUN_AUDIENCE):
         raise Unauthenticated("the token is meant for another audience")
     expires = _moment(claims, "exp")
     if now > expires + LEEWAY:
         raise Unauthenticated("the token has expired; ask for a new one")
     if _moment(claims, "nbf") > now + LEEWAY:
         raise Unauthenticated("the token is not valid yet")
+    if claims["aud"] == RUN_AUDIENCE:
+        return _Checked(_run(claims), expires)
     user, tenant, role = (claims.get(claim) for claim in ("sub", "tenant", "role"))
     if not isinstance(user, str) or not isinstance(tenant, str) or role not in list(Role):
         raise Unauthenticated("the token does not say who it is for")
@@ -171,6 +193,15 @@ def _checked(claims: dict[str, Any], now: float) -> _Checked:
     except Refused as error:
         raise Unauthenticated("the token does not say who it is for") from error
     return _Checked(caller, expires)
+
+
+def _run(claims: dict[str, Any]) -> Caller:
+    order, item, attempt = (claims.get(claim) for claim in ("order", "item", "attempt"))
+    named = isinstance(order, str) and order and isinstance(item, str) and item
+    if not named or not isinstance(attempt, int) or isinstance(attempt, bool):
+        raise Unauthenticated("the token does not say which run it is for")
+    run = OrderRun(order=str(order), item=str(item), attempt=attempt)
+    return Caller(user="the template's role", tenant="", role=Role.RUN, run=run)
 
 
 def _moment(claims: dict[str, Any], name: str) -> float:
@@ -191,6 +222,10 @@ def _check_person(tenant: str, user: str, role: Role, ttl: timedelta) -> None:
     if role is not Role.OPERATOR and tenant in (SHARED, SYSTEM):
         violations.append(
             Violation("tenant", f"only operators belong to {tenant!r}", "name a tenant")
+        )
+    if role is Role.RUN:
+        violations.append(
+            Violation("role", "is for runs of templates", "name a role that people have")
         )
     if ttl <= timedelta(0) or ttl > timedelta(days=3660):
         violations.append(Violation("ttl", "must be between a second and ten years"))

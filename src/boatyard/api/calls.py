@@ -16,11 +16,14 @@ from boatyard.api.errors import Unimplemented
 from boatyard.api.hubs import Hubs
 from boatyard.api.kinds import OURS, PRIVATE, PUBLIC, VIEWS, View
 from boatyard.api.orders import Orders, http_body
+from boatyard.api.role_runs import RoleRuns
+from boatyard.api.stories import Stories
 from boatyard.api.templates import Templates
 from boatyard.api.updates import update
 from boatyard.api.watch import Part, Watches
 from boatyard.model import wire
-from boatyard.model.errors import Refused
+from boatyard.model.caller import Caller
+from boatyard.model.errors import Denied, Refused
 from boatyard.resources.hubs.access import HubAccess
 from boatyard.resources.orders.elsewhere import Elsewhere
 
@@ -30,6 +33,8 @@ Stream = Callable[[Any, Call, Begun], AsyncIterator[Part]]
 
 # Calls that need no token.
 _ANONYMOUS = {f"{PUBLIC}.Capabilities/Get"}
+# The only service that a run of a role may call.
+ROLE_RUNS = f"{OURS}.RoleRuns"
 # In the contract, where they are answered by Unimplemented too.
 _LEFT_OUT = {f"{PUBLIC}.Tenants/{rpc}" for rpc in ("Create", "Update", "Delete")}
 
@@ -53,6 +58,14 @@ class Method:
     @cached_property
     def anonymous(self) -> bool:
         return self.name in _ANONYMOUS
+
+    def admit(self, caller: Caller) -> Caller:
+        """Raises Denied for a run of a role that calls anything but what is there for runs."""
+        if caller.run is not None and self.service != ROLE_RUNS:
+            raise Denied(
+                "the token of a run opens nothing but what the run may ask of its own order"
+            )
+        return caller
 
     @property
     def served(self) -> bool:
@@ -85,7 +98,8 @@ def methods(
     """Service to call to method, for every service of the wire."""
     orders = Orders(crud, watches, elsewhere)
     access, hubs = Access(crud, elsewhere=elsewhere), Hubs(crud, hub_access)
-    templates = Templates(crud)
+    templates, runs = Templates(crud), RoleRuns(crud, elsewhere)
+    stories = Stories(crud, watches, orders)
     table: dict[str, dict[str, Method]] = {}
     for service in wire.services().values():
         answers = _answers(service.full_name, crud, watches, orders, access)
@@ -93,6 +107,10 @@ def methods(
             answers = {"Check": hubs.check, "Prepare": hubs.prepare}
         if service.full_name == f"{OURS}.Templates":
             answers = {"GetSchema": templates.schema, "Publish": templates.publish}
+        if service.full_name == f"{OURS}.Stories":
+            answers = {"Read": stories.read, "Watch": stories.watch}
+        if service.full_name == ROLE_RUNS:
+            answers = {"Ask": runs.ask, "Get": runs.get}
         table[service.full_name] = {
             call.name: Method(
                 service=service.full_name,

@@ -123,7 +123,7 @@ class GrpcDoor:
                 dry_run = str(value).lower() == "true"
         if method.anonymous:
             return Call(ANONYMOUS)
-        return Call(self._callers.who(authorization), dry_run=dry_run)
+        return Call(method.admit(self._callers.who(authorization)), dry_run=dry_run)
 
 
 class _ByName(grpc.GenericRpcHandler):

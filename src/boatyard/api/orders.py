@@ -49,8 +49,8 @@ class Orders:
 
     async def explain(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
-        cluster, gone = await self._find_ever(request.cluster, call.caller)
-        explanation = await self._explanation(cluster, call.caller, gone=gone)
+        cluster, gone = await self.find_ever(request.cluster, call.caller)
+        explanation = await self.explanation(cluster, call.caller, gone=gone)
         return _ours("OrdersExplainResponse")(explanation=_message(explanation))
 
     async def follow(
@@ -60,11 +60,11 @@ class Orders:
         policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
         watcher = await self._watches.follow(None, None)
         try:
-            cluster, gone = await self._find_ever(request.cluster, call.caller)
+            cluster, gone = await self.find_ever(request.cluster, call.caller)
             await begun("")
             last = None
             while True:
-                explanation = await self._explanation(cluster, call.caller, gone=gone)
+                explanation = await self.explanation(cluster, call.caller, gone=gone)
                 if explanation != last:
                     response = _ours("OrdersFollowResponse")(explanation=_message(explanation))
                     yield Part(response.SerializeToString())
@@ -76,7 +76,7 @@ class Orders:
                     for entry in await watcher.entries(FOLLOW_SECONDS)
                 ):
                     pass
-                cluster, gone = await self._again(cluster)
+                cluster, gone = await self.again(cluster)
         finally:
             self._watches.leave(watcher)
 
@@ -107,7 +107,7 @@ class Orders:
 
     async def receipt(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
-        cluster, _gone = await self._find_ever(request.cluster, call.caller)
+        cluster, _gone = await self.find_ever(request.cluster, call.caller)
         order = await self._order(cluster.id)
         if order is None or order.status.receipt == Receipt():
             raise NotFound(
@@ -123,7 +123,7 @@ class Orders:
         limit = request.limit if request.HasField("limit") else DEFAULT_HAPPENINGS
         if limit < 0:
             raise Refused("", Violation("limit", f"{limit} is negative", "give 0 or more"))
-        cluster, _gone = await self._find_ever(request.cluster, call.caller)
+        cluster, _gone = await self.find_ever(request.cluster, call.caller)
         about = [("Cluster", cluster.id)]
         if call.caller.is_operator:
             about.append(("Order", cluster.id))
@@ -151,7 +151,7 @@ class Orders:
         policy.check_owner(caller, Verb.CREDENTIALS, cluster.metadata.tenant)
         return await credentials_of(self._ledger, cluster, self._elsewhere)
 
-    async def _find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
+    async def find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
         """Also one that is gone already; True when it is."""
         try:
             return await find_cluster(self._ledger, key, caller), False
@@ -165,7 +165,7 @@ class Orders:
                 raise
             return found, True
 
-    async def _again(self, cluster: Cluster) -> tuple[Cluster, bool]:
+    async def again(self, cluster: Cluster) -> tuple[Cluster, bool]:
         found = await self._ledger.get(Cluster, cluster.id, sealed=True)
         if found is not None:
             return found, False
@@ -175,7 +175,7 @@ class Orders:
         order = await self._ledger.get(Order, id, sealed=True)
         return order or await self._ledger.archived(Order, id, sealed=True)
 
-    async def _explanation(self, cluster: Cluster, caller: Caller, *, gone: bool) -> Explanation:
+    async def explanation(self, cluster: Cluster, caller: Caller, *, gone: bool) -> Explanation:
         order = await self._order(cluster.id)
         explanation = explain(
             cluster, order, now=self._ledger.clock.now(), operator=caller.is_operator

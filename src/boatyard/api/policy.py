@@ -25,6 +25,8 @@ class Verb(StrEnum):
     CHECK = "check"
     PREPARE = "prepare"
     PUBLISH = "publish"
+    STORY = "story"
+    ASK = "ask"
 
 
 # What a call is called on the wire, and what it is in the table.
@@ -50,12 +52,15 @@ VERB_OF_CALL: Mapping[str, Verb] = {
     "Prepare": Verb.PREPARE,
     "GetSchema": Verb.GET,
     "Publish": Verb.PUBLISH,
+    "Read": Verb.STORY,
+    "Ask": Verb.ASK,
 }
 
 _OPERATOR = frozenset({Role.OPERATOR})
 _ADMIN = _OPERATOR | {Role.ADMIN}
 _MEMBER = _ADMIN | {Role.MEMBER}
 _VIEWER = _MEMBER | {Role.VIEWER}
+_RUN = frozenset({Role.RUN})  # a run of a role: in no other row
 _NOBODY: frozenset[Role] = frozenset()
 
 Row = Mapping[Verb, frozenset[Role]]
@@ -78,6 +83,7 @@ TABLE: Mapping[str, Row] = {
         credentials=_MEMBER,
         issue=_VIEWER,  # what it allows in the cluster follows the role
         history=_VIEWER,
+        story=_VIEWER,
     ),
     "Project": _row(_VIEWER, _ADMIN, signal=_OPERATOR),
     "Tenant": _row(_VIEWER, _OPERATOR, signal=_OPERATOR),
@@ -94,6 +100,7 @@ TABLE: Mapping[str, Row] = {
     "Order": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "Leftover": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
     "TemplateSource": {Verb.GET: _OPERATOR, Verb.LIST: _OPERATOR},
+    "RoleRun": {Verb.GET: _RUN, Verb.ASK: _RUN},
     "Event": {Verb.WATCH: _VIEWER},
     "Capabilities": {Verb.GET: _VIEWER},  # the public ones need no token at all
 }

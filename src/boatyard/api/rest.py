@@ -115,7 +115,8 @@ class RestDoor:
         if method.anonymous:
             return Call(ANONYMOUS)
         dry_run = request.headers.get("x-dry-run", "").lower() == "true"
-        return Call(self._callers.who(request.headers.get("authorization")), dry_run=dry_run)
+        caller = method.admit(self._callers.who(request.headers.get("authorization")))
+        return Call(caller, dry_run=dry_run)
 
 
 async def _message(request: Request, binding: bindings.Route, method: Method) -> tuple[Any, bool]:

@@ -176,6 +176,9 @@ def _prove(parser: argparse.ArgumentParser) -> None:
         help="keep orders on this Kubernetes, as somebody who may do anything there; nothing is left on it",
     )
     parser.add_argument(
+        "--roles", action="store_true", help="order from a template with a role; its parts are run"
+    )
+    parser.add_argument(
         "--journeys", metavar="NAME,NAME", help="only these, such as create,delete (default: all)"
     )
     parser.add_argument(

@@ -24,6 +24,7 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Cluster, Hub
 from boatyard.resources.clusters.ending import leftover_owner
+from boatyard.resources.orders.road import FAREWELL
 from boatyard.twin.calls import TwinCalls
 
 Acknowledged = Sequence[tuple[str, str, int]]  # kind, id, version
@@ -261,7 +262,7 @@ def _false_receipts(evidence: Evidence) -> Iterator[str]:
         elif event.kind == "Leftover" and event.sort == _CREATED and event.id not in ended:
             leftover = event.read(Leftover)
             begun[leftover.spec.order] = {
-                item.key for item in leftover.status.items if item.kind in OUTSIDE
+                item.key for item in leftover.status.items if item.kind in (*OUTSIDE, FAREWELL)
             }
     for order in (*evidence.archived(Order), *evidence.all(Order)):
         if order.status.phase != OrderPhase.DELETED:

@@ -25,7 +25,9 @@ def run(args: Namespace) -> int:
     try:
         assets = load(args).assets_dir if args.platform == "local" else None
         hub = _read_hub(args)
-        there = ground_of(args.platform, assets, hub_kubeconfig=hub).journeys
+        if args.roles and (hub or args.platform != "sim"):
+            raise Refused("--roles goes with simulated clusters of our own: leave out the others")
+        there = ground_of(args.platform, assets, hub_kubeconfig=hub, roles=args.roles).journeys
         unknown = [name for name in journeys if name not in there]
         if unknown:
             sys.stderr.write(f"there is no journey {unknown[0]!r}; there are {', '.join(there)}\n")
@@ -37,6 +39,7 @@ def run(args: Namespace) -> int:
             lanes=args.lanes,
             keep=args.keep,
             hub_kubeconfig=hub,
+            roles=args.roles,
             assets=assets,
         )
         verdict = asyncio.run(_prove(options))

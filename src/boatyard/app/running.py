@@ -71,11 +71,11 @@ async def _until_signalled(settings: Settings, body: Body) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked, number)
-    _collect_seldom()
+    collect_seldom()
     await body(settings, stop)
 
 
-def _collect_seldom() -> None:
+def collect_seldom() -> None:
     """What was imported stays for good, and documents hold no cycles: looking for some doubles a list's time."""
     gc.collect()
     gc.freeze()
@@ -133,15 +133,21 @@ async def ends_with(child: Awaitable[object], what: str) -> AsyncIterator[None]:
 
 
 async def _forget_old_events(ledger: Ledger, days: float) -> None:
-    """Keeps the event log as long as the setting says. Every process may do it; nothing is lost twice."""
+    """Keeps the event log, and stories of runs whose order is gone, as long as the setting says.
+
+    Every process may do it; nothing is lost twice.
+    """
     while True:
         try:
-            trimmed = await ledger.trim_events(ledger.clock.now() - timedelta(days=days))
+            before = ledger.clock.now() - timedelta(days=days)
+            trimmed = await ledger.trim_events(before)
+            forgotten = await ledger.stories.forget(before)
         except Unavailable as error:
             logger.warning("old events not forgotten", extra={"why": str(error)})
         else:
-            if trimmed:
-                logger.info("old events forgotten", extra={"events": trimmed})
+            if trimmed or forgotten:
+                extra = {"events": trimmed, "stories": forgotten}
+                logger.info("old events forgotten", extra=extra)
         await asyncio.sleep(_TRIM_SECONDS)
 
 

@@ -33,6 +33,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         str, ...
     ] = ()  # folders of roles to offer; empty: those shipped, and `roles` in the data directory (`up` only)
     allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
+    api_url: str = ""  # REST door as a worker's runs of roles reach it; empty: that of `up` itself
+    api_ca: str = ""  # certificates they trust there (PEM); empty: the server's, or the system's
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real
     twin_layout: str = ""  # JSON file with the data centre of a new twin; empty: two small hubs
@@ -41,10 +43,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
+    runs_at_once: int = 16  # runs of roles on this machine; more wait their turn
+    runs_per_hub: int = 12  # of them for one hub
+    runs_per_template: int = 8  # of them of one template, so that none holds up all others
+    run_starts_per_minute: int = 600  # for one hub, and of one template
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
     freeze_minutes: float = 60.0  # a cluster frozen this long is stopped; resuming takes longer
     role_minutes: float = 60.0  # a part of a template's role that runs longer is ended
-    event_days: float = 30.0  # how long events can be watched again from; older ones are forgotten
+    event_days: float = 30.0  # how long events, and stories of clusters that are gone, are kept
     assets: str = ""  # directory of the Kubernetes programs; empty: in the user's cache
     assets_from: str = ""  # directory where an installation looks for them before PATH
     kubernetes_mirror: str = ""  # address of a copy of the Kubernetes releases; empty: upstream's

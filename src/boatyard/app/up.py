@@ -12,11 +12,12 @@ from pathlib import Path
 
 from boatyard.app import catalogue, local_catalogue, running
 from boatyard.app.keepers import find_assets, start_keeper
+from boatyard.app.run_passes import way_to
 from boatyard.app.serving import Doors, check_doors, serve_api
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import watched_folders, watching
 from boatyard.app.twins import start_twin
-from boatyard.app.working import work
+from boatyard.app.working import role_runner, work
 from boatyard.client.config import clear_current, write_current, write_private_file
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
@@ -51,7 +52,14 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
             )
             if not keeper:
                 running.say("clusters are simulated; for real ones: boatyard assets install")
-            await work(ledger, settings, stop, twin_socket=twin, keeper_socket=keeper)
+            await work(
+                ledger,
+                settings,
+                stop,
+                twin_socket=twin,
+                keeper_socket=keeper,
+                roles=role_runner(ledger, settings, way_to(doors, settings)),
+            )
         finally:
             clear_current(pid=os.getpid())
 

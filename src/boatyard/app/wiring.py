@@ -103,7 +103,10 @@ def make_reconcilers(
             ledger=ledger, book_for=book_of_hub, delete_within=delete_within
         ),
         "Order": OrderReconciler(
-            book_for=book_of_turn, drivers_for=hubs.drivers_for, freeze_for=freeze_for
+            book_for=book_of_turn,
+            drivers_for=hubs.drivers_for,
+            freeze_for=freeze_for,
+            stories=ledger.stories,
         ),
         "Backup": BackupReconciler(
             ledger=ledger, drivers_for=hubs.drivers_for, delete_within=delete_within
@@ -117,7 +120,9 @@ def make_reconcilers(
         "Leftover": LeftoverFollower(
             ledger=ledger,
             remote=remote_book,
-            local=LeftoverReconciler(book_for=book_of_turn, drivers_for=hubs.drivers_for),
+            local=LeftoverReconciler(
+                book_for=book_of_turn, drivers_for=hubs.drivers_for, stories=ledger.stories
+            ),
             delete_within=delete_within,
         ),
     }

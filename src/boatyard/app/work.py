@@ -7,9 +7,10 @@ from argparse import Namespace
 
 from boatyard.app import running
 from boatyard.app.keepers import keeper_socket
+from boatyard.app.run_passes import set_way
 from boatyard.app.settings import Settings
 from boatyard.app.twins import default_socket
-from boatyard.app.working import work
+from boatyard.app.working import role_runner, work
 
 
 def run(args: Namespace) -> int:
@@ -18,6 +19,7 @@ def run(args: Namespace) -> int:
 
 async def _work(settings: Settings, stop: asyncio.Event) -> None:
     url = running.require_database(settings)
+    way = set_way(settings)
     running.make_data_dir(settings)
     async with running.open_ledger(settings, url, application="boatyard work") as ledger:
         running.say("boatyard: working")
@@ -27,4 +29,5 @@ async def _work(settings: Settings, stop: asyncio.Event) -> None:
             stop,
             twin_socket=default_socket(settings),
             keeper_socket=keeper_socket(settings),
+            roles=role_runner(ledger, settings, way),
         )

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
-from boatyard.app.role_runner import RoleRunner
+from boatyard.app.role_runner import RoleRunner, Runs
+from boatyard.app.run_passes import ApiWay, RunPasses
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
+
+logger = logging.getLogger(__name__)
+
+
+def role_runner(ledger: Ledger, settings: Settings, api: ApiWay) -> RoleRunner:
+    """Runs roles on this machine; they reach the API by `api`."""
+    passes = RunPasses(settings, api, ledger.clock.now)
+    if missing := passes.missing():
+        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
+    return RoleRunner(ledger, settings, passes)
 
 
 async def work(
@@ -21,9 +33,9 @@ async def work(
     *,
     twin_socket: str,
     keeper_socket: str,
+    roles: Runs,
 ) -> None:
-    """Works on what is due until asked to stop."""
-    roles = RoleRunner(ledger, settings)
+    """Works on what is due until asked to stop. `roles` are run by whoever is given, which is closed at the end."""
     site = Site(
         twin_socket=twin_socket,
         connect_twin=connect_twin,

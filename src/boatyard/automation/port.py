@@ -28,17 +28,26 @@ class RunWanted:
     secrets: Mapping[str, object] = field(default_factory=dict, repr=False)  # shown nowhere
     files: Mapping[str, str] = field(default_factory=dict, repr=False)  # such as `kubeconfig`
     time_limit: float = 3600.0  # seconds
+    may_ask: bool = (
+        False  # it decides what is done: it gets a pass with which it asks its order for steps
+    )
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One line of a run's story. `number` counts from 1 and has no gaps."""
+    """One line of a run's story. `number` counts from 1 and has no gaps for as long as the run is kept.
+
+    After `release_run` a run of the same key tells a new story, which begins with 1 again. `start` then differs: it
+    is a name of its own for each time that the run was set going.
+    """
 
     number: int
     at: str  # RFC 3339
     kind: str  # "task", "ok", "changed", "failed", "skipped", "output", "end"
     task: str = ""
     text: str = ""
+    attempt: int = 1
+    start: str = ""
 
 
 class Automation(Protocol):

@@ -79,8 +79,16 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     def events(self, after: int) -> list[RunEvent]:
         told = enumerate(self.story, start=1)
+        start = f"{self.attempt} {self.story[0].at}" if self.story else ""
         return [
-            RunEvent(number=number, at=line.at, kind=line.kind, text=line.text)
+            RunEvent(
+                number=number,
+                at=line.at,
+                kind=line.kind,
+                text=line.text,
+                attempt=self.attempt,
+                start=start,
+            )
             for number, line in told
             if number > after
         ]

@@ -13,6 +13,7 @@ from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cl
 from boatyard.cli.hub_commands import VERBS as HUB_VERBS
 from boatyard.cli.hub_commands import create_hub
 from boatyard.cli.lifecycle_commands import VERBS as LIFECYCLE_VERBS
+from boatyard.cli.story_commands import VERBS as STORY_VERBS
 from boatyard.cli.template_commands import ACTS as TEMPLATE_ACTS
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ KINDS_HELP = (
 
 def add_verbs(subparsers: Subparsers) -> None:
     """Adds every verb that talks to a server."""
-    for name, run, line, example, flags in (*_VERBS, *LIFECYCLE_VERBS, *HUB_VERBS):
+    for name, run, line, example, flags in (*_VERBS, *STORY_VERBS, *LIFECYCLE_VERBS, *HUB_VERBS):
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags, remote=True)
 
 

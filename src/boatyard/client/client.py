@@ -18,6 +18,7 @@ from boatyard.model.generated.boatyard import (
     Happening,
     HubReport,
     Receipt,
+    StoryLine,
     TemplateSource,
 )
 from boatyard.model.generated.convert import TO_MESSAGE
@@ -299,6 +300,37 @@ class Client(Connection):
         fields = {} if limit is None else {"limit": limit}
         answer = await self.call("boatyard.v1.Orders/History", cluster=cluster, **fields)
         return tuple(as_struct(item) for item in answer.items)
+
+    async def story(
+        self, cluster: str, *, run: str, follow: bool, on_cut: OnCut
+    ) -> AsyncGenerator[StoryLine | int, None]:
+        """What the cluster's runs have told, line by line; a number says how many lines are missing there.
+
+        With `follow` it goes on over lost connections, none lost and none twice, until the work has ended.
+        """
+        after, stretch = "", Stretch()
+        while True:
+            fields = {"cluster": cluster, "run": run, "follow": follow, "after": after}
+            try:
+                async for answer in self.stream("boatyard.v1.Stories/Watch", **fields):
+                    if isinstance(answer, Opened):
+                        continue
+                    stretch.reset()
+                    if answer.HasField("line"):
+                        line: StoryLine = as_struct(answer.line)
+                        after = line.id
+                        yield line
+                    else:
+                        yield int(answer.missing)
+                return
+            except Unavailable as error:
+                if not follow:
+                    raise
+                if error.reason != "Timeout":
+                    on_cut(error)
+            except Conflict:
+                pass  # we read too slowly and were cut off: go on after the last line
+            await stretch.rest()
 
     # --- the server ---------------------------------------------------------------------------
 

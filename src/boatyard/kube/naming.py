@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from functools import lru_cache
 
 from boatyard.model.errors import Refused, Violation
 
@@ -154,6 +155,7 @@ def _fitting(text: str, longest: int, reserved: tuple[str, ...] = ()) -> str:
     return f"{stem or 'x'}-{_letters(text, _HASH_LETTERS)}"
 
 
+@lru_cache(maxsize=8192)  # an order's name is asked for at every look at its object
 def _letters(text: str, count: int) -> str:
     digest = hashlib.sha256(text.encode()).digest()
     return base64.b32encode(digest).decode().lower()[:count]

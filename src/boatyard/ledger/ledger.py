@@ -24,10 +24,11 @@ from boatyard.ledger.events import Events
 from boatyard.ledger.filters.conditions import OrderBy, Predicate
 from boatyard.ledger.queue import Queue
 from boatyard.ledger.records import Claim, ClaimRequest, EventRow, Finish, Lease, Page
-from boatyard.ledger.schema import require_current
+from boatyard.ledger.schema import require_current, require_key
 from boatyard.ledger.seal import Seal
+from boatyard.ledger.stories import Stories
 from boatyard.ledger.wakes import Wakes
-from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.projection import SENSITIVE
 
 T = TypeVar("T")
@@ -69,6 +70,7 @@ class Ledger:
         self._queue = Queue(connections)
         self._events = Events(connections, seal)
         self.contents = Contents(connections)
+        self.stories = Stories(connections)
         self.seal = seal
         self.clock = DatabaseClock()
         self.wakes = Wakes()
@@ -90,7 +92,7 @@ class Ledger:
         connections = await Connections.open(url, application=application, size=pool_size)
         try:
             await require_current(connections)
-            await _require_key(connections, seal)
+            await require_key(connections, seal)
             ledger = cls(
                 url,
                 connections,
@@ -382,17 +384,3 @@ class Ledger:
             answer = self._on_write(text)
             if inspect.isawaitable(answer):
                 await answer
-
-
-async def _require_key(connections: Connections, seal: Seal) -> None:
-    """The first key to open a database is its key."""
-    claim = "insert into settings (name, value) values ('seal_key', $1) on conflict do nothing"
-    await connections.write("keeping the key's id", claim, seal.key_id)
-    rows = await connections.read(
-        "reading the key's id", "select value from settings where name = 'seal_key'"
-    )
-    if rows[0][0] != seal.key_id:
-        raise Refused(
-            f"the seal key {seal.key_id} is not the one this database was made with "
-            f"({rows[0][0]}); give the key file that belongs to it"
-        )

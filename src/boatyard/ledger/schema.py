@@ -8,9 +8,10 @@ from pathlib import Path
 import asyncpg
 
 from boatyard.ledger.connections import Connections, connect
+from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused
 
-HEAD = "0002"  # the last of migrations/versions; a test keeps it so
+HEAD = "0003"  # the last of migrations/versions; a test keeps it so
 _MIGRATIONS = Path(__file__).with_name("migrations")
 _LOCK = 7202_0001
 
@@ -81,6 +82,20 @@ async def require_current(connections: Connections) -> None:
     if step:
         found += f", a migration stopped after step {step!r}"
     raise Refused(f"the database is {found}, this program needs {HEAD}; run: boatyard migrate")
+
+
+async def require_key(connections: Connections, seal: Seal) -> None:
+    """Refused when the key is not the database's. The first key to open a database is its key."""
+    claim = "insert into settings (name, value) values ('seal_key', $1) on conflict do nothing"
+    await connections.write("keeping the key's id", claim, seal.key_id)
+    rows = await connections.read(
+        "reading the key's id", "select value from settings where name = 'seal_key'"
+    )
+    if rows[0][0] != seal.key_id:
+        raise Refused(
+            f"the seal key {seal.key_id} is not the one this database was made with "
+            f"({rows[0][0]}); give the key file that belongs to it"
+        )
 
 
 async def _revision(connections: Connections) -> str | None:

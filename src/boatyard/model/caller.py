@@ -10,21 +10,35 @@ SYSTEM = "system"
 
 
 class Role(StrEnum):
-    """Operator belongs to the provider; the other three to one tenant."""
+    """Operator belongs to the provider; the next three to one tenant; a run to its order and to nobody else."""
 
     OPERATOR = "operator"
     ADMIN = "admin"
     MEMBER = "member"
     VIEWER = "viewer"
+    RUN = "run"
+
+
+@dataclass(frozen=True)
+class OrderRun:
+    """One attempt of a run of a template's role."""
+
+    order: str  # id
+    item: str  # its key within the order
+    attempt: int
 
 
 @dataclass(frozen=True)
 class Caller:
-    """A user acting for one tenant. Operators act for `shared` unless they name a tenant."""
+    """A user acting for one tenant. Operators act for `shared` unless they name a tenant.
+
+    With `run` it is no user but a run of a role, which knows its own order and nothing else.
+    """
 
     user: str
     tenant: str
     role: Role
+    run: OrderRun | None = None
 
     @property
     def is_operator(self) -> bool:
@@ -33,4 +47,6 @@ class Caller:
     @property
     def visible_tenants(self) -> tuple[str, ...] | None:
         """Whose objects the caller sees: None is everybody's."""
+        if self.run is not None:
+            return ()
         return None if self.is_operator else (self.tenant, SHARED)

@@ -34,6 +34,8 @@ class Wish:
     template: str
     version: str
     nodes: int
+    digest: str = ""  # of the template's role, where it has one
+    phases: tuple[str, ...] = ()  # the parts of it
 
 
 class Tenant:
@@ -65,6 +67,8 @@ class Tenant:
                 version=_reference(self.wish.version),
                 node_sets={"compute": ClusterNodeSet(host_type=host_type, size=self.wish.nodes)},
                 pull_secret="pull-secret",
+                template_digest=self.wish.digest,
+                template_phases=self.wish.phases,
             ),
             status=ClusterStatus(state=ClusterState.PROGRESSING),
         )

@@ -24,6 +24,7 @@ from boatyard.app.proving.killed_keeper import after, amid, before, killed_keepe
 from boatyard.app.proving.lane import Lane, Pace, is_resting
 from boatyard.app.proving.opening import RealClusters
 from boatyard.app.proving.points import Point
+from boatyard.app.proving.running import DIGEST, make_ready
 from boatyard.app.proving.scenarios import Scenario
 from boatyard.app.proving.verdict import KILLED_KEEPER
 from boatyard.assets import Assets
@@ -31,6 +32,7 @@ from boatyard.assets.found import remedy
 from boatyard.assets.releases import DEFAULT, release_of
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import ClusterRest
+from boatyard.roles.phases import HOOKS
 
 _CORES = os.cpu_count() or 1
 
@@ -55,7 +57,7 @@ class Ground:
     @property
     def is_exact(self) -> bool:
         """Whether the same life passes the same points each time, and each as often."""
-        return self.real is None and not self.hub_kubeconfig
+        return self.real is None and not self.hub_kubeconfig and not self.wish.digest
 
     @property
     def stages(self) -> Sequence[str]:
@@ -81,8 +83,12 @@ def ground_of(
     assets: Path | None = None,
     keeper_plant: str = "",
     hub_kubeconfig: bytes = b"",
+    *,
+    roles: bool = False,
 ) -> Ground:
     """Refused where the platform cannot be had."""
+    if roles:
+        return _with_roles()
     if hub_kubeconfig:
         return _on_hub(hub_kubeconfig)
     return _simulated() if platform == "sim" else _local(Assets(assets), keeper_plant)
@@ -95,6 +101,22 @@ def _simulated() -> Ground:
         scenarios=scenarios.SIMULATED,
         pace=Pace(),
         lanes=min(4, 2 * _CORES),
+    )
+
+
+def _with_roles() -> Ground:
+    """Simulated clusters whose template has a role with every part; the runs are real."""
+    make_ready()
+    return Ground(
+        wish=Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS),
+        lives=[
+            Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
+            Life("plain", (CREATE, DELETE)),
+        ],
+        scenarios={},
+        pace=Pace(look=0.05, patience=90.0, settling=20.0),
+        lanes=min(4, 2 * _CORES),
+        tries=2,
     )
 
 

@@ -24,6 +24,7 @@ from boatyard.app.proving.crew import CrewMember
 from boatyard.app.proving.keeping import LaneKeeper
 from boatyard.app.proving.on_hub import LaneHub
 from boatyard.app.proving.points import Point
+from boatyard.app.proving.running import LaneRuns
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.ledger.changes import Due
 from boatyard.ledger.ledger import Ledger
@@ -61,6 +62,7 @@ class Lane:
         wish: Wish,
         keeper: LaneKeeper | None,
         hub: LaneHub | None = None,
+        runs: LaneRuns | None = None,
     ) -> None:
         self.spec = spec
         self.ledger = ledger
@@ -70,6 +72,7 @@ class Lane:
         self.tenant = Tenant(ledger, wish)
         self._keeper = keeper
         self._hub = hub
+        self._runs = runs
         self.crew: list[CrewMember] = []
         self._doomed: list[tuple[Point, CrewMember]] = []
         self._fates: list[Point] = []  # of those who come after them
@@ -248,6 +251,9 @@ class Lane:
     async def end_state(self, cluster_id: str) -> EndState:
         kept = await self._keeper.look() if self._keeper else None
         end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+        if self._runs is not None:
+            runs, strays = await asyncio.to_thread(self._runs.look, cluster_id)
+            end = replace(end, kept={**end.kept, **runs}, strays=(*end.strays, *strays))
         if self._hub is None:
             return end
         # The copy of an order tells of the phases that the service happened to see.
@@ -257,7 +263,7 @@ class Lane:
     async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
         """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
         end = await self.end_state(cluster_id)
-        if self._keeper is None and self._hub is None:
+        if self._keeper is None and self._hub is None and self._runs is None:
             return end
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.pace.settling):

@@ -18,6 +18,7 @@ from boatyard.app.proving.asking import Wish
 from boatyard.app.proving.keeping import LaneKeeper
 from boatyard.app.proving.lane import Lane, Pace
 from boatyard.app.proving.on_hub import LaneHub
+from boatyard.app.proving.running import LaneRuns, write_role
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
@@ -101,6 +102,11 @@ async def open_lane(
             hub = LaneHub(hub_kubeconfig)
             stack.push_async_callback(hub.close)
             await hub.open(ledger)
+        runs = None
+        if wish.digest:
+            write_role(directory)
+            runs = LaneRuns(directory)
+            stack.push_async_callback(runs.close)
         spec = WorkerSpec(
             url=postgres.url(database),
             key=KEY,
@@ -110,11 +116,12 @@ async def open_lane(
             lease=pace.lease,
             poll=pace.poll,
             hub=hub.place if hub else None,
+            runs=str(directory) if runs else "",
             plant=plant,
         )
         connection = await asyncpg.connect(postgres.url(database))
         stack.push_async_callback(connection.close)
-        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper, hub)
+        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper, hub, runs)
         stack.push_async_callback(lane.kill_all)
         await lane.open_for_business()
         yield lane

@@ -52,6 +52,7 @@ class Options:
     keeper_plant: str = ""  # the same in every keeper
     pace: Pace | None = None  # none: the platform's
     hub_kubeconfig: bytes = b""  # orders are kept on that Kubernetes; none: in the ledger
+    roles: bool = False  # the template has a role, and its parts are run
     assets: Path | None = None  # programs of real clusters; none: where they usually are
 
 
@@ -81,7 +82,11 @@ async def prove(
     """
     started = time.monotonic()
     ground = ground_of(
-        options.platform, options.assets, options.keeper_plant, options.hub_kubeconfig
+        options.platform,
+        options.assets,
+        options.keeper_plant,
+        options.hub_kubeconfig,
+        roles=options.roles,
     )
     directory = Path(tempfile.mkdtemp(prefix="prove-"))
     verdict = Verdict()

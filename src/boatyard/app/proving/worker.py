@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from importlib import import_module
@@ -21,8 +22,11 @@ from boatyard.app.hub_clients import PATIENCE_SECONDS, REQUEST_SECONDS, HubClien
 from boatyard.app.operator import Office
 from boatyard.app.proving.on_hub import HubPlace, WatchedHub
 from boatyard.app.proving.points import Point, Points, WatchedCalls, WatchedKube
+from boatyard.app.proving.running import WatchedAutomation, open_workshop
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
+from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.port import Automation
 from boatyard.checks.drivers import kube as kube_checks
 from boatyard.engine.worker import Pace
 from boatyard.kube.client import KubeClient
@@ -50,6 +54,7 @@ class WorkerSpec:
     hub: HubPlace | None = (
         None  # orders are kept there, and carried out by an operator beside the worker
     )
+    runs: str = ""  # directory of a lane that runs roles
     plant: str = ""  # "module:function", called first: a bug that the proof must find
 
 
@@ -85,6 +90,7 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
         connect_twin=lambda path: WatchedCalls(TwinClient(Path(path)), points),
         keeper_socket=spec.keeper_socket,
         connect_keeper=lambda path: WatchedCalls(KeeperClient(Path(path)), points),
+        automation=_automation(spec, points),
     )
     WatchedHub.points = points
     hubs = HubDirectory(ledger, site, HubClients(_connect_hub))
@@ -113,6 +119,13 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
     await asyncio.gather(*beside, return_exceptions=True)
     await hubs.close()
     await ledger.close()
+
+
+def _automation(spec: WorkerSpec, points: Points) -> Callable[[str], Automation] | None:
+    if not spec.runs:
+        return None
+    shop = open_workshop(Path(spec.runs))
+    return lambda hub: WatchedAutomation(LocalAutomation(shop, hub), points)
 
 
 def _connect_hub(config: KubeConfig, gate: Gate) -> KubeClient:

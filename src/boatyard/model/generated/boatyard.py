@@ -903,6 +903,154 @@ class OrdersHistoryResponse(
 NO_ORDERS_HISTORY_RESPONSE = OrdersHistoryResponse()
 
 
+class RoleRunsAskRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id
+    order: str = ""
+    # hosts, network, addresses, names or platform
+    step: str = ""
+
+
+NO_ROLE_RUNS_ASK_REQUEST = RoleRunsAskRequest()
+
+
+class RoleRunsAskResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # those that nobody had asked for before
+    steps: tuple[str, ...] = ()
+
+
+NO_ROLE_RUNS_ASK_RESPONSE = RoleRunsAskResponse()
+
+
+class RoleRunsGetRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # id
+    order: str = ""
+    # answer the kubeconfig too, once the platform is there
+    kubeconfig: bool = False
+
+
+NO_ROLE_RUNS_GET_REQUEST = RoleRunsGetRequest()
+
+
+class RoleRunStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    name: str = ""
+    asked: bool = False
+    state: StepState = StepState(0)
+    # CamelCase, for machines
+    reason: str = ""
+    # one calm sentence
+    message: str = ""
+    remedy: str = ""
+    detail: str = ""
+    # why it does not go on by itself: in the words of the step that is stuck, this one or one it needs
+    blocked: str = ""
+
+
+NO_ROLE_RUN_STEP = RoleRunStep()
+
+
+class RoleRunNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    slot: str = ""
+    node_set: str = ""
+    host: str = ""
+    address: str = ""
+
+
+NO_ROLE_RUN_NODE = RoleRunNode()
+
+
+class RoleRun(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    order: str = ""
+    # those that can be asked for, in the order of the road
+    steps: tuple[RoleRunStep, ...] = ()
+    nodes: tuple[RoleRunNode, ...] = ()
+    cidr: str = ""
+    gateway: str = ""
+    api_address: str = ""
+    ingress_address: str = ""
+    api_name: str = ""
+    ingress_name: str = ""
+    api_url: str = ""
+    kubeconfig: str = ""
+    # nothing answers at the kubeconfig's address
+    simulated: bool = False
+    has_kubeconfig: bool = False
+
+
+NO_ROLE_RUN = RoleRun()
+
+
+class RoleRunsGetResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    object: RoleRun = NO_ROLE_RUN
+
+
+NO_ROLE_RUNS_GET_RESPONSE = RoleRunsGetResponse()
+
+
+class StoriesReadRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    cluster: str = ""
+    # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
+    run: str = ""
+    # the id of the last line that is known already
+    after: str = ""
+    limit: int | None = None
+
+
+NO_STORIES_READ_REQUEST = StoriesReadRequest()
+
+
+class StoryLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # among the lines of this cluster; to go on after
+    id: str = ""
+    # key of the run: "post_install", "scale/3"
+    run: str = ""
+    # of the role: its file in tasks/
+    part: str = ""
+    attempt: int = 0
+    # among the lines of the run; may begin anew
+    number: int = 0
+    at: datetime | None = None
+    # task, ok, changed, failed, skipped, output, end
+    kind: str = ""
+    task: str = ""
+    text: str = ""
+
+
+NO_STORY_LINE = StoryLine()
+
+
+class StoriesReadResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    items: tuple[StoryLine, ...] = ()
+    # lines that are no longer kept, before the first of these
+    missing: int = 0
+
+
+NO_STORIES_READ_RESPONSE = StoriesReadResponse()
+
+
+class StoriesWatchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    # an id or a name
+    cluster: str = ""
+    # by key ("scale/3"), kind ("scale") or part of the role ("validate"); empty: all
+    run: str = ""
+    # the id of the last line that is known already
+    after: str = ""
+    follow: bool = False
+
+
+NO_STORIES_WATCH_REQUEST = StoriesWatchRequest()
+
+
+class StoriesWatchResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One line, or how many lines before the next are no longer kept."""
+
+    line: StoryLine = NO_STORY_LINE
+    missing: int = 0
+
+
+NO_STORIES_WATCH_RESPONSE = StoriesWatchResponse()
+
+
 class TemplateMistake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     file: str = ""
     # from 1; 0 where there is none

@@ -3530,6 +3530,345 @@ def boatyard_orders_history_response_from_message(m: Any) -> boatyard.OrdersHist
     )
 
 
+def _boatyard_role_runs_ask_request(x: boatyard.RoleRunsAskRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.order:
+        d["order"] = v
+    if v := x.step:
+        d["step"] = v
+    return d
+
+
+def boatyard_role_runs_ask_request_to_message(x: boatyard.RoleRunsAskRequest) -> Message:
+    return message("boatyard.v1.RoleRunsAskRequest")(**_boatyard_role_runs_ask_request(x))
+
+
+def boatyard_role_runs_ask_request_from_message(m: Any) -> boatyard.RoleRunsAskRequest:
+    return boatyard.RoleRunsAskRequest(
+        order=m.order,
+        step=m.step,
+    )
+
+
+def _boatyard_role_runs_ask_response(x: boatyard.RoleRunsAskResponse) -> dict[str, Any]:
+    d: dict[str, Any] = {}
+    if x.steps:
+        d["steps"] = x.steps
+    return d
+
+
+def boatyard_role_runs_ask_response_to_message(x: boatyard.RoleRunsAskResponse) -> Message:
+    return message("boatyard.v1.RoleRunsAskResponse")(**_boatyard_role_runs_ask_response(x))
+
+
+def boatyard_role_runs_ask_response_from_message(m: Any) -> boatyard.RoleRunsAskResponse:
+    return boatyard.RoleRunsAskResponse(
+        steps=tuple(c) if (c := m.steps) else (),
+    )
+
+
+def _boatyard_role_runs_get_request(x: boatyard.RoleRunsGetRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.order:
+        d["order"] = v
+    if v := x.kubeconfig:
+        d["kubeconfig"] = v
+    return d
+
+
+def boatyard_role_runs_get_request_to_message(x: boatyard.RoleRunsGetRequest) -> Message:
+    return message("boatyard.v1.RoleRunsGetRequest")(**_boatyard_role_runs_get_request(x))
+
+
+def boatyard_role_runs_get_request_from_message(m: Any) -> boatyard.RoleRunsGetRequest:
+    return boatyard.RoleRunsGetRequest(
+        order=m.order,
+        kubeconfig=m.kubeconfig,
+    )
+
+
+def _boatyard_role_run_step(x: boatyard.RoleRunStep) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.name:
+        d["name"] = v
+    if v := x.asked:
+        d["asked"] = v
+    if v := x.state:
+        d["state"] = int(v)
+    if v := x.reason:
+        d["reason"] = v
+    if v := x.message:
+        d["message"] = v
+    if v := x.remedy:
+        d["remedy"] = v
+    if v := x.detail:
+        d["detail"] = v
+    if v := x.blocked:
+        d["blocked"] = v
+    return d
+
+
+def boatyard_role_run_step_to_message(x: boatyard.RoleRunStep) -> Message:
+    return message("boatyard.v1.RoleRunStep")(**_boatyard_role_run_step(x))
+
+
+def boatyard_role_run_step_from_message(m: Any) -> boatyard.RoleRunStep:
+    return boatyard.RoleRunStep(
+        name=m.name,
+        asked=m.asked,
+        state=_STEP_STATE[m.state],
+        reason=m.reason,
+        message=m.message,
+        remedy=m.remedy,
+        detail=m.detail,
+        blocked=m.blocked,
+    )
+
+
+def _boatyard_role_run_node(x: boatyard.RoleRunNode) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.slot:
+        d["slot"] = v
+    if v := x.node_set:
+        d["node_set"] = v
+    if v := x.host:
+        d["host"] = v
+    if v := x.address:
+        d["address"] = v
+    return d
+
+
+def boatyard_role_run_node_to_message(x: boatyard.RoleRunNode) -> Message:
+    return message("boatyard.v1.RoleRunNode")(**_boatyard_role_run_node(x))
+
+
+def boatyard_role_run_node_from_message(m: Any) -> boatyard.RoleRunNode:
+    return boatyard.RoleRunNode(
+        slot=m.slot,
+        node_set=m.node_set,
+        host=m.host,
+        address=m.address,
+    )
+
+
+def _boatyard_role_run(x: boatyard.RoleRun) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.order:
+        d["order"] = v
+    if x.steps:
+        d["steps"] = [_boatyard_role_run_step(v) for v in x.steps]
+    if x.nodes:
+        d["nodes"] = [_boatyard_role_run_node(v) for v in x.nodes]
+    if v := x.cidr:
+        d["cidr"] = v
+    if v := x.gateway:
+        d["gateway"] = v
+    if v := x.api_address:
+        d["api_address"] = v
+    if v := x.ingress_address:
+        d["ingress_address"] = v
+    if v := x.api_name:
+        d["api_name"] = v
+    if v := x.ingress_name:
+        d["ingress_name"] = v
+    if v := x.api_url:
+        d["api_url"] = v
+    if v := x.kubeconfig:
+        d["kubeconfig"] = v
+    if v := x.simulated:
+        d["simulated"] = v
+    if v := x.has_kubeconfig:
+        d["has_kubeconfig"] = v
+    return d
+
+
+def boatyard_role_run_to_message(x: boatyard.RoleRun) -> Message:
+    return message("boatyard.v1.RoleRun")(**_boatyard_role_run(x))
+
+
+def boatyard_role_run_from_message(m: Any) -> boatyard.RoleRun:
+    return boatyard.RoleRun(
+        order=m.order,
+        steps=tuple([boatyard_role_run_step_from_message(v) for v in c]) if (c := m.steps) else (),
+        nodes=tuple([boatyard_role_run_node_from_message(v) for v in c]) if (c := m.nodes) else (),
+        cidr=m.cidr,
+        gateway=m.gateway,
+        api_address=m.api_address,
+        ingress_address=m.ingress_address,
+        api_name=m.api_name,
+        ingress_name=m.ingress_name,
+        api_url=m.api_url,
+        kubeconfig=m.kubeconfig,
+        simulated=m.simulated,
+        has_kubeconfig=m.has_kubeconfig,
+    )
+
+
+def _boatyard_role_runs_get_response(x: boatyard.RoleRunsGetResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.object) is not boatyard.NO_ROLE_RUN:
+        d["object"] = _boatyard_role_run(v)
+    return d
+
+
+def boatyard_role_runs_get_response_to_message(x: boatyard.RoleRunsGetResponse) -> Message:
+    return message("boatyard.v1.RoleRunsGetResponse")(**_boatyard_role_runs_get_response(x))
+
+
+def boatyard_role_runs_get_response_from_message(m: Any) -> boatyard.RoleRunsGetResponse:
+    return boatyard.RoleRunsGetResponse(
+        object=boatyard_role_run_from_message(m.object)
+        if m.HasField("object")
+        else boatyard.NO_ROLE_RUN,
+    )
+
+
+def _boatyard_stories_read_request(x: boatyard.StoriesReadRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.after:
+        d["after"] = v
+    if (v := x.limit) is not None:
+        d["limit"] = v
+    return d
+
+
+def boatyard_stories_read_request_to_message(x: boatyard.StoriesReadRequest) -> Message:
+    return message("boatyard.v1.StoriesReadRequest")(**_boatyard_stories_read_request(x))
+
+
+def boatyard_stories_read_request_from_message(m: Any) -> boatyard.StoriesReadRequest:
+    return boatyard.StoriesReadRequest(
+        cluster=m.cluster,
+        run=m.run,
+        after=m.after,
+        limit=m.limit if m.HasField("limit") else None,
+    )
+
+
+def _boatyard_story_line(x: boatyard.StoryLine) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.id:
+        d["id"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.part:
+        d["part"] = v
+    if v := x.attempt:
+        d["attempt"] = v
+    if v := x.number:
+        d["number"] = v
+    if (v := x.at) is not None:
+        d["at"] = timestamp_fields(v)
+    if v := x.kind:
+        d["kind"] = v
+    if v := x.task:
+        d["task"] = v
+    if v := x.text:
+        d["text"] = v
+    return d
+
+
+def boatyard_story_line_to_message(x: boatyard.StoryLine) -> Message:
+    return message("boatyard.v1.StoryLine")(**_boatyard_story_line(x))
+
+
+def boatyard_story_line_from_message(m: Any) -> boatyard.StoryLine:
+    return boatyard.StoryLine(
+        id=m.id,
+        run=m.run,
+        part=m.part,
+        attempt=m.attempt,
+        number=m.number,
+        at=moment(m.at) if m.HasField("at") else None,
+        kind=m.kind,
+        task=m.task,
+        text=m.text,
+    )
+
+
+def _boatyard_stories_read_response(x: boatyard.StoriesReadResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if x.items:
+        d["items"] = [_boatyard_story_line(v) for v in x.items]
+    if v := x.missing:
+        d["missing"] = v
+    return d
+
+
+def boatyard_stories_read_response_to_message(x: boatyard.StoriesReadResponse) -> Message:
+    return message("boatyard.v1.StoriesReadResponse")(**_boatyard_stories_read_response(x))
+
+
+def boatyard_stories_read_response_from_message(m: Any) -> boatyard.StoriesReadResponse:
+    return boatyard.StoriesReadResponse(
+        items=tuple([boatyard_story_line_from_message(v) for v in c]) if (c := m.items) else (),
+        missing=m.missing,
+    )
+
+
+def _boatyard_stories_watch_request(x: boatyard.StoriesWatchRequest) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if v := x.cluster:
+        d["cluster"] = v
+    if v := x.run:
+        d["run"] = v
+    if v := x.after:
+        d["after"] = v
+    if v := x.follow:
+        d["follow"] = v
+    return d
+
+
+def boatyard_stories_watch_request_to_message(x: boatyard.StoriesWatchRequest) -> Message:
+    return message("boatyard.v1.StoriesWatchRequest")(**_boatyard_stories_watch_request(x))
+
+
+def boatyard_stories_watch_request_from_message(m: Any) -> boatyard.StoriesWatchRequest:
+    return boatyard.StoriesWatchRequest(
+        cluster=m.cluster,
+        run=m.run,
+        after=m.after,
+        follow=m.follow,
+    )
+
+
+def _boatyard_stories_watch_response(x: boatyard.StoriesWatchResponse) -> dict[str, Any]:
+    v: Any
+    d: dict[str, Any] = {}
+    if (v := x.line) is not boatyard.NO_STORY_LINE:
+        d["line"] = _boatyard_story_line(v)
+    if v := x.missing:
+        d["missing"] = v
+    return d
+
+
+def boatyard_stories_watch_response_to_message(x: boatyard.StoriesWatchResponse) -> Message:
+    return message("boatyard.v1.StoriesWatchResponse")(**_boatyard_stories_watch_response(x))
+
+
+def boatyard_stories_watch_response_from_message(m: Any) -> boatyard.StoriesWatchResponse:
+    return boatyard.StoriesWatchResponse(
+        line=boatyard_story_line_from_message(m.line)
+        if m.HasField("line")
+        else boatyard.NO_STORY_LINE,
+        missing=m.missing,
+    )
+
+
 def _boatyard_template_mistake(x: boatyard.TemplateMistake) -> dict[str, Any]:
     v: Any
     d: dict[str, Any] = {}
@@ -5024,6 +5363,18 @@ TO_FIELDS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "boatyard.v1.OrdersHistoryRequest": _boatyard_orders_history_request,
     "boatyard.v1.Happening": _boatyard_happening,
     "boatyard.v1.OrdersHistoryResponse": _boatyard_orders_history_response,
+    "boatyard.v1.RoleRunsAskRequest": _boatyard_role_runs_ask_request,
+    "boatyard.v1.RoleRunsAskResponse": _boatyard_role_runs_ask_response,
+    "boatyard.v1.RoleRunsGetRequest": _boatyard_role_runs_get_request,
+    "boatyard.v1.RoleRunStep": _boatyard_role_run_step,
+    "boatyard.v1.RoleRunNode": _boatyard_role_run_node,
+    "boatyard.v1.RoleRun": _boatyard_role_run,
+    "boatyard.v1.RoleRunsGetResponse": _boatyard_role_runs_get_response,
+    "boatyard.v1.StoriesReadRequest": _boatyard_stories_read_request,
+    "boatyard.v1.StoryLine": _boatyard_story_line,
+    "boatyard.v1.StoriesReadResponse": _boatyard_stories_read_response,
+    "boatyard.v1.StoriesWatchRequest": _boatyard_stories_watch_request,
+    "boatyard.v1.StoriesWatchResponse": _boatyard_stories_watch_response,
     "boatyard.v1.TemplateMistake": _boatyard_template_mistake,
     "boatyard.v1.TemplateSourceStatus": _boatyard_template_source_status,
     "boatyard.v1.TemplateSource": _boatyard_template_source,
@@ -5184,6 +5535,18 @@ TO_MESSAGE: Mapping[str, Callable[[Any], Message]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_to_message,
     "boatyard.v1.Happening": boatyard_happening_to_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_to_message,
+    "boatyard.v1.RoleRunsAskRequest": boatyard_role_runs_ask_request_to_message,
+    "boatyard.v1.RoleRunsAskResponse": boatyard_role_runs_ask_response_to_message,
+    "boatyard.v1.RoleRunsGetRequest": boatyard_role_runs_get_request_to_message,
+    "boatyard.v1.RoleRunStep": boatyard_role_run_step_to_message,
+    "boatyard.v1.RoleRunNode": boatyard_role_run_node_to_message,
+    "boatyard.v1.RoleRun": boatyard_role_run_to_message,
+    "boatyard.v1.RoleRunsGetResponse": boatyard_role_runs_get_response_to_message,
+    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_to_message,
+    "boatyard.v1.StoryLine": boatyard_story_line_to_message,
+    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_to_message,
+    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_to_message,
+    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_to_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_to_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_to_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_to_message,
@@ -5344,6 +5707,18 @@ FROM_MESSAGE: Mapping[str, Callable[[Any], Any]] = {
     "boatyard.v1.OrdersHistoryRequest": boatyard_orders_history_request_from_message,
     "boatyard.v1.Happening": boatyard_happening_from_message,
     "boatyard.v1.OrdersHistoryResponse": boatyard_orders_history_response_from_message,
+    "boatyard.v1.RoleRunsAskRequest": boatyard_role_runs_ask_request_from_message,
+    "boatyard.v1.RoleRunsAskResponse": boatyard_role_runs_ask_response_from_message,
+    "boatyard.v1.RoleRunsGetRequest": boatyard_role_runs_get_request_from_message,
+    "boatyard.v1.RoleRunStep": boatyard_role_run_step_from_message,
+    "boatyard.v1.RoleRunNode": boatyard_role_run_node_from_message,
+    "boatyard.v1.RoleRun": boatyard_role_run_from_message,
+    "boatyard.v1.RoleRunsGetResponse": boatyard_role_runs_get_response_from_message,
+    "boatyard.v1.StoriesReadRequest": boatyard_stories_read_request_from_message,
+    "boatyard.v1.StoryLine": boatyard_story_line_from_message,
+    "boatyard.v1.StoriesReadResponse": boatyard_stories_read_response_from_message,
+    "boatyard.v1.StoriesWatchRequest": boatyard_stories_watch_request_from_message,
+    "boatyard.v1.StoriesWatchResponse": boatyard_stories_watch_response_from_message,
     "boatyard.v1.TemplateMistake": boatyard_template_mistake_from_message,
     "boatyard.v1.TemplateSourceStatus": boatyard_template_source_status_from_message,
     "boatyard.v1.TemplateSource": boatyard_template_source_from_message,

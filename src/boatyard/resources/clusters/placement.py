@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from boatyard.model.generated.osac import Cluster, Hub, HubState, PlacementCandidate
+from boatyard.resources.hubs.settings import is_kubernetes
 
 CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
@@ -106,6 +107,8 @@ def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
         return "is not healthy"
     if hub.spec.templates and cluster.spec.template.id not in hub.spec.templates:
         return "does not offer the template"
+    if cluster.spec.template_phases and is_kubernetes(hub):
+        return "runs no roles of templates"
     if cluster.spec.zone and cluster.spec.zone != hub.spec.zone:
         return f"is not in zone {cluster.spec.zone!r}"
     if (

@@ -57,7 +57,8 @@ async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime)
 async def _owned(drivers: HubDrivers) -> Sequence[Owned]:
     """What the drivers name as ours. One that does not answer is asked at the next sweep."""
     found: list[Owned] = []
-    for driver in (drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform):
+    asked = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
+    for driver in (*asked, *([drivers.automation] if drivers.automation else [])):
         try:
             async with asyncio.timeout(_LIST_SECONDS):
                 found += await driver.list_owned()
@@ -73,6 +74,8 @@ def _items(owned: Sequence[Owned]) -> tuple[Item, ...]:
         key = one.key.partition("/")[2]
         name, _, slot = key.partition("/")
         kind = KINDS.get(name)
+        if kind is not None and kind.phase:
+            slot = ""  # a run of some generation
         if kind is None or kind.apart or kind.per_node != bool(slot):
             continue
         facts: Mapping[str, str] = {"host": one.name} if one.kind in ("host", "port") else {}

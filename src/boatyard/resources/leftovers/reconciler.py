@@ -16,6 +16,7 @@ from boatyard.resources.orders import progress
 from boatyard.resources.orders.acting import work
 from boatyard.resources.orders.reconciler import DriversFor
 from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.telling import NoStories, Stories
 from boatyard.resources.reconciling import Result, Turn
 
 _FIRST_LOOK = 30.0
@@ -24,9 +25,16 @@ _LONGEST_LOOK = 3600.0
 
 
 class LeftoverReconciler:
-    def __init__(self, *, book_for: Callable[[Turn], OrderBook], drivers_for: DriversFor) -> None:
+    def __init__(
+        self,
+        *,
+        book_for: Callable[[Turn], OrderBook],
+        drivers_for: DriversFor,
+        stories: Stories | None = None,
+    ) -> None:
         self._book_for = book_for
         self._drivers_for = drivers_for
+        self._stories = stories or NoStories()
 
     async def reconcile(self, turn: Turn) -> Result:
         book = self._book_for(turn)
@@ -40,6 +48,7 @@ class LeftoverReconciler:
             book=book,
             now=turn.now,
             items={item.key: item for item in leftover.status.items},
+            stories=self._stories,
         )
         attempts, unfinished = await work(context, turn)
         items = tuple(context.items.values())

@@ -356,8 +356,8 @@ class _Index:
         return any(not _is_confirmed(item) for item in self._by_kind.get("role", ()))
 
     def _is_present(self, kind: str, slot: str) -> bool:
-        if KINDS[kind].rank or (KINDS[kind].phase and kind not in self._by_kind):
-            return True  # not in every plan; ranks keep the order where it is
+        if KINDS[kind].phase and kind not in self._by_kind:
+            return True  # the role has no such part
         if not KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
         if kind in ON_HOSTS and kind not in self._by_kind:
@@ -372,10 +372,11 @@ class _Index:
         return any(self._stands_on(other, item) for other in self.items)
 
     def _stands_on(self, other: Item, item: Item) -> bool:
+        if KINDS[item.kind].phase:
+            # A run is ended whatever came of it; the role's last word waits until no other is under way.
+            return item.kind == FAREWELL and other is not item and bool(KINDS[other.kind].phase)
         if other.kind == FAREWELL:
-            return not KINDS[item.kind].phase  # runs are ended before it, all else goes after it
-        if item.kind == FAREWELL:
-            return bool(KINDS[other.kind].phase)
+            return True
         if item.kind not in KINDS[other.kind].needs:
             return False
         if KINDS[item.kind].per_node:

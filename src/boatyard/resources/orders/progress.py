@@ -12,7 +12,7 @@ from boatyard.automation.port import RUN_FAILED
 from boatyard.model.generated.boatyard import Actor, Item, ItemState, Step, StepState
 from boatyard.model.outcome import Waiting
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault
-from boatyard.resources.orders.road import KINDS, ROLE_STEPS, STEPS, step_needs
+from boatyard.resources.orders.road import CHANGED, KINDS, ROLE_STEPS, STEPS, TASKS, step_needs
 
 QUARANTINE_AFTER = 3
 _FIRST_DELAY = 1.0
@@ -129,7 +129,8 @@ def _advance_one(
             reason=first.reason,
             message=first.why,
             actor=Actor.NOBODY,
-            tries=0 if succeeded else old.tries + 1,
+            # A run that is looked at is not tried again.
+            tries=0 if succeeded or old.name in ROLE_STEPS else old.tries + 1,
             next_look=now + timedelta(seconds=first.look_again),
         )
     state = StepState.RELEASING if deleting else StepState.RUNNING
@@ -227,12 +228,21 @@ def _detail(step: str, items: Sequence[Item]) -> str:
         counted = [item for item in items if item.kind == kind]
         done = sum(item.state == ItemState.PRESENT for item in counted)
         return f"{done}/{len(counted)} {noun}" if counted else ""
+    if step in ROLE_STEPS:
+        return " · ".join(_tally(found) for found in facts.values() if TASKS in found)
     parts = [
         label + facts[kind][fact]
         for kind, fact, label in _SHOWN.get(step, ())
         if fact in facts.get(kind, {})
     ]
     return " · ".join(parts)
+
+
+def _tally(facts: Mapping[str, str]) -> str:
+    """How a run went: `12 tasks, 3 changed`."""
+    tasks, changed = facts[TASKS], facts.get(CHANGED, "0")
+    noun = "task" if tasks == "1" else "tasks"
+    return f"{tasks} {noun}, {'nothing' if changed == '0' else changed} changed"
 
 
 _COUNTED: Mapping[str, tuple[str, str]] = {

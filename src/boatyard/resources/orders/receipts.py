@@ -39,6 +39,8 @@ def _lines(items: Iterable[Item], reason: str = "") -> tuple[ReceiptLine, ...]:
 
 
 def _name(item: Item) -> str:
+    if item.kind == FAREWELL:
+        return "tasks/delete"
     for fact in _NAMING:
         if fact in item.facts:
             return item.facts[fact]

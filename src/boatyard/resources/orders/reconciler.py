@@ -28,6 +28,7 @@ from boatyard.resources.orders.acting import TRY_SECONDS, work
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.telling import NoStories, Stories
 from boatyard.resources.reconciling import Result, Turn
 
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
@@ -44,10 +45,12 @@ class OrderReconciler:
         book_for: Callable[[Turn], OrderBook],
         drivers_for: DriversFor,
         freeze_for: timedelta = resting.FREEZE_FOR,
+        stories: Stories | None = None,
     ) -> None:
         self._book_for = book_for
         self._drivers_for = drivers_for
         self._freeze_for = freeze_for
+        self._stories = stories or NoStories()
 
     async def reconcile(self, turn: Turn) -> Result:
         book = self._book_for(turn)
@@ -64,7 +67,7 @@ class OrderReconciler:
         except BoatyardError as error:
             return _out_of_reach(order, error, turn.now)
         if _is_manual(order) and not _is_leaving(order):
-            return await _observe(_context(order, book, drivers, turn))
+            return await _observe(self._context(order, book, drivers, turn))
         if plan.needs_planning(order):
             return await self._plan(order, drivers, turn)
         if not _is_leaving(order) and resting.should_stop(order, self._freeze_for, turn.now):
@@ -110,7 +113,7 @@ class OrderReconciler:
         return _written(order, status, look_again=turn.now, now=turn.now, note=note)
 
     async def _act(self, order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Result:
-        context = _context(order, book, drivers, turn)
+        context = self._context(order, book, drivers, turn)
         attempts, unfinished = await work(context, turn)
         items = tuple(context.items.values())
         deleting = order.metadata.deletion_timestamp is not None
@@ -138,15 +141,15 @@ class OrderReconciler:
             freed=absorbed.freed,
         )
 
-
-def _context(order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Context:
-    return Context(
-        order=order,
-        drivers=drivers,
-        book=book,
-        now=turn.now,
-        items={item.key: item for item in order.status.items},
-    )
+    def _context(self, order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Context:
+        return Context(
+            order=order,
+            drivers=drivers,
+            book=book,
+            now=turn.now,
+            items={item.key: item for item in order.status.items},
+            stories=self._stories,
+        )
 
 
 async def _observe(context: Context) -> Result:

@@ -52,7 +52,7 @@ KINDS: Mapping[str, ItemKind] = {
         ItemKind("post_install", "post_install", needs=("cluster", "node"), phase="post_install"),
         ItemKind("scale", "scale", needs=("post_install", "node"), rank=1, phase="scale"),
         ItemKind("check", "validate", needs=("cluster", "node"), rank=2, leaves_nothing=True),
-        ItemKind("acceptance", "acceptance", needs=("check",), rank=3, phase="validate"),
+        ItemKind("acceptance", "acceptance", needs=("cluster", "node"), rank=3, phase="validate"),
         ItemKind(FAREWELL, "delete", phase="delete"),
         ItemKind("backup", "install", apart=True),
     )
@@ -65,6 +65,7 @@ STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values(
 # Steps that only some orders have: those whose template's role has a part for them.
 ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
 ATTEMPT = "attempt"  # fact of a run: which it is, from 1
+TASKS, CHANGED = "run.tasks", "run.changed"  # facts of a run that has ended well: how many
 REPORTED = (
     "role."  # facts that a role has reported begin with it, in items and in the order's status
 )

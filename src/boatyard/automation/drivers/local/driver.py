@@ -12,6 +12,7 @@ import json
 import logging
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ from boatyard.processes.marked import find
 logger = logging.getLogger(__name__)
 
 END_SECONDS = 4.0  # how long one call waits for a run to end
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 1.0  # seconds between looks at a run
 KIND = "run"
 # Nobody has judged the run: somebody ended it, or what watches over it could not go on. It is begun again.
 INTERRUPTED = frozenset({"killed", "cancelled", "broken"})
@@ -53,6 +55,7 @@ class LocalAutomation:
         self._shop = workshop
         self._hub = hub
         self._cancelled: dict[str, float] = {}  # when a run was asked to end, by key
+        self._seen: dict[str, tuple[tuple[int, int], float]] = {}  # which start, and since when
         self._calls: set[asyncio.Future[object]] = set()
 
     async def check_ready(self) -> None:
@@ -118,6 +121,7 @@ class LocalAutomation:
         # Between the two questions it may have come to its end.
         result = result or self._shop.records.result(record)
         if result is not None and result.state not in INTERRUPTED:
+            self._seen.pop(record.key, None)
             self._shop.turns.give_back(slug_of(record.key))
             return _concluded(record, result)
         if result is not None and result.state == "broken":
@@ -133,7 +137,19 @@ class LocalAutomation:
     def _under_way(self, record: Record) -> Waiting:
         task = self._shop.records.last_task(record.key)
         at = f" is at task {task!r}" if task else " has begun"
-        return Waiting(f"{record.action} of {record.template}{at}", reason="Running")
+        return Waiting(
+            f"{record.action} of {record.template}{at}",
+            look_again=self._pause(record),
+            reason="Running",
+        )
+
+    def _pause(self, record: Record) -> float:
+        """Seconds until the next look: soon after a start, so that its first words are quickly seen; then one."""
+        now, start = time.monotonic(), (record.attempt, record.start)
+        seen = self._seen.get(record.key)
+        if seen is None or seen[0] != start:
+            seen = self._seen[record.key] = start, now
+        return min(LONGEST_PAUSE, max(SHORTEST_PAUSE, (now - seen[1]) / 2))
 
     def _start(self, record: Record, wanted: RunWanted) -> Outcome:
         key, slug = record.key, slug_of(record.key)
@@ -146,13 +162,16 @@ class LocalAutomation:
         content = self._shop.content(wanted.digest)
         place = self._shop.records.place(key)
         record = msgspec.structs.replace(record, start=record.start + 1)
+        limits = self._shop.limits
+        seconds = min(wanted.time_limit, limits.longest)
         plan = plan_run(
             wanted,
             start=record.start,
+            api=self._shop.passes(key, wanted.attempt, seconds) if wanted.may_ask else None,
             content=content,
             place=place,
             ground=ground,
-            limits=self._shop.limits,
+            limits=limits,
         )
         turn = Turn(record.hub, record.template)
         if why := self._shop.turns.take(slug, turn, self._is_over):
@@ -189,6 +208,7 @@ class LocalAutomation:
             self._shop.records.forget(key)
         reap()
         self._cancelled.pop(key, None)
+        self._seen.pop(key, None)
         self._shop.turns.give_back(slug_of(key))
         return Done()
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boatyard.automation.drivers.local.limits import Limits
+from boatyard.automation.drivers.local.passes import Pass
 from boatyard.automation.drivers.local.values import check_names, leaves, render
 from boatyard.automation.port import RunWanted
 from boatyard.model.errors import Refused, Violation
@@ -45,6 +46,7 @@ def plan_run(
     place: Path,
     ground: Ground,
     limits: Limits,
+    api: Pass | None = None,
 ) -> dict[str, object]:
     """The plan as `boatyard_inside.plans` reads it. Refused when it cannot be run as it is."""
     _check(wanted)
@@ -52,7 +54,7 @@ def plan_run(
     seen = CONTENT if ground.namespaces else str(content)
     files = {
         "inventory": _INVENTORY,
-        "project/play.yml": _playbook(wanted, home),
+        "project/play.yml": _playbook(wanted, home, api),
         **{f"files/{name}": text for name, text in wanted.files.items()},
     }
     user = _user(f"{place}/{start}") if ground.users else None
@@ -76,7 +78,7 @@ def plan_run(
         "time_limit": min(wanted.time_limit, limits.longest),
         "output_limit": limits.output,
         "events_limit": limits.story,
-        "hidden": sorted(_hidden(wanted)),
+        "hidden": sorted({*_hidden(wanted), *((api.token,) if api else ())}),
     }
 
 
@@ -104,14 +106,14 @@ def _check(wanted: RunWanted) -> None:
         raise Refused("", *found)
 
 
-def _playbook(wanted: RunWanted, home: str) -> str:
+def _playbook(wanted: RunWanted, home: str, api: Pass | None) -> str:
     """JSON is YAML: what is put in here is quoted, and the names were checked besides.
 
     The values stand in the play itself: a file of variables would be read again for every task.
     """
     role = {"name": wanted.template, "tasks_from": wanted.action}
     tasks = [{"name": wanted.action, "ansible.builtin.import_role": role}]
-    variables = render(_variables(wanted, home))
+    variables = render({**_variables(wanted, home), **_api(wanted, api)})
     return (
         f'[{{"name": {json.dumps(wanted.template)}, "hosts": "localhost", "gather_facts": false, '
         f'"vars": {variables}, "tasks": {json.dumps(tasks)}}}]\n'
@@ -131,6 +133,21 @@ def _variables(wanted: RunWanted, home: str) -> Mapping[str, object]:
             "digest": wanted.digest,
             "attempt": wanted.attempt,
         },
+    }
+
+
+def _api(wanted: RunWanted, api: Pass | None) -> Mapping[str, object]:
+    """What our own tasks ask with. Only in runs that may."""
+    if api is None:
+        return {}
+    return {
+        "boatyard_api": {
+            "url": api.url,
+            "token": api.token,
+            "ca": api.ca,
+            "expires": api.expires,
+            "order": wanted.order.get("id", ""),
+        }
     }
 
 

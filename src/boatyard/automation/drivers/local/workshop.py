@@ -11,6 +11,7 @@ from pathlib import Path
 
 from boatyard.automation.drivers.local.environment import Environment
 from boatyard.automation.drivers.local.limits import Limits, Pace
+from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.planning import FIRST_USER, Ground, supervisor
 from boatyard.automation.drivers.local.records import Records
 from boatyard.automation.drivers.local.starting import PlainStarter, Starter
@@ -36,9 +37,11 @@ class Workshop:
         namespaces: bool = True,  # where the kernel allows them
         users: bool = True,  # where we are root
         warm: bool = True,  # fork a warm Ansible where that can be
+        passes: Passes = no_passes,  # for runs that ask their order for steps
     ) -> None:
         self.directory = directory.absolute()
         self.content = content
+        self.passes = passes
         self.environment = environment or Environment()
         self.limits = limits
         self.records = Records(self.directory / "runs")
@@ -66,6 +69,8 @@ class Workshop:
             raise Unavailable("the list of packages for Ansible is missing", reason="NoAnsible")
         if self._failed is not None:
             raise self._failed
+        if not self.records.directory.is_dir():
+            raise Unavailable(f"what is kept of runs is gone: {self.records.directory}")
 
     def ground_is_bare(self) -> bool:
         """Whether runs may be without namespaces, and leave somebody when their supervisor is killed."""

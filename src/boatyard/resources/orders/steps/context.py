@@ -10,6 +10,7 @@ from datetime import datetime
 from boatyard.model.generated.boatyard import Item, Order
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.orders.steps.telling import NoStories, Stories
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Context:
     book: OrderBook
     now: datetime
     items: dict[str, Item] = field(default_factory=dict)  # by key; grows as the pass confirms more
+    stories: Stories = field(default_factory=NoStories)  # where what runs tell is kept
 
     def key(self, item_key: str) -> str:
         """The name under which the item can be found again outside."""

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from boatyard.automation.port import Automation, RunWanted
-from boatyard.model.errors import NotFound, Unavailable
-from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.model.errors import NotFound, Refused, Unavailable
+from boatyard.model.generated.boatyard import Item
 from boatyard.model.generated.osac import ClusterRest
 from boatyard.model.outcome import Done, Outcome
 from boatyard.platforms.port import Access
 from boatyard.resources.orders.plan import rest_of
-from boatyard.resources.orders.road import ATTEMPT, KINDS, REPORTED
+from boatyard.resources.orders.road import ATTEMPT, CHANGED, KINDS, REPORTED, TASKS
 from boatyard.resources.orders.steps.context import Context
+from boatyard.resources.orders.steps.telling import Telling
+from boatyard.resources.orders.told import told_order
+from boatyard.roles.phases import INSTALL
 from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
@@ -21,16 +21,33 @@ _BEFORE_CLUSTER = ("role", "pre_install")
 
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
-    return await _automation(context).ensure_run(
-        context.key(item.key), await _wanted(context, item)
-    )
+    wanted = await _wanted(context, item)
+    automation = _automation(context)
+    telling = _telling(context, item, automation)
+    try:
+        outcome = await automation.ensure_run(context.key(item.key), wanted)
+    except Refused:
+        await telling.copy()
+        raise
+    await telling.copy()
+    if not isinstance(outcome, Done):
+        return outcome
+    tasks, changed = await telling.tally()
+    counted = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
+    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | counted)
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
     """Ends it if it is under way. What it has made is for the role's own last word to take back."""
-    if context.drivers.automation is None:
+    automation = context.drivers.automation
+    if automation is None:
         return Done()
-    return await context.drivers.automation.release_run(context.key(item.key))
+    telling = _telling(context, item, automation)
+    await telling.copy()
+    outcome = await automation.release_run(context.key(item.key))
+    if isinstance(outcome, Done):
+        await telling.close()
+    return outcome
 
 
 async def say_farewell(context: Context, item: Item) -> Outcome:
@@ -48,6 +65,17 @@ def _automation(context: Context) -> Automation:
     return context.drivers.automation
 
 
+def _telling(context: Context, item: Item, automation: Automation) -> Telling:
+    return Telling(
+        order=context.order,
+        items=tuple(context.items.values()),
+        item=item,
+        automation=automation,
+        stories=context.stories,
+        now=context.now,
+    )
+
+
 async def _wanted(context: Context, item: Item) -> RunWanted:
     spec = context.order.spec
     access = None if item.kind in _BEFORE_CLUSTER else await _access(context)
@@ -63,6 +91,7 @@ async def _wanted(context: Context, item: Item) -> RunWanted:
         values=plain_values(spec.template_parameters),
         secrets=plain_values(unsealed(spec.secret_values)),
         files={KUBECONFIG: access.kubeconfig} if access and access.kubeconfig else {},
+        may_ask=KINDS[item.kind].phase == INSTALL,
     )
 
 
@@ -74,50 +103,3 @@ async def _access(context: Context) -> Access | None:
         return await context.drivers.platform.access(context.key("cluster"))
     except NotFound:
         return None
-
-
-def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
-    """What a role may know of its order, as `boatyard_order`. All of it reaches Ansible as data."""
-    spec = order.spec
-    return {
-        "id": order.id,
-        "name": spec.cluster_name,
-        "tenant": order.metadata.tenant,
-        "project": spec.project,
-        "labels": dict(spec.labels),
-        "annotations": dict(spec.annotations),
-        "template": spec.template,
-        "version": spec.version,
-        "generation": spec.generation,
-        "deleting": order.metadata.deletion_timestamp is not None,
-        "node_sets": {
-            name: {"host_type": one.host_type, "size": one.size}
-            for name, one in spec.node_sets.items()
-        },
-        "nodes": [
-            {
-                "slot": item.slot,
-                "node_set": item.node_set,
-                "host": _fact(items, f"host/{item.slot}", "host"),
-                "address": _fact(items, f"agent/{item.slot}", "address"),
-            }
-            for item in items.values()
-            if item.kind == "node" and item.state != ItemState.LEAVING
-        ],
-        "network": {"cidr": _fact(items, "l3", "cidr"), "gateway": _fact(items, "l3", "gateway")},
-        "api_name": _fact(items, "api-name", "name"),
-        "api_address": _fact(items, "api-address", "address"),
-        "ingress_name": _fact(items, "ingress-name", "name"),
-        "ingress_address": _fact(items, "ingress-address", "address"),
-        "api_url": order.status.facts.get("api_url", ""),
-        "facts": {
-            name.removeprefix(REPORTED): value
-            for item in items.values()
-            for name, value in item.facts.items()
-            if name.startswith(REPORTED)
-        },
-    }
-
-
-def _fact(items: Mapping[str, Item], key: str, name: str) -> str:
-    return items[key].facts.get(name, "") if key in items else ""

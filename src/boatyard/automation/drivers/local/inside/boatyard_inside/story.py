@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from datetime import UTC, datetime
 
 from boatyard_inside.hiding import Hiding
@@ -18,13 +19,19 @@ _CONTROLS = {
 
 
 class Story:
-    """Goes on where an earlier start of the same run has stopped."""
+    """Goes on where an earlier start of the same run has stopped.
 
-    def __init__(self, path: str, limit: int, hide: Hiding) -> None:
+    Each line says which start told it. Numbers may begin anew, once what is kept of a run was removed, and the last
+    lines of a machine that lost its power may be gone: who copies a story tells by the start what is the same line.
+    """
+
+    def __init__(self, path: str, limit: int, hide: Hiding, attempt: int = 1) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         self._number = self._mend()
         self._left = limit
         self._cut = False
+        self._attempt = attempt
+        self._start = secrets.token_hex(6)
         self.hide = hide
 
     def tell(self, kind: str, task: str = "", text: str = "") -> None:
@@ -51,6 +58,8 @@ class Story:
             "kind": kind,
             "task": self.clean(task, LONGEST_NAME),
             "text": self.clean(text),
+            "attempt": self._attempt,
+            "start": self._start,
         }
         return json.dumps(event).encode() + b"\n"
 

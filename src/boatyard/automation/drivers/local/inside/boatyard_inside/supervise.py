@@ -54,7 +54,8 @@ class _Watch:
         self._directory = directory
         self._plan = plan
         hide = Hiding(plan.hidden)
-        self._story = Story(os.path.join(directory, plans.EVENTS), plan.events_limit, hide)
+        path = os.path.join(directory, plans.EVENTS)
+        self._story = Story(path, plan.events_limit, hide, plan.attempt)
         self._event_lines = Lines(LONGEST_EVENT, hide.longest)
         self._output_lines = Lines(LONGEST_TEXT, hide.longest)
         self._output_left = plan.output_limit

@@ -9,11 +9,11 @@ from __future__ import annotations
 import urllib.parse
 
 from ansible.plugins.action import ActionBase
-from ansible_collections.boatyard.service.plugins.module_utils.cluster_api import (
+from ansible_collections.boatyard.service.plugins.plugin_utils.cluster_api import (
     ClusterApi,
     ClusterError,
 )
-from ansible_collections.boatyard.service.plugins.module_utils.manifests import (
+from ansible_collections.boatyard.service.plugins.plugin_utils.manifests import (
     called,
     mistakes,
     told,
@@ -40,13 +40,17 @@ class ActionModule(ActionBase):
         except ClusterError as error:
             return {**result, "failed": True, "msg": str(error)}
         kubeconfig = (found("boatyard_files") or {}).get("kubeconfig")
-        if kubeconfig and (found("boatyard_order") or {}).get("simulated"):
+        simulated = (found("boatyard_order") or {}).get("simulated")
+        if not kubeconfig:  # a role that decides has asked for the cluster itself
+            kubeconfig, simulated = found("boatyard_kubeconfig"), found("boatyard_simulated")
+        if kubeconfig and simulated:
             return {**result, "changed": False, "simulated": True, "msg": wish.simulated()}
         if not kubeconfig and wish.state == ABSENT:
             return {**result, "changed": False, "msg": "there is no cluster: nothing to take away"}
         if not kubeconfig:
             words = "there is no cluster to write to in this part of the role"
-            return {**result, "failed": True, "msg": f"{words}; post_install has one"}
+            remedy = "post_install has one, and install after boatyard.service.platform"
+            return {**result, "failed": True, "msg": f"{words}; {remedy}"}
         return {**result, **_carried_out(wish, kubeconfig)}
 
 

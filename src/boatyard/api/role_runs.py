@@ -1,0 +1,95 @@
+"""What a template's role asks of its own order while it decides what is done. Called by both doors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from google.protobuf.message import Message
+
+from boatyard.api import policy, writing
+from boatyard.api.crud import Call, Crud, check_wet
+from boatyard.api.kinds import OURS
+from boatyard.api.policy import Verb
+from boatyard.ledger.changes import Due, Note, Replace
+from boatyard.model import wire
+from boatyard.model.errors import (
+    Conflict,
+    Denied,
+    Precondition,
+    Refused,
+    Unauthenticated,
+    Violation,
+)
+from boatyard.model.generated import convert
+from boatyard.model.generated.boatyard import Order
+from boatyard.resources.metadata import shown
+from boatyard.resources.orders import asking
+from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere
+
+
+class RoleRuns:
+    """What `boatyard.v1.RoleRuns` answers. Every call looks whether the run of its token still goes on."""
+
+    def __init__(self, crud: Crud, elsewhere: Elsewhere | None = None) -> None:
+        self._ledger = crud.ledger
+        self._elsewhere = elsewhere or Nowhere()
+
+    async def ask(self, request: Any, call: Call) -> Message:
+        """Written into the order, in one commit with its being due: what was answered is carried out."""
+        policy.check(call.caller, Verb.ASK, "RoleRun", private=False)
+        check_wet(call)
+        for last in writing.tries():
+            order = await self._order(request.order, call, sealed=False)
+            _check_step(request.step)
+            if await self._elsewhere.keeps(order.spec.hub):
+                raise Precondition(
+                    "orders of this hub are kept in its Kubernetes, where no role decides yet; "
+                    "order the template on an embedded hub"
+                )
+            changed, new = asking.asked_for(order, request.step)
+            if not new:
+                return _response("Ask")()
+            note = Note("Asked", f"The template's role asks for {', '.join(new)}")
+            now = self._ledger.clock.now()
+            due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
+            try:
+                await self._ledger.commit([Replace(changed, note), due], now=now)
+            except Conflict:
+                if last:
+                    raise
+                continue
+            return _response("Ask")(steps=new)
+        raise AssertionError("the last try returns or raises")
+
+    async def get(self, request: Any, call: Call) -> Message:
+        policy.check(call.caller, Verb.GET, "RoleRun", private=False)
+        order = await self._order(request.order, call, sealed=not request.kubeconfig)
+        told = asking.told_run(order, kubeconfig=request.kubeconfig)
+        return _response("Get")(object=convert.TO_MESSAGE[f"{OURS}.RoleRun"](told))
+
+    async def _order(self, id: str, call: Call, *, sealed: bool) -> Order:
+        run = call.caller.run
+        if run is None or id != run.order:
+            # In the same words whether there is such an order or not.
+            raise Denied("the token is good for another order")
+        order = await self._ledger.get(Order, run.order, sealed=sealed)
+        if order is None or not asking.is_under_way(order, run):
+            raise Unauthenticated("the token is no longer good: its run is over")
+        return order
+
+
+def _check_step(word: str) -> None:
+    if word not in asking.STEP_OF:
+        raise Refused(
+            "",
+            Violation(
+                "step",
+                f"{shown(word)} is no step that a role can ask for",
+                f"ask for one of {', '.join(asking.STEP_OF)}",
+            ),
+        )
+
+
+def _response(rpc: str) -> Callable[..., Message]:
+    return wire.message(f"{OURS}.RoleRuns{rpc}Response")

@@ -1,0 +1,129 @@
+"""Roles of the proof: one with every part, and what is kept of its runs. Used by lanes and their workers.
+
+The runs are real ones of Ansible. They outlive the worker that began them, as those of a killed Boatyard do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boatyard.app.proving.points import Points
+from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.planning import mark_of
+from boatyard.automation.drivers.local.records import Records
+from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.automation.port import Automation, RunEvent, RunWanted
+from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.processes.marked import find
+from boatyard.roles.phases import HOOKS
+
+DIGEST = "proved"
+_TASKS = """
+- name: Say so
+  boatyard.service.progress:
+    message: "{{ boatyard_run.action }} of {{ boatyard_order.name }}"
+- name: Report
+  boatyard.service.facts:
+    PART: "{{ boatyard_order.name }}"
+"""
+
+
+def write_role(directory: Path) -> None:
+    """The content of the role that is proved: in a folder by its digest, as published content is."""
+    tasks = directory / "content" / DIGEST / "tasks"
+    tasks.mkdir(parents=True)
+    for part in HOOKS:
+        (tasks / f"{part}.yaml").write_text(_TASKS.replace("PART", part))
+
+
+def open_workshop(directory: Path) -> Workshop:
+    return Workshop(directory / "automation", lambda digest: directory / "content" / digest)
+
+
+def make_ready() -> None:
+    """Ansible's environment, made now if it never was. Unavailable when it cannot be had."""
+    Environment().ensure(lambda _: None)
+
+
+class WatchedAutomation:
+    """The runner of roles, with every beginning, end and release of a run announced."""
+
+    def __init__(self, automation: Automation, points: Points) -> None:
+        self._automation = automation
+        self._points = points
+        self._told: set[tuple[str, str, int]] = set()
+
+    async def check_ready(self) -> None:
+        await self._automation.check_ready()
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        """How often it is asked while it runs depends on the machine: the first time counts."""
+        item = key.partition("/")[2]
+        first = self._is_new("begun", key, wanted.attempt)
+        if first:
+            self._points.reach(f"before:effect:automation.begin {item}")
+        outcome = await self._automation.ensure_run(key, wanted)
+        if first:
+            self._points.reach(f"after:effect:automation.begin {item}")
+        if isinstance(outcome, Done) and self._is_new("ended", key, wanted.attempt):
+            self._points.reach(f"after:effect:automation.end {item}")
+        return outcome
+
+    async def release_run(self, key: str) -> Outcome:
+        item = key.partition("/")[2]
+        self._points.reach(f"before:effect:automation.release {item}")
+        outcome = await self._automation.release_run(key)
+        self._points.reach(f"after:effect:automation.release {item}")
+        return outcome
+
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        return await self._automation.events(key, after)
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return await self._automation.list_owned(prefix)
+
+    async def close(self) -> None:
+        await self._automation.close()
+
+    def _is_new(self, what: str, key: str, attempt: int) -> bool:
+        place = what, key, attempt
+        known = place in self._told
+        self._told.add(place)
+        return not known
+
+
+class LaneRuns:
+    """What is kept of the runs of one lane, read from disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._records = Records(directory / "automation" / "runs")
+
+    def look(self, cluster_id: str) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Each run of the cluster with what came of it; and processes of runs that nothing is kept of."""
+        kept, strays = {}, []
+        known = set()
+        for record in self._records:
+            known.add(record.key)
+            if record.key.startswith(f"{cluster_id}/"):
+                result = self._records.result(record)
+                kept[f"run {record.key.partition('/')[2]}"] = {
+                    "attempt": record.attempt,
+                    "state": result.state if result else "under way",
+                }
+        for item in ("pre_install", "post_install", "farewell"):
+            key = f"{cluster_id}/{item}"
+            if key not in known and find(mark_of(self._records.place(key))):
+                strays.append(f"processes of run {item}")
+        return kept, strays
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        driver = LocalAutomation(open_workshop(self._directory))
+        for key in {record.key for record in self._records}:
+            while isinstance(await driver.release_run(key), Waiting):
+                pass  # every call waits for some seconds
+        await driver.close()

@@ -1,0 +1,1 @@
+"""`boatyard template test`: a role is tried on the twin before anybody orders it."""

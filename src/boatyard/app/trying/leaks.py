@@ -1,0 +1,56 @@
+"""Finds a secret in a text, also when somebody has turned, cut or encoded it. Pure; used by the secrets question."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+SHORTEST = 12  # characters of a secret, or of a piece of it, that are no coincidence
+
+
+def secret_texts(value: Any) -> Iterator[str]:
+    """Every text in the value that is long enough to be recognised."""
+    match value:
+        case str() if len(value) >= SHORTEST:
+            yield value
+        case list():
+            for one in value:
+                yield from secret_texts(one)
+        case dict():
+            for one in value.values():
+                yield from secret_texts(one)
+
+
+class Leaks:
+    """Knows the forms of some secrets, by the name of their parameter."""
+
+    def __init__(self, secrets: Mapping[str, Any]) -> None:
+        self._forms: dict[str, tuple[str, str]] = {}
+        for name, value in secrets.items():
+            for text in secret_texts(value):
+                for how, form in _forms(text):
+                    self._forms.setdefault(form.casefold(), (name, how))
+
+    def find(self, text: str) -> Iterable[tuple[str, str]]:
+        """Each parameter that is in the text, and in which form."""
+        folded = text.casefold()
+        return dict(found for form, found in self._forms.items() if form in folded).items()
+
+
+def _forms(text: str) -> Iterator[tuple[str, str]]:
+    for how, whole in (
+        ("as it is", text),
+        ("backwards", text[::-1]),
+        ("in hexadecimal", text.encode().hex()),
+        ("in rot13", codecs.encode(text, "rot13")),
+    ):
+        for start in range(len(whole) - SHORTEST + 1):
+            yield how if how != "as it is" else "in clear", whole[start : start + SHORTEST]
+    data = text.encode()
+    for shift in range(3):  # base64 looks different at each place in a group of three
+        coded = base64.b64encode(b"\0" * shift + data).decode()
+        middle = coded[4 if shift else 0 : len(coded) // 4 * 4 - 4]
+        if len(middle) >= SHORTEST:
+            yield "in base64", middle

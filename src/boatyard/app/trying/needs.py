@@ -1,0 +1,82 @@
+"""What a role asks of a data centre, so that it can be tried: host types, versions, labels. Used by the yard."""
+
+from __future__ import annotations
+
+import msgspec
+
+from boatyard.ledger.changes import Change, Insert, Replace
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.caller import SHARED
+from boatyard.model.generated.osac import (
+    ClusterVersion,
+    ClusterVersionSpec,
+    ClusterVersionState,
+    HostType,
+    Hub,
+    Metadata,
+)
+from boatyard.resources.cluster_templates.making import PLATFORM
+from boatyard.roles.about import About
+from boatyard.twin.layout import HubLayout, Layout
+
+_CLUSTERS = 24  # at once, at most
+
+
+def yard_layout(about: About, hub: str) -> Layout:
+    """One hub with room for all clusters that are there at once, each with a node more than by default."""
+    hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *about.allowed_host_types), 20)
+    for one in about.node_sets.values():
+        hosts[one.host_type] = hosts.get(one.host_type, 0) + (one.size + 1) * _CLUSTERS
+    return Layout(
+        hubs={
+            hub: HubLayout(
+                hosts=hosts,
+                subnets="10.1.0.0/16",
+                floating="198.51.0.0/20",
+                zone="zone-1.example",
+            )
+        }
+    )
+
+
+async def more_of_catalogue(ledger: Ledger, about: About, hub_id: str) -> None:
+    """Adds what the first catalogue lacks for this role; its hub gets the labels that the role looks for."""
+    now = ledger.clock.now()
+
+    def called(name: str) -> Metadata:
+        return Metadata(
+            name=name, tenant=SHARED, creator="system", creation_timestamp=now, generation=1
+        )
+
+    changes: list[Change] = []
+    there = {one.id for one in (await ledger.list(HostType, limit=1000)).items}
+    wanted = {one.host_type for one in about.node_sets.values()} | {*about.allowed_host_types}
+    for name in sorted(wanted - there):
+        changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
+    known = {one.spec.version for one in (await ledger.list(ClusterVersion, limit=1000)).items}
+    for version in sorted(_versions(about) - known):
+        spec = ClusterVersionSpec(
+            version=version,
+            image=f"registry.example/release:{version}",
+            enabled=True,
+            state=ClusterVersionState.ACTIVE,
+        )
+        name = version.replace(".", "-")
+        changes.append(
+            Insert(ClusterVersion(id=f"version-{version}", metadata=called(name), spec=spec))
+        )
+    labels = {**about.hub_labels, **({PLATFORM: about.platform} if about.platform else {})}
+    hub = await ledger.get(Hub, hub_id)
+    if labels and hub is not None:
+        spec_with = msgspec.structs.replace(hub.spec, labels=labels)
+        changes.append(Replace(msgspec.structs.replace(hub, spec=spec_with)))
+    if changes:
+        await ledger.commit(changes, now=now)
+
+
+def _versions(about: About) -> set[str]:
+    """The default, and one in the role's range."""
+    found = {about.versions.default} if about.versions.default else set()
+    if about.versions.at_least:
+        found.add(".".join([*about.versions.at_least.split("."), "0", "0"][:3]))
+    return found

@@ -1,0 +1,36 @@
+"""What is on offer now under a role's id, where a Boatyard can be reached. Used by the command when nobody names it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from boatyard.client.client import Client
+from boatyard.client.config import find_target
+from boatyard.client.kinds import TEMPLATE
+from boatyard.client.roles import Found, roles_at
+from boatyard.model.errors import BoatyardError
+from boatyard.roles.role import Role
+
+_SECONDS = 3.0
+
+
+async def last_published(role: Role, contents: Path) -> tuple[Found | None, str]:
+    """The content as it is kept on this machine; without it, one line that says why."""
+    try:
+        target = find_target()
+        async with asyncio.timeout(_SECONDS), Client(target) as client:
+            template = (await client.find_one(TEMPLATE, role.about.id)).document
+    except (BoatyardError, TimeoutError, OSError):
+        return None, "there is no older content; name it with --from FOLDER"
+    if template.digest == role.digest:
+        return None, "the same content is on offer"
+    if not template.digest:
+        return None, "what is on offer under this id was not made of a role"
+    kept = contents / template.digest.removeprefix("sha256:")
+    if not kept.is_dir():
+        return (
+            None,
+            f"{template.digest} is on offer, and not kept here; name its folder with --from",
+        )
+    return roles_at(kept)[0], ""

@@ -1,0 +1,10 @@
+"""Asks for the order's hosts and waits until they are there."""
+
+from __future__ import annotations
+
+from ansible_collections.boatyard.service.plugins.plugin_utils.steps import StepAction
+
+
+class ActionModule(StepAction):
+    step = "hosts"
+    told = ("nodes",)

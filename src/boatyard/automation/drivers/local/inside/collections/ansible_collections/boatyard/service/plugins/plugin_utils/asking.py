@@ -1,0 +1,155 @@
+"""How a task asks the order of its run for steps: Boatyard's REST door, by the standard library alone.
+
+Whatever does not answer is asked again for as long as the task may take: Boatyard may be started anew meanwhile, and
+what it has acknowledged it carries out. Asking twice is asking once.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from urllib.parse import quote, urlsplit
+
+STEPS = ("hosts", "network", "addresses", "names", "platform")
+DONE = "STEP_STATE_DONE"
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks
+CALL_SECONDS = 20.0
+LARGEST_ANSWER = 4 * 1024 * 1024
+# A server that goes down, a database that does, somebody who wrote at the same moment, too many calls.
+_AGAIN = frozenset({409, 429, 500, 502, 503, 504})
+_PATH = "/api/boatyard/v1/role_runs/"
+
+
+class Failed(Exception):
+    """The task cannot be done; in words for whoever reads the run's story."""
+
+
+class Asking:
+    """What one task asks. `api` is the variable `boatyard_api`; `seconds`, if any, how long it may take."""
+
+    def __init__(self, api, seconds=None):
+        where = urlsplit(str(api["url"]))
+        self._host, self._port = where.hostname, where.port
+        self._token = str(api["token"])
+        self._order = quote(str(api["order"]), safe="")
+        self._context = _trusting(str(api.get("ca") or "")) if where.scheme == "https" else None
+        left = float(api["expires"]) - time.time()
+        left -= min(
+            10.0, left / 20
+        )  # so that it can still say why, before the run's own time is up
+        self.seconds = left if seconds is None else min(seconds, left)
+        self._until = time.monotonic() + self.seconds
+
+    def ask(self, step):
+        """Asks for the step and all it needs; whether something of it had not been asked for before."""
+        return bool(self._call("POST", f"{self._order}/ask", {"step": step}).get("steps"))
+
+    def look(self, kubeconfig=False):
+        """How far the order is."""
+        more = "?kubeconfig=true" if kubeconfig else ""
+        return self._call("GET", self._order + more)
+
+    def wait(self, steps):
+        """How far the order is once all of these steps are done. Fails in the words of one that is stuck."""
+        pause = FIRST_PAUSE
+        while True:
+            run = self.look()
+            found = {step["name"]: step for step in run.get("steps", ())}
+            waiting = [found[name] for name in steps if not _is_done(found[name], run)]
+            if not waiting:
+                return run
+            for step in waiting:
+                if step.get("blocked"):
+                    raise Failed(step["blocked"])
+            if self._left() <= 0:
+                raise Failed(
+                    f"not done after {self.seconds:.0f} s: {', '.join(map(_words, waiting))}"
+                )
+            pause = self._pause(pause)
+
+    def _call(self, method, path, body=None):
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                status, data = self._once(method, path, body)
+                if status not in _AGAIN:
+                    return _answer(status, data)
+                why = _message(data) or f"it answered {status}"
+            except ssl.SSLCertVerificationError as error:
+                raise Failed(
+                    f"Boatyard's certificate is not trusted: {error.verify_message}"
+                ) from None
+            except (OSError, http.client.HTTPException) as error:
+                why = str(error) or type(error).__name__
+            if self._left() <= 0:
+                raise Failed(f"Boatyard did not answer for {self.seconds:.0f} s: {why}")
+            pause = self._pause(pause)
+
+    def _once(self, method, path, body):
+        # Neither proxies nor redirects: the token goes to the one address it is meant for.
+        seconds = max(1.0, min(CALL_SECONDS, self._left()))
+        if self._context is None:
+            line = http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+        else:
+            line = http.client.HTTPSConnection(
+                self._host, self._port, timeout=seconds, context=self._context
+            )
+        headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
+        if body is not None:
+            body = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        try:
+            line.request(method, _PATH + path, body=body, headers=headers)
+            answer = line.getresponse()
+            return answer.status, answer.read(LARGEST_ANSWER)
+        finally:
+            line.close()
+
+    def _left(self):
+        return self._until - time.monotonic()
+
+    def _pause(self, pause):
+        time.sleep(max(0.0, min(pause, self._left())))
+        return min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _trusting(ca):
+    if not ca:
+        return ssl.create_default_context()
+    context = ssl.create_default_context(cadata=ca)
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN  # the server's own certificate is enough
+    return context
+
+
+def _is_done(step, run):
+    if step.get("state") != DONE:
+        return False
+    return step["name"] != "platform" or bool(run.get("has_kubeconfig"))
+
+
+def _words(step):
+    state = str(step.get("state", "")).removeprefix("STEP_STATE_").lower()
+    said = step.get("message") or step.get("detail") or state
+    return f"{step['name']} ({said})"
+
+
+def _answer(status, data):
+    if 200 <= status < 300:
+        try:
+            found = json.loads(data)
+        except ValueError:
+            found = None
+        if isinstance(found, dict):
+            return found
+        raise Failed("what answers at Boatyard's address is not Boatyard")
+    raise Failed(_message(data) or f"Boatyard answered {status}")
+
+
+def _message(data):
+    try:
+        said = json.loads(data).get("message", "")
+    except (ValueError, AttributeError):
+        return ""
+    return said if isinstance(said, str) else ""

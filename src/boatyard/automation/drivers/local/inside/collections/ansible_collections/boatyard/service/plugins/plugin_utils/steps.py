@@ -1,0 +1,122 @@
+"""What the tasks that ask for steps have in common."""
+
+from __future__ import annotations
+
+import os
+
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible_collections.boatyard.service.plugins.plugin_utils.asking import STEPS, Asking, Failed
+
+NODE = ("slot", "node_set", "host", "address")
+TEXTS = (
+    *("cidr", "gateway", "api_address", "ingress_address"),
+    *("api_name", "ingress_name", "api_url"),
+)
+KUBECONFIG = "kubeconfig"
+
+
+class AskingAction(ActionBase):
+    """A task that asks. What keeps it from being done is told as its failure."""
+
+    _requires_connection = False
+    _supports_check_mode = True
+    arguments = frozenset({"timeout"})
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        try:
+            self._check_names()
+            if self._task.check_mode:
+                return {**result, "skipped": True, "msg": "nothing is asked for in check mode"}
+            api = (task_vars or {}).get("boatyard_api")
+            if not api:
+                raise Failed(
+                    "only tasks/install.yaml may ask for steps: elsewhere the plan decides"
+                )
+            return {**result, **self.asked(Asking(api, self._timeout()))}
+        except Failed as failed:
+            return {**result, "failed": True, "changed": False, "msg": str(failed)}
+
+    def asked(self, asking):
+        raise NotImplementedError
+
+    def _check_names(self):
+        unknown = sorted(set(self._task.args) - self.arguments)
+        if unknown:
+            known = ", ".join(sorted(self.arguments))
+            raise Failed(f"{unknown[0]}: there is no such argument; there is {known}")
+
+    def _timeout(self):
+        given = self._task.args.get("timeout")
+        if given is None:
+            return None
+        try:
+            seconds = float(given)
+        except (TypeError, ValueError):
+            seconds = 0.0
+        if not 0 < seconds < float("inf"):
+            raise Failed("timeout: a number of seconds is wanted")
+        return seconds
+
+
+class StepAction(AskingAction):
+    """Asks for one step, and waits for it unless told not to."""
+
+    arguments = frozenset({"timeout", "wait"})
+    step = ""
+    told = ()  # which facts the step is about
+
+    def asked(self, asking):
+        wait = self._wait()
+        changed = asking.ask(self.step)
+        run = asking.wait([self.step]) if wait else asking.look()
+        return {"changed": changed, **state_of(run, self.step), **self.facts(asking, run)}
+
+    def facts(self, asking, run):
+        found = facts_of(run)
+        return {name: found[name] for name in self.told}
+
+    def _wait(self):
+        try:
+            return boolean(self._task.args.get("wait", True))
+        except TypeError:
+            raise Failed("wait: true or false is wanted") from None
+
+
+def state_of(run, name):
+    step = next(one for one in run["steps"] if one["name"] == name)
+    state = step.get("state", "").removeprefix("STEP_STATE_")
+    return {"step": name, "state": state, "detail": step.get("detail", "")}
+
+
+def facts_of(run):
+    """What is there so far; what is not yet is empty."""
+    nodes = [{key: str(one.get(key, "")) for key in NODE} for one in run.get("nodes", ())]
+    return {
+        "nodes": nodes,
+        **{name: str(run.get(name, "")) for name in TEXTS},
+        "simulated": bool(run.get("simulated")),
+    }
+
+
+def write_kubeconfig(text):
+    """Into the run's own files, readable by nobody else; its path."""
+    folder = os.path.join(os.environ["HOME"], "files")
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    path = os.path.join(folder, KUBECONFIG)
+    draft = f"{path}.{os.getpid()}"
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(text)
+    os.replace(draft, path)
+    return path
+
+
+def known_steps(given):
+    steps = [given] if isinstance(given, str) else given
+    if not isinstance(steps, list) or not steps:
+        raise Failed(f"steps: name at least one of {', '.join(STEPS)}")
+    unknown = [str(step) for step in steps if step not in STEPS]
+    if unknown:
+        raise Failed(f"steps: {unknown[0]!r} is no step; there is {', '.join(STEPS)}")
+    return [str(step) for step in steps]

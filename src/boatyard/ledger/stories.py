@@ -1,0 +1,155 @@
+"""What runs of templates' roles have told, kept by order. Written by the steps of orders, read by the API.
+
+Bounded: of each order the newest lines are kept, the oldest go. Adding is idempotent: a line is known by its order,
+run, start and number, so whoever is killed between reading a story and keeping it just does so again. It needs no
+lease for the same reason: what a worker adds that stood still for too long is what another has added, or would have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import asyncpg
+import msgspec
+
+from boatyard.ledger.connections import Connections
+
+MOST_LINES = 2000  # of one order
+MOST_BYTES = 1024 * 1024
+_ROW = 64  # bytes of a line besides its words
+
+_COLUMNS = "seq, run, part, attempt, start, number, at, kind, task, text, shown_task, shown_text"
+
+# How much is missing comes with the lines, from the same snapshot, also when there are no lines.
+_READ = f"""
+select s.last_seq, s.dropped, l.* from stories s left join lateral (
+    select {_COLUMNS} from story_lines
+        where order_id = s.order_id and seq > $2
+            and ($3 = '' or $3 in (run, part, split_part(run, '/', 1)))
+        order by seq limit $4
+) l on true where s.order_id = $1 order by l.seq
+"""
+
+_LAST = """
+select start, number, kind from story_lines where order_id = $1 and run = $2 order by seq desc limit 1
+"""
+
+
+@dataclass(frozen=True)
+class StoryLine:
+    """One line. `seq` is its place among all lines of the order, given when it is kept.
+
+    `shown_task` and `shown_text` are what tenants read; None: the same.
+    """
+
+    run: str  # the item's key
+    part: str  # of the role: "post_install"
+    attempt: int
+    start: str
+    number: int
+    at: datetime
+    kind: str
+    task: str = ""
+    text: str = ""
+    shown_task: str | None = None
+    shown_text: str | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True)
+class LastLine:
+    start: str
+    number: int
+    kind: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """Some lines of an order's story, in order. `missing` says how many between `after` and the first are gone."""
+
+    lines: tuple[StoryLine, ...] = ()
+    missing: int = 0
+    last_seq: int = 0  # of the whole story
+
+
+class Stories:
+    def __init__(
+        self,
+        connections: Connections,
+        *,
+        most_lines: int = MOST_LINES,
+        most_bytes: int = MOST_BYTES,
+    ) -> None:
+        self._connections = connections
+        self._most_lines = most_lines
+        self._most_bytes = most_bytes
+
+    async def keep(self, order_id: str, run: str, lines: Sequence[StoryLine], now: datetime) -> int:
+        """Adds those of the lines that are not known yet, and says how many these were. All or none.
+
+        May be called any number of times and by several at once. The lines are of this one run.
+        """
+        told = {(line.start, line.number): line for line in lines}
+        if not told:
+            return 0
+        payload = [_row(place, line) for place, line in enumerate(told.values())]
+        rows = await self._connections.write(
+            "keeping a run's story",
+            "select boatyard_tell($1, $2, $3, $4, $5, $6)",
+            order_id,
+            run,
+            msgspec.json.encode(payload),
+            self._most_lines,
+            self._most_bytes,
+            now,
+        )
+        return int(rows[0][0])
+
+    async def last(self, order_id: str, run: str) -> LastLine | None:
+        """The last line that is kept of a run."""
+        rows = await self._connections.read("reading a run's story", _LAST, order_id, run)
+        return LastLine(*rows[0]) if rows else None
+
+    async def read(
+        self, order_id: str, *, after: int = 0, run: str = "", limit: int = MOST_LINES
+    ) -> Told:
+        """Lines beyond `after`: of all runs, or of those that `run` names by key, its beginning, or the role's part."""
+        rows = await self._connections.read(
+            "reading an order's story", _READ, order_id, after, run, limit
+        )
+        if not rows:
+            return Told()
+        lines = tuple(_line(row) for row in rows if row["seq"] is not None)
+        missing = max(0, rows[0]["dropped"] - after)
+        return Told(lines, missing, rows[0]["last_seq"])
+
+    async def forget(self, before: datetime) -> int:
+        """Forgets the stories of orders that had left, and were told no more, before that moment; how many."""
+        rows = await self._connections.write(
+            "forgetting stories", "select boatyard_forget_stories($1)", before
+        )
+        return int(rows[0][0])
+
+
+def _row(place: int, line: StoryLine) -> dict[str, object]:
+    words = (line.task, line.text, line.shown_task or "", line.shown_text or "")
+    return {
+        "place": place,
+        "part": line.part,
+        "attempt": line.attempt,
+        "start": line.start,
+        "number": line.number,
+        "at": line.at,
+        "kind": line.kind,
+        "task": line.task,
+        "text": line.text,
+        "shown_task": line.shown_task,
+        "shown_text": line.shown_text,
+        "bytes": _ROW + sum(len(one.encode()) for one in words),
+    }
+
+
+def _line(row: asyncpg.Record) -> StoryLine:
+    return StoryLine(**{name: row[name] for name in _COLUMNS.split(", ")})

@@ -1,0 +1,56 @@
+"""What a role may know of its order. Pure; used by the step that runs it and by what it asks of the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.resources.orders.road import REPORTED
+
+
+def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
+    """What a role may know of its order, as `boatyard_order`. All of it reaches Ansible as data."""
+    spec = order.spec
+    return {
+        "id": order.id,
+        "name": spec.cluster_name,
+        "tenant": order.metadata.tenant,
+        "project": spec.project,
+        "labels": dict(spec.labels),
+        "annotations": dict(spec.annotations),
+        "template": spec.template,
+        "version": spec.version,
+        "generation": spec.generation,
+        "deleting": order.metadata.deletion_timestamp is not None,
+        "node_sets": {
+            name: {"host_type": one.host_type, "size": one.size}
+            for name, one in spec.node_sets.items()
+        },
+        "nodes": [
+            {
+                "slot": item.slot,
+                "node_set": item.node_set,
+                "host": _fact(items, f"host/{item.slot}", "host"),
+                "address": _fact(items, f"agent/{item.slot}", "address"),
+            }
+            for item in items.values()
+            if item.kind == "node" and item.state != ItemState.LEAVING
+        ],
+        "network": {"cidr": _fact(items, "l3", "cidr"), "gateway": _fact(items, "l3", "gateway")},
+        "api_name": _fact(items, "api-name", "name"),
+        "api_address": _fact(items, "api-address", "address"),
+        "ingress_name": _fact(items, "ingress-name", "name"),
+        "ingress_address": _fact(items, "ingress-address", "address"),
+        "api_url": order.status.facts.get("api_url", ""),
+        "facts": {
+            name.removeprefix(REPORTED): value
+            for item in items.values()
+            for name, value in item.facts.items()
+            if name.startswith(REPORTED)
+        },
+    }
+
+
+def _fact(items: Mapping[str, Item], key: str, name: str) -> str:
+    return items[key].facts.get(name, "") if key in items else ""

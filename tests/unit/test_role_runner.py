@@ -1,0 +1,43 @@
+"""The runner of roles as a process of ours has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from boatyard.app.role_runner import RoleRunner
+from boatyard.app.settings import Settings
+from boatyard.automation.drivers.local.turns import Turn
+
+
+def runner(directory: Path, **settings: Any) -> RoleRunner:
+    ledger: Any = SimpleNamespace(contents=SimpleNamespace(get=None))
+    return RoleRunner(ledger, Settings(data=str(directory), **settings))
+
+
+async def test_runs_are_bounded_by_the_settings(tmp_path: Path) -> None:
+    turns = runner(tmp_path, runs_at_once=3, runs_per_hub=2, runs_per_template=1).workshop.turns
+
+    def take(name: str, hub: str, template: str) -> str:
+        return turns.take(name, Turn(hub, template), lambda _: False)
+
+    assert take("one", "lyon", "small") == ""
+    assert take("two", "lyon", "small") == "other runs of this template are under way"
+    assert take("two", "lyon", "large") == ""
+    assert take("three", "lyon", "huge") == "other runs of this hub are under way"
+    assert take("three", "boston", "huge") == ""
+    assert take("four", "oslo", "tiny") == "other runs are under way on this machine"
+
+
+async def test_starts_are_bounded_by_the_settings(tmp_path: Path) -> None:
+    turns = runner(tmp_path, run_starts_per_minute=1).workshop.turns
+    assert turns.take("one", Turn("lyon", "small"), lambda _: True) == ""
+    assert "no faster" in turns.take("two", Turn("lyon", "large"), lambda _: True)
+
+
+async def test_a_hub_has_one_runner_and_all_share_the_machine(tmp_path: Path) -> None:
+    made = runner(tmp_path)
+    assert made.for_hub("lyon") is made.for_hub("lyon")
+    assert made.for_hub("lyon") is not made.for_hub("boston")
+    await made.close()

@@ -1,0 +1,126 @@
+"""The pass of a run: where it asks, whom it trusts there, and what is said when none can be made."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from boatyard.api.callers import Issuer, TokenChecker
+from boatyard.app.run_passes import ApiWay, RunPasses, set_way, way_to
+from boatyard.app.serving import Doors
+from boatyard.app.settings import Settings
+from boatyard.model.caller import OrderRun
+from boatyard.model.errors import Refused, Unauthenticated, Unavailable
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def settings(tmp_path: Path, **more: Any) -> Settings:
+    return Settings(data=str(tmp_path), **more)
+
+
+def passes(tmp_path: Path, url: str = "http://127.0.0.1:8080", **more: Any) -> RunPasses:
+    return RunPasses(settings(tmp_path), ApiWay(url=url, **more), lambda: NOW)
+
+
+def doors(tmp_path: Path, rest: str, ca_file: str = "") -> Doors:
+    issuer = Issuer.load_or_create(tmp_path / "issuer.key")
+    return Doors(grpc="", rest=rest, ca_file=ca_file, issuer=issuer, now=lambda: NOW)
+
+
+def test_a_pass_is_for_one_attempt_of_one_run_and_as_long_as_that_may_take(tmp_path: Path) -> None:
+    issuer = Issuer.load_or_create(tmp_path / "issuer.key")
+    made = passes(tmp_path)("o-1/role", 3, 90.0)
+    moment = [NOW]
+    checker = TokenChecker(issuer.public_key(), lambda: moment[0])
+
+    assert checker.check(made.token).run == OrderRun(order="o-1", item="role", attempt=3)
+    moment[0] = NOW + timedelta(seconds=100)
+    with pytest.raises(Unauthenticated, match="expired"):
+        checker.check(made.token)
+    assert made.token not in repr(made)
+
+
+@pytest.mark.parametrize(
+    "url, ca_file, key, reason, words",
+    [
+        pytest.param("http://x", "", False, "NoIssuerKey", "issuer.key", id="no key"),
+        pytest.param("", "", True, "NoApiUrl", "BOATYARD_API_URL", id="no address"),
+        pytest.param(
+            "http://x", "gone.pem", True, "NoCertificate", "gone.pem", id="no certificate"
+        ),
+    ],
+)
+def test_what_is_missing_is_said_to_operators_and_not_to_tenants(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    url: str,
+    ca_file: str,
+    key: bool,
+    reason: str,
+    words: str,
+) -> None:
+    caplog.set_level(logging.ERROR)
+    if key:
+        Issuer.load_or_create(tmp_path / "issuer.key")
+    none = passes(tmp_path, url, ca_file=ca_file)
+
+    assert words in none.missing()
+    with pytest.raises(Unavailable) as refused:
+        none("o-1/role", 1, 60.0)
+
+    assert refused.value.reason == reason
+    assert str(tmp_path) not in str(refused.value)
+    assert words not in str(refused.value)
+    assert words in caplog.records[-1].__dict__["why"]
+
+
+def test_a_key_that_comes_later_is_found(tmp_path: Path) -> None:
+    late = passes(tmp_path)
+    assert late.missing()
+    Issuer.load_or_create(tmp_path / "issuer.key")
+    assert late.missing() == ""
+    assert late("o-1/role", 1, 60.0).token
+
+
+@pytest.mark.parametrize(
+    "rest, url",
+    [
+        ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("https://boatyard.example:443", "https://boatyard.example:443"),
+        ("http://0.0.0.0:8080", "http://127.0.0.1:8080"),
+        ("https://[::]:8080", "https://[::1]:8080"),
+    ],
+)
+def test_up_knows_its_own_door(tmp_path: Path, rest: str, url: str) -> None:
+    assert way_to(doors(tmp_path, rest), settings(tmp_path)) == ApiWay(url=url)
+
+
+def test_runs_trust_what_the_server_shows(tmp_path: Path) -> None:
+    own = doors(tmp_path, "https://127.0.0.1:1", ca_file="own.crt")
+    given = doors(tmp_path, "https://127.0.0.1:1")
+    cert = {"tls_cert": "given.pem", "tls_key": "given.key"}
+    assert way_to(own, settings(tmp_path)).ca_file == "own.crt"
+    assert way_to(given, settings(tmp_path, **cert)).ca_file == "given.pem"
+    assert way_to(own, settings(tmp_path, api_ca="other.pem")).ca_file == "other.pem"
+
+
+def test_a_worker_is_told_the_way(tmp_path: Path) -> None:
+    assert set_way(settings(tmp_path)) == ApiWay(url="")
+    told = settings(tmp_path, api_url="https://boatyard.example:8080/")
+    assert set_way(told) == ApiWay(url="https://boatyard.example:8080")
+    tls = settings(tmp_path, api_url="https://127.0.0.1:8080", tls=True)
+    assert set_way(tls).ca_file == str(tmp_path / "tls.crt")
+    assert (
+        way_to(doors(tmp_path, "http://127.0.0.1:1"), told).url == "https://boatyard.example:8080"
+    )
+
+
+@pytest.mark.parametrize("url", ["boatyard:8080", "ftp://x", "http://", "http://x/api", "/api"])
+def test_an_address_that_is_none_is_refused_at_start(tmp_path: Path, url: str) -> None:
+    with pytest.raises(Refused, match="api_url"):
+        set_way(settings(tmp_path, api_url=url))

@@ -1,0 +1,226 @@
+"""What `template test` decides without running anything: values, leaks, which questions, what is shown."""
+
+from __future__ import annotations
+
+import base64
+from random import Random
+from typing import Any
+
+import pytest
+
+from boatyard.app.main import main
+from boatyard.app.trying.fuzzing import Fuzz
+from boatyard.app.trying.leaks import Leaks
+from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
+from boatyard.app.trying.road import NAMES, asked
+from boatyard.app.trying.yard import masked, sent
+from boatyard.model.errors import Refused, Violation
+from boatyard.roles.check import check
+from boatyard.roles.form import Form, Option, Relations, RequiredIf
+from tests.support.roles import files, write
+
+FORM = Form(
+    options={
+        "name": Option(required=True),
+        "size": Option(type="int", choices=(1, 2, 3), has_default=True, default=1),
+        "mode": Option(choices=("plain", "fancy")),
+        "colour": Option(),
+        "token": Option(no_log=True),
+        "room": Option(type="bytes"),
+        "pages": Option(
+            type="list",
+            elements="dict",
+            options={"path": Option(required=True), "hits": Option(type="int")},
+        ),
+        "site": Option(type="dict", options={"street": Option(), "door": Option(type="float")}),
+        "labels": Option(type="dict"),
+        "by_name": Option(),
+        "by_number": Option(type="int"),
+    },
+    relations=Relations(
+        mutually_exclusive=(("by_name", "by_number"),),
+        required_one_of=(("by_name", "by_number"),),
+        required_if=(RequiredIf("mode", "fancy", ("colour",)),),
+    ),
+)
+
+
+def violations_of(form: Form, values: Any) -> list[Violation]:
+    found: list[Violation] = []
+    check(form, values, found, at="p")
+    return found
+
+
+# --- values --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_good_values_are_good(seed: int) -> None:
+    fuzz = Fuzz(FORM, Random(seed))
+
+    made = [fuzz.least(), fuzz.most(), *fuzz.good(20)]
+
+    assert len(made) == 22
+    assert [violations_of(FORM, values) for values in made] == [[]] * 22
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_bad_values_are_bad_where_they_say(seed: int) -> None:
+    bad = list(Fuzz(FORM, Random(seed)).bad("p"))
+
+    assert len(bad) > 15
+    for one in bad:
+        assert one.path in [found.path for found in violations_of(FORM, one.values)], one
+
+
+def test_least_is_what_must_be_given_and_most_all_that_may_be() -> None:
+    fuzz = Fuzz(FORM, Random(1))
+
+    least, most = fuzz.least(), fuzz.most()
+
+    assert least is not None
+    assert least.keys() in ({"name", "by_name"}, {"name", "by_number"})
+    assert most is not None
+    assert len(most) == len(FORM.options) - 1
+
+
+def test_the_same_seed_makes_the_same_values() -> None:
+    one, other, another = (list(Fuzz(FORM, Random(seed)).good(5)) for seed in (1, 1, 2))
+
+    assert one == other
+    assert one != another
+
+
+def test_no_values_are_made_for_a_form_that_takes_none() -> None:
+    form = Form(
+        options={"a": Option(required=True), "b": Option(required=True)},
+        relations=Relations(mutually_exclusive=(("a", "b"),)),
+    )
+    fuzz = Fuzz(form, Random(1))
+
+    assert (fuzz.least(), fuzz.most(), list(fuzz.good(3)), list(fuzz.bad("p"))) == (
+        None,
+        None,
+        [],
+        [],
+    )
+
+
+def test_pinned_values_are_in_every_set() -> None:
+    fuzz = Fuzz(FORM, Random(1), {"colour": "blue"})
+
+    made = [fuzz.least(), fuzz.most(), *fuzz.good(5)]
+
+    assert all(values is not None and values["colour"] == "blue" for values in made)
+
+
+def test_what_is_of_another_type_is_sent_as_it_is() -> None:
+    assert sent(Option(type="int"), 3) == {
+        "@type": "type.googleapis.com/google.protobuf.Int64Value",
+        "value": "3",
+    }
+    assert sent(Option(type="int"), True)["@type"].endswith(".Value")
+    assert sent(Option(), 7)["value"] == 7
+    assert sent(None, {"a": 1})["value"] == {"a": 1}
+
+
+# --- leaks ---------------------------------------------------------------------------------------
+
+SECRET = "Secret4711aabbccddeeff00"
+
+
+@pytest.mark.parametrize(
+    "text, how",
+    [
+        pytest.param(f"the password is {SECRET}.", "in clear", id="as it is"),
+        pytest.param(SECRET.upper(), "in clear", id="in capitals"),
+        pytest.param(f"begins with {SECRET[:12]}", "in clear", id="a piece"),
+        pytest.param(SECRET[::-1], "backwards", id="backwards"),
+        pytest.param(SECRET.encode().hex(), "in hexadecimal", id="hexadecimal"),
+        pytest.param(base64.b64encode(f"u:{SECRET}".encode()).decode(), "in base64", id="base64"),
+        pytest.param("Frperg4711nnooppqqrrss00", "in rot13", id="rot13"),
+    ],
+)
+def test_a_secret_is_found_in_many_forms(text: str, how: str) -> None:
+    assert list(Leaks({"password": SECRET}).find(text)) == [("password", how)]
+
+
+@pytest.mark.parametrize("text", ["", "Secret", "********", SECRET[:11], "4711 and nothing more"])
+def test_what_is_no_secret_is_not_called_one(text: str) -> None:
+    assert not Leaks({"password": SECRET}).find(text)
+
+
+def test_secrets_inside_of_values_are_known_too() -> None:
+    leaks = Leaks({"users": [{"name": "ann", "token": SECRET}]})
+
+    assert dict(leaks.find(SECRET)) == {"users": "in clear"}
+
+
+# --- comparing -----------------------------------------------------------------------------------
+
+
+def test_what_is_an_orders_own_is_masked() -> None:
+    order = {"name": "web-1", "nodes": [{"address": "10.1.0.5"}], "version": "4"}
+
+    assert masked(order, "web-1 at 10.1.0.5, 4 nodes") == "<.name> at <.nodes.0.address>, 4 nodes"
+
+
+# --- questions and report ------------------------------------------------------------------------
+
+
+def test_a_question_brings_what_it_stands_on() -> None:
+    assert asked(()) == set(NAMES)
+    assert asked(("again",)) == {"lint", "install", "again", "bounds"}
+    assert asked(("crash",)) == {"lint", "install", "scale", "delete", "crash", "bounds"}
+    with pytest.raises(Refused, match="no question 'instal'"):
+        asked(("instal",))
+
+
+def test_the_report_says_what_was_seen_and_what_to_do() -> None:
+    answers = (
+        Answer("lint", PASSED, "no mistakes", seconds=0.01),
+        Answer("again", FAILED, "it changes", ("task \x1b[2J 'Write'",), "look first", 1.5),
+        Answer("upgrade", SKIPPED, "nothing older"),
+    )
+    report = Report("web", "web_small", "sha256:00", 7, answers, seconds=12.3)
+
+    assert [line for one in answers for line in one.lines()] == [
+        "✓ lint      no mistakes (0.0 s)",
+        "✗ again     it changes (1.5 s)",
+        "    task \\x1b[2J 'Write'",
+        "    do: look first",
+        "– upgrade   nothing older",
+    ]
+    assert not report.passed
+    assert report.summary() == "web: not good: again (2 questions in 12 s, seed 7)"
+    assert [one["state"] for one in report.plain()["questions"]] == [PASSED, FAILED, SKIPPED]
+
+
+@pytest.mark.parametrize(
+    "answers, good",
+    [
+        pytest.param((), False, id="nothing was asked"),
+        pytest.param((Answer("crash", SKIPPED),), False, id="everything was skipped"),
+        pytest.param((Answer("lint", PASSED), Answer("crash", SKIPPED)), True, id="nothing failed"),
+    ],
+)
+def test_only_what_was_asked_counts(answers: tuple[Answer, ...], good: bool) -> None:
+    assert Report("web", "", "", 1, answers).passed == good
+
+
+@pytest.mark.parametrize(
+    "words, said",
+    [
+        pytest.param(["--only", "instal"], "no question 'instal'", id="no such question"),
+        pytest.param(["--part-seconds", "0"], "more than 0", id="no time"),
+        pytest.param(["--from", "nowhere"], "no folder 'nowhere'", id="no older folder"),
+        pytest.param(["--values", "nowhere.yaml"], "nowhere.yaml", id="no values"),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_started(
+    words: list[str], said: str, tmp_path: Any, capsys: Any
+) -> None:
+    folder = write(tmp_path / "web", files())
+
+    assert main(["template", "test", str(folder), *words]) == 2
+    assert said in capsys.readouterr().err
