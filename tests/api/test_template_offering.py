@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from boatyard.ledger.changes import Archive, Insert, Note
+from boatyard.model.caller import SYSTEM
 from boatyard.model.generated.boatyard import TemplateSourceState
-from boatyard.model.generated.osac import ClusterTemplate
+from boatyard.model.generated.osac import ClusterTemplate, Hub, HubSpec, Metadata
 from boatyard.resources.cluster_templates.offering import PUBLISHED, Offering
 from tests.api.doors import PRIVATE, Yard
 from tests.api.publishing import (
@@ -60,6 +62,37 @@ async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operato
     kept = await yard.ledger.get(ClusterTemplate, "spoilt")
     assert kept is not None
     assert (kept.digest, kept.withdrawn) == (good["status"]["digest"], False)
+
+
+@pytest.mark.parametrize(
+    "platform, label",
+    [
+        pytest.param("missing", "missing", id="one is wanted, wherever it is"),
+        pytest.param("[missing, any]", None, id="else any"),
+        pytest.param("[planted, any]", "planted", id="the first"),
+        pytest.param("[missing, planted]", "planted", id="the first that some hub has"),
+    ],
+)
+async def test_a_platform_is_chosen_by_what_hubs_have(
+    yard: Yard, operator: As, platform: str, label: str | None
+) -> None:
+    hub = Hub(
+        id="labelled",
+        metadata=Metadata(name="labelled", tenant=SYSTEM),
+        spec=HubSpec(labels={"platform": "planted"}, cordoned=True),
+    )
+    await yard.ledger.commit([Insert(hub, Note("Created", "x"))], now=yard.ledger.clock.now())
+    try:
+        template = f"node_sets: {{a: {{host_type: small, size: 1}}}}\nplatform: {platform}\n"
+        await publish(operator, "choosy", template=template)
+    finally:
+        kept = await yard.ledger.get(Hub, "labelled")
+        assert kept is not None
+        await yard.ledger.commit([Archive(kept, Note("Gone", "x"))], now=yard.ledger.clock.now())
+
+    made = await yard.ledger.get(ClusterTemplate, "choosy")
+    assert made is not None
+    assert made.hub_labels.get("platform") == label
 
 
 async def test_one_template_belongs_to_one_role(yard: Yard, operator: As) -> None:

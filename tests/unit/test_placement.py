@@ -124,6 +124,24 @@ def _removed(view: HubView) -> HubView:
             "",
             id="the label asked for",
         ),
+        pytest.param(
+            a_cluster(),
+            a_hub(labels={"platform": "local"}),
+            "is for orders that ask for its platform",
+            id="a platform that was not asked for",
+        ),
+        pytest.param(
+            a_cluster(hub_labels={"platform": "local"}),
+            a_hub(labels={"platform": "local"}),
+            "",
+            id="the platform asked for",
+        ),
+        pytest.param(
+            a_cluster(),
+            a_hub(labels={"platform": "local"}, templates=("small",)),
+            "",
+            id="a platform that names the template itself",
+        ),
     ],
 )
 def test_filter(cluster: Cluster, hub: HubView, why: str) -> None:

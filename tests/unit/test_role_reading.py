@@ -62,7 +62,7 @@ def test_a_template_says_all_there_is_to_say() -> None:
         """
     ).about
 
-    assert (found.id, found.name, found.platform) == ("ocp_4_17_small", "ocp-small", "hosted")
+    assert (found.id, found.name, found.platforms) == ("ocp_4_17_small", "ocp-small", ("hosted",))
     assert found.versions == Versions("4.17", "4.18", "4.17.9")
     assert found.allowed_host_types == ("bm-small", "bm-large")
     assert (found.hub_labels, found.hooks) == ({"gpu": "yes"}, ("post_install",))
@@ -273,9 +273,21 @@ def test_all_mistakes_of_a_role_are_told_together() -> None:
     ]
 
 
+def test_a_template_may_be_a_form_and_nothing_else() -> None:
+    assert role(template=TEMPLATE + "hooks: []\n", tasks=None).phases == ()
+
+
 @pytest.mark.parametrize(
     "changes, words",
     [
+        pytest.param(
+            {"template": TEMPLATE + "platform: [any, local]"},
+            "platform: what comes after any is never looked at",
+            id="a platform that nobody gets",
+        ),
+        pytest.param(
+            {"template": TEMPLATE + "platform: 5"}, "platform: is not a list", id="no name"
+        ),
         pytest.param({"template": None}, "meta/template.yaml: is missing", id="says nothing"),
         pytest.param({"tasks": None}, "tasks: has nothing that is run", id="does nothing"),
         pytest.param({"specs": ""}, "meta/argument_specs.yml: is empty", id="empty"),

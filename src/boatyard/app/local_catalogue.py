@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from boatyard.app.catalogue import DRIVERS
+from boatyard.assets import DEFAULT
 from boatyard.ledger.changes import Change, Document, Due, Insert, Note
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED, SYSTEM
@@ -38,6 +39,8 @@ LABELS = {"platform": "local"}
 # One cluster without work takes some 300 MB; a machine is left room for what it was made for.
 _BYTES_PER_CLUSTER = 400 * 1024**2
 
+_CAN_BE_ORDERED = Note("Created", "Can be ordered here")
+
 LAYOUT = HubLayout(
     hosts={"bm-small": 64, "bm-large": 8},
     subnets="10.3.0.0/16",
@@ -47,8 +50,13 @@ LAYOUT = HubLayout(
 
 
 async def offer(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
-    """Adds what is not there yet. Nothing is taken away: what was ordered needs it."""
+    """Adds what is not there yet. Nothing is taken away: what was ordered needs it.
+
+    Without the programs there is one version of Kubernetes, for clusters that are simulated.
+    """
     if not versions:
+        now = ledger.clock.now()
+        await _add(ledger, [Insert(_version(DEFAULT, now), note=_CAN_BE_ORDERED)], now)
         return
     client = TwinClient(Path(twin))
     try:
@@ -61,7 +69,7 @@ async def offer(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
         *_templates(versions[-1], now),
     ]
     for document in documents:
-        await _add(ledger, [Insert(document, note=Note("Created", "Can be ordered here"))], now)
+        await _add(ledger, [Insert(document, note=_CAN_BE_ORDERED)], now)
     await _add(ledger, _hub(now), now)
 
 
@@ -139,7 +147,6 @@ def _hub(now: datetime) -> Sequence[Change]:
             labels=LABELS,
             drivers={**dict.fromkeys(DRIVERS, "sim"), "platform": "local", "checks": "kube"},
             capacity={**LAYOUT.hosts, "clusters": _room()},
-            templates=(SMALL, HIGHLY_AVAILABLE),
         ),
     )
     return [

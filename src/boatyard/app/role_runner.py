@@ -9,7 +9,7 @@ from typing import Protocol
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import content_folders
 from boatyard.automation.drivers.local.driver import LocalAutomation
-from boatyard.automation.drivers.local.limits import Pace
+from boatyard.automation.drivers.local.limits import Limits, Pace
 from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.automation.port import Automation
@@ -43,7 +43,13 @@ class RoleRunner:
             starts_per_minute_per_hub=settings.run_starts_per_minute,
             starts_per_minute_per_template=settings.run_starts_per_minute,
         )
-        self.workshop = Workshop(settings.data_dir / RUNS, self._content, pace=pace, passes=passes)
+        self.workshop = Workshop(
+            settings.data_dir / RUNS,
+            self._content,
+            limits=Limits(longest=settings.role_minutes * 60),
+            pace=pace,
+            passes=passes,
+        )
         self._made: dict[str, LocalAutomation] = {}
 
     def for_hub(self, hub_id: str) -> LocalAutomation:

@@ -49,6 +49,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     run_starts_per_minute: int = 600  # for one hub, and of one template
     delete_minutes: float = 15.0  # what is not released by then becomes a Leftover
     freeze_minutes: float = 60.0  # a cluster frozen this long is stopped; resuming takes longer
+    role_minutes: float = 60.0  # a part of a template's role that runs longer is ended
     event_days: float = 30.0  # how long events, and stories of clusters that are gone, are kept
     assets: str = ""  # directory of the Kubernetes programs; empty: in the user's cache
     assets_from: str = ""  # directory where an installation looks for them before PATH

@@ -58,12 +58,14 @@ def content_folders(ledger: Ledger, settings: Settings) -> ContentFolders:
 
 @asynccontextmanager
 async def watching(ledger: Ledger, folders: Sequence[Path]) -> AsyncIterator[None]:
-    """Watches until left."""
+    """Watches until left. What comes with Boatyard is on offer when it begins: nobody is writing there."""
     if not folders:
         yield
         return
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(TemplateFolders(ledger, folders).run(), name="template folders")
+        watched = TemplateFolders(ledger, folders)
+        await watched.offer_shipped()
+        task = tasks.create_task(watched.run(), name="template folders")
         try:
             yield
         finally:
@@ -81,6 +83,14 @@ class TemplateFolders:
         self._again: dict[Path, float] = {}  # when one is to be handled though nothing has changed
         self._complete: dict[Path, set[str]] = {}  # names for which nothing is left to withdraw
         self._silent: set[Path] = set()  # folders that cannot be listed, told once
+
+    async def offer_shipped(self) -> None:
+        """Offers the roles that come with Boatyard at once. One that cannot be is tried again in its turn."""
+        now = asyncio.get_running_loop().time()
+        for folder in self._folders:
+            if folder in (_INSTALLED, _CHECKED_OUT):
+                for path, look in (await asyncio.to_thread(_looks, folder) or {}).items():
+                    await self._handle(path, look, folder, now)
 
     async def run(self) -> None:
         """Looks for ever. What goes wrong with one role is told and tried again; the others do not notice."""

@@ -172,7 +172,7 @@ def lint_lines(found: Found) -> list[str]:
         return [f"{clean(found.name)}: {count(len(told), 'mistake')}", *told]
     role = found.role
     asked = count(len(role.form.options), "parameter")
-    runs = ", ".join(role.phases)
+    runs = ", ".join(role.phases) or "nothing"
     return [
         clean(f"{found.name}: good, template {role.about.id}, {asked}, runs {runs}"),
         f"  {role.digest}",

@@ -14,6 +14,7 @@ from boatyard.roles.yaml_file import Document, Path
 
 LONGEST_ID = 128
 LARGEST_SET = 10_000
+ANY = "any"  # among platforms: whatever the hub has
 
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -54,7 +55,7 @@ class About:
     name: str = ""
     title: str = ""
     description: str = ""
-    platform: str = ""
+    platforms: tuple[str, ...] = ()  # the first that some hub has; ANY is any hub
     platform_settings: Mapping[str, str] = field(default_factory=dict)
     hub_labels: Mapping[str, str] = field(default_factory=dict)
     node_sets: Mapping[str, NodeSet] = field(default_factory=dict)
@@ -89,7 +90,7 @@ def read_template(document: Document, role: str) -> About:
         name=reader.name(said, id_),
         title=reader.text(said, "title") or id_,
         description=reader.text(said, "description"),
-        platform=reader.text(said, "platform"),
+        platforms=reader.platforms(said.get("platform")),
         platform_settings=reader.texts(said, "platform_settings"),
         hub_labels=reader.texts(said, "hub_labels"),
         node_sets=reader.node_sets(sets, (key,)),
@@ -206,6 +207,13 @@ class _Reader:
             )
             size = 1
         return NodeSet(host_type, size)
+
+    def platforms(self, said: Any) -> tuple[str, ...]:
+        """One, or several by preference."""
+        names = self.names([said] if isinstance(said, str) and said else said, ("platform",))
+        if ANY in names[:-1]:
+            self._document.wrong(("platform",), f"what comes after {ANY} is never looked at")
+        return names
 
     def versions(self, said: Any) -> Versions:
         path: Path = ("versions",)

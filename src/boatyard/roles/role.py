@@ -55,11 +55,10 @@ def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role
     phases = phases_of(files)
     for phase in PHASES:
         _check_tasks(phase, files, found)
-    if not phases:
-        found.append(
-            Mistake("tasks", 0, "", "has nothing that is run", f"one of {', '.join(PHASES)}.yaml")
-        )
     hooks = about.hooks if about is not None else None
+    if not phases and hooks is None:
+        remedy = f"one of {', '.join(PHASES)}.yaml; or say hooks: [] if nothing is to be run"
+        found.append(Mistake("tasks", 0, "", "has nothing that is run", remedy))
     for hook in hooks or ():
         if hook not in phases:
             found.append(

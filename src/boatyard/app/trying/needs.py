@@ -15,8 +15,8 @@ from boatyard.model.generated.osac import (
     Hub,
     Metadata,
 )
-from boatyard.resources.cluster_templates.making import PLATFORM
-from boatyard.roles.about import About
+from boatyard.resources.clusters.placement import PLATFORM
+from boatyard.roles.about import ANY, About
 from boatyard.twin.layout import HubLayout, Layout
 
 _CLUSTERS = 24  # at once, at most
@@ -65,7 +65,9 @@ async def more_of_catalogue(ledger: Ledger, about: About, hub_id: str) -> None:
         changes.append(
             Insert(ClusterVersion(id=f"version-{version}", metadata=called(name), spec=spec))
         )
-    labels = {**about.hub_labels, **({PLATFORM: about.platform} if about.platform else {})}
+    labels = dict(about.hub_labels)
+    if about.platforms and about.platforms[0] != ANY:
+        labels[PLATFORM] = about.platforms[0]
     hub = await ledger.get(Hub, hub_id)
     if labels and hub is not None:
         spec_with = msgspec.structs.replace(hub.spec, labels=labels)

@@ -142,4 +142,4 @@ def _lint(found: Found) -> Answer:
         told = list(found.mistakes)
         return failed(LINT, count(len(told), "mistake"), told, "mend them first")
     options = count(len(found.role.form.options), "parameter")
-    return passed(LINT, f"no mistakes; {options}, runs {', '.join(found.role.phases)}")
+    return passed(LINT, f"no mistakes; {options}, runs {', '.join(found.role.phases) or 'nothing'}")

@@ -255,6 +255,7 @@ class OrderSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     project: str = ""
+    display_name: str = ""
 
 
 NO_ORDER_SPEC = OrderSpec()
@@ -488,6 +489,7 @@ class ClusterOrderWish(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     labels: Mapping[str, str] = {}
     annotations: Mapping[str, str] = {}
     project: str = ""
+    display_name: str = ""
 
 
 NO_CLUSTER_ORDER_WISH = ClusterOrderWish()

@@ -1919,6 +1919,8 @@ def _boatyard_order_spec(x: boatyard.OrderSpec) -> dict[str, Any]:
         d["annotations"] = x.annotations
     if v := x.project:
         d["project"] = v
+    if v := x.display_name:
+        d["display_name"] = v
     return d
 
 
@@ -1955,6 +1957,7 @@ def boatyard_order_spec_from_message(m: Any) -> boatyard.OrderSpec:
         labels={k: c[k] for k in c} if (c := m.labels) else {},
         annotations={k: c[k] for k in c} if (c := m.annotations) else {},
         project=m.project,
+        display_name=m.display_name,
     )
 
 
@@ -2463,6 +2466,8 @@ def _boatyard_cluster_order_wish(x: boatyard.ClusterOrderWish) -> dict[str, Any]
         d["annotations"] = x.annotations
     if v := x.project:
         d["project"] = v
+    if v := x.display_name:
+        d["display_name"] = v
     return d
 
 
@@ -2501,6 +2506,7 @@ def boatyard_cluster_order_wish_from_message(m: Any) -> boatyard.ClusterOrderWis
         labels={k: c[k] for k in c} if (c := m.labels) else {},
         annotations={k: c[k] for k in c} if (c := m.annotations) else {},
         project=m.project,
+        display_name=m.display_name,
     )
 
 

@@ -18,10 +18,13 @@ from boatyard.model.generated.osac import (
     ClusterVersionReference,
     HostType,
     HostTypeReference,
+    Hub,
     Metadata,
 )
 from boatyard.resources.cluster_templates.rules import admit
+from boatyard.resources.clusters.placement import PLATFORM
 from boatyard.resources.metadata import name_violations
+from boatyard.roles.about import ANY
 from boatyard.roles.form import to_text
 from boatyard.roles.mistakes import Mistake
 from boatyard.roles.role import Role
@@ -29,7 +32,6 @@ from boatyard.roles.values import definitions
 
 CREATOR = "templates"
 LARGEST_FORM = 256 * 1024
-PLATFORM = "platform"  # the label of hubs that have it
 
 
 def make_template(
@@ -38,6 +40,7 @@ def make_template(
     *,
     host_types: Sequence[HostType],
     versions: Sequence[ClusterVersion],
+    hubs: Sequence[Hub],
     now: datetime,
     mistakes: list[Mistake],
 ) -> ClusterTemplate:
@@ -60,7 +63,6 @@ def make_template(
             return HostTypeReference(id=name, name=name)  # told once; it is not offered
         return HostTypeReference(id=found.id, name=found.metadata.name)
 
-    labels = {**about.hub_labels, **({PLATFORM: about.platform} if about.platform else {})}
     made = replace(
         old or _new(role, now),
         title=about.title,
@@ -78,7 +80,7 @@ def make_template(
             network=_network(about.pod_cidr, about.service_cidr),
             version=_version(about.versions.default, versions, wrong),
         ),
-        hub_labels=labels,
+        hub_labels={**about.hub_labels, **_platform(about.platforms, hubs)},
         platform_settings=about.platform_settings,
         digest=role.digest,
         form=to_text(role.form) if role.form.options else "",
@@ -117,6 +119,13 @@ def _new(role: Role, now: datetime) -> ClusterTemplate:
             generation=1,
         ),
     )
+
+
+def _platform(wanted: Sequence[str], hubs: Sequence[Hub]) -> Mapping[str, str]:
+    """The label that a hub must have: the first platform of the list that some hub has, else the last."""
+    there = {hub.spec.labels.get(PLATFORM) for hub in hubs}
+    chosen = next((one for one in wanted if one in there), wanted[-1] if wanted else ANY)
+    return {} if chosen == ANY else {PLATFORM: chosen}
 
 
 def _by_name(host_types: Sequence[HostType]) -> Mapping[str, HostType]:

@@ -24,7 +24,13 @@ from boatyard.model.generated.boatyard import (
     TemplateSourceState,
     TemplateSourceStatus,
 )
-from boatyard.model.generated.osac import ClusterTemplate, ClusterVersion, HostType, Metadata
+from boatyard.model.generated.osac import (
+    ClusterTemplate,
+    ClusterVersion,
+    HostType,
+    Hub,
+    Metadata,
+)
 from boatyard.resources.cluster_templates.making import CREATOR, make_template
 from boatyard.roles.content import Files, pack
 from boatyard.roles.mistakes import Mistake, in_order
@@ -98,6 +104,7 @@ class Offering:
             old,
             host_types=await self._all(HostType),
             versions=await self._all(ClusterVersion),
+            hubs=(await self._ledger.list(Hub, limit=_MANY, with_total=False)).items,
             now=now,
             mistakes=mistakes,
         )

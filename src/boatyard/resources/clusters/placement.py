@@ -10,6 +10,7 @@ from boatyard.resources.hubs.settings import is_kubernetes
 
 CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
+PLATFORM = "platform"  # the label of hubs that are for the orders that ask for it
 
 
 @dataclass(frozen=True)
@@ -110,11 +111,22 @@ def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
         return "runs no roles of templates"
     if cluster.spec.zone and cluster.spec.zone != hub.spec.zone:
         return f"is not in zone {cluster.spec.zone!r}"
-    for key, value in sorted(cluster.spec.hub_labels.items()):
-        if hub.spec.labels.get(key) != value:
+    return _wrong_labels(cluster, hub) or _too_little(cluster, view)
+
+
+def _wrong_labels(cluster: Cluster, hub: Hub) -> str:
+    wanted, there = cluster.spec.hub_labels, hub.spec.labels
+    if PLATFORM in there and PLATFORM not in wanted and not hub.spec.templates:
+        return "is for orders that ask for its platform"
+    for key, value in sorted(wanted.items()):
+        if there.get(key) != value:
             return f"lacks the label {key}={value}"
+    return ""
+
+
+def _too_little(cluster: Cluster, view: HubView) -> str:
     for what, amount in sorted(amounts(cluster).items()):
-        free = capacity(hub, what) - view.reserved.get(what, 0)
+        free = capacity(view.hub, what) - view.reserved.get(what, 0)
         if amount > free:
             noun = "clusters" if what == CLUSTERS else f"hosts of type {what!r}"
             return f"has {max(free, 0)} free {noun}, {amount} are needed"

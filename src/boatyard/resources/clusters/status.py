@@ -68,6 +68,7 @@ def order_spec(
         labels=cluster.metadata.labels,
         annotations=cluster.metadata.annotations,
         project=cluster.metadata.project,
+        display_name=cluster.metadata.display_name,
         template_parameters=spec.template_parameters,
         secret_parameters=tuple(secret),
         secret_values=spec.secret_parameters,

@@ -17,6 +17,7 @@ def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
         "name": spec.cluster_name,
         "tenant": order.metadata.tenant,
         "project": spec.project,
+        "display_name": spec.display_name,
         "labels": dict(spec.labels),
         "annotations": dict(spec.annotations),
         "template": spec.template,

@@ -19,4 +19,5 @@ class ActionModule(StepAction):
         if not text:
             return {**found, KUBECONFIG: ""}
         path = write_kubeconfig(text)
-        return {**found, KUBECONFIG: path, "ansible_facts": {"boatyard_kubeconfig": path}}
+        known = {"boatyard_kubeconfig": path, "boatyard_simulated": found["simulated"]}
+        return {**found, KUBECONFIG: path, "ansible_facts": known}

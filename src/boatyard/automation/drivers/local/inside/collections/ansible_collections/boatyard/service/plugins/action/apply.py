@@ -1,0 +1,233 @@
+"""Puts objects into the order's own cluster, or takes them away: `manifests`, `state`, `force`, `timeout`.
+
+What is applied twice is there once. A part of a role that has no cluster to write to is told so; taking away is
+content there. A simulated cluster takes whatever has the shape of a manifest, and says that it is simulated.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+
+from ansible.plugins.action import ActionBase
+from ansible_collections.boatyard.service.plugins.plugin_utils.cluster_api import (
+    ClusterApi,
+    ClusterError,
+)
+from ansible_collections.boatyard.service.plugins.plugin_utils.manifests import (
+    called,
+    mistakes,
+    told,
+)
+
+MANAGER = "boatyard-template"
+APPLY = "application/apply-patch+yaml"  # JSON is YAML
+DEFINITION = "CustomResourceDefinition"
+PRESENT, ABSENT = "present", "absent"
+_SECONDS = 60.0
+_ARGUMENTS = frozenset({"manifests", "state", "force", "timeout"})
+# What others write and what tells nothing about the wish.
+_NOT_OURS = frozenset({"resourceVersion", "managedFields", "generation"})
+
+
+class ActionModule(ActionBase):
+    _requires_connection = False
+
+    def run(self, tmp=None, task_vars=None):
+        result = super().run(tmp, task_vars)
+        found = (task_vars or {}).get
+        try:
+            wish = _Wish(self._task.args)
+        except ClusterError as error:
+            return {**result, "failed": True, "msg": str(error)}
+        kubeconfig = (found("boatyard_files") or {}).get("kubeconfig")
+        simulated = (found("boatyard_order") or {}).get("simulated")
+        if not kubeconfig:  # a role that decides has asked for the cluster itself
+            kubeconfig, simulated = found("boatyard_kubeconfig"), found("boatyard_simulated")
+        if kubeconfig and simulated:
+            return {**result, "changed": False, "simulated": True, "msg": wish.simulated()}
+        if not kubeconfig and wish.state == ABSENT:
+            return {**result, "changed": False, "msg": "there is no cluster: nothing to take away"}
+        if not kubeconfig:
+            words = "there is no cluster to write to in this part of the role"
+            remedy = "post_install has one, and install after boatyard.service.platform"
+            return {**result, "failed": True, "msg": f"{words}; {remedy}"}
+        return {**result, **_carried_out(wish, kubeconfig)}
+
+
+class _Wish:
+    """The arguments of the task, checked. All that is wrong is told together."""
+
+    def __init__(self, arguments):
+        wrong = [f"{name}: is not known" for name in sorted(set(arguments) - _ARGUMENTS)]
+        given = arguments.get("manifests")
+        self.manifests = [given] if isinstance(given, dict) else given
+        if not isinstance(self.manifests, list):
+            wrong.append("manifests: give a list of manifests, as data")
+        else:
+            wrong += mistakes(self.manifests)
+        self.state = arguments.get("state", PRESENT)
+        if self.state not in (PRESENT, ABSENT):
+            wrong.append(f"state: is {PRESENT} or {ABSENT}")
+        self.force = arguments.get("force", True)
+        if not isinstance(self.force, bool):
+            wrong.append("force: is true or false")
+        self.seconds = arguments.get("timeout", _SECONDS)
+        if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float):
+            wrong.append("timeout: is a number of seconds")
+        if wrong:
+            raise ClusterError("\n".join(wrong))
+
+    def simulated(self):
+        names = ", ".join(called(one, one["metadata"].get("namespace")) for one in self.manifests)
+        return f"simulated, {self.state}: {names}"
+
+
+def _carried_out(wish, kubeconfig):
+    """One object after the other; what was done before one failed stays, and is found again next time."""
+    done, error = [], None
+    try:
+        cluster = _Cluster(ClusterApi(kubeconfig, wish.seconds), force=wish.force)
+    except (ClusterError, OSError, ValueError) as refused:
+        return {"failed": True, "msg": f"the cluster cannot be reached: {refused}"}
+    try:
+        if wish.state == PRESENT:
+            for one in wish.manifests:
+                done.append(cluster.apply(one))
+        else:  # what was put there last goes first
+            for one in reversed(wish.manifests):
+                done.append(cluster.take_away(one))
+    except ClusterError as refused:
+        error = str(refused)
+    finally:
+        cluster.close()
+    told_all = ", ".join(f"{one['object']} {one['result']}" for one in done)
+    return {
+        "changed": any(one["result"] not in (UNCHANGED, NOT_THERE, LEAVING) for one in done),
+        "objects": done,
+        "msg": told_all if error is None else error,
+        **({} if error is None else {"failed": True}),
+    }
+
+
+CREATED, CHANGED, UNCHANGED = "created", "changed", "unchanged"
+DELETED, LEAVING, NOT_THERE = "deleted", "is being deleted", "not there"
+
+
+class _Cluster:
+    def __init__(self, api, *, force):
+        self._api = api
+        self._force = force
+        self._known = {}  # what each apiVersion has, by kind
+        self._new_kinds = False  # a definition was applied: its kind may come in a moment
+
+    def close(self):
+        self._api.close()
+
+    def apply(self, manifest):
+        try:
+            path, name = self._place(manifest)
+            before = self._get(path)
+            force = "true" if self._force else "false"
+            query = f"?fieldManager={MANAGER}&force={force}&fieldValidation=Strict"
+            after = self._api.call("PATCH", path + query, manifest, APPLY)
+        except ClusterError as error:
+            raise _about(manifest, error) from error
+        if manifest["kind"] == DEFINITION:
+            self._known.clear()
+            self._new_kinds = True
+        if before is None:
+            return {"object": name, "result": CREATED}
+        same = _version(before) == _version(after) or _ours(before) == _ours(after)
+        return {"object": name, "result": UNCHANGED if same else CHANGED}
+
+    def take_away(self, manifest):
+        try:
+            try:
+                path, name = self._place(manifest)
+            except _UnknownKind:
+                return {"object": called(manifest), "result": NOT_THERE}
+            found = self._get(path)
+            if found is None:
+                return {"object": name, "result": NOT_THERE}
+            if found["metadata"].get("deletionTimestamp"):
+                return {"object": name, "result": LEAVING}
+            self._delete(path)
+        except ClusterError as error:
+            raise _about(manifest, error) from error
+        return {"object": name, "result": DELETED}
+
+    def _get(self, path):
+        try:
+            return self._api.call("GET", path)
+        except ClusterError as error:
+            if error.code == 404:
+                return None
+            raise
+
+    def _delete(self, path):
+        try:
+            self._api.call("DELETE", f"{path}?propagationPolicy=Background")
+        except ClusterError as error:
+            if error.code != 404:
+                raise
+
+    def _place(self, manifest):
+        """Its path in the API, and what it is called."""
+        version, metadata = manifest["apiVersion"], manifest["metadata"]
+        resource = self._resource(version, manifest["kind"])
+        root = _root(version)
+        namespace = ""
+        if resource["namespaced"]:
+            namespace = metadata.get("namespace") or "default"
+            root = f"{root}/namespaces/{urllib.parse.quote(namespace, safe='')}"
+        elif metadata.get("namespace"):
+            raise ClusterError("metadata.namespace: this kind has none; leave it out")
+        name = urllib.parse.quote(metadata["name"], safe="")
+        return f"{root}/{resource['name']}/{name}", called(manifest, namespace)
+
+    def _resource(self, version, kind):
+        while True:
+            if version not in self._known:
+                self._known[version] = self._resources(version)
+            found = self._known[version].get(kind)
+            if found is not None:
+                return found
+            if not (self._new_kinds and self._api.has_time()):
+                raise _UnknownKind(f"this cluster has no kind {kind} in {version}")
+            del self._known[version]
+            self._api.pause()
+
+    def _resources(self, version):
+        try:
+            listed = self._api.call("GET", _root(version))
+        except ClusterError as error:
+            if error.code == 404:
+                return {}
+            raise
+        return {one["kind"]: one for one in listed.get("resources") or [] if "/" not in one["name"]}
+
+
+class _UnknownKind(ClusterError):
+    pass
+
+
+def _root(version):
+    group, _, number = version.rpartition("/")
+    quoted = urllib.parse.quote(number, safe="")
+    return f"/apis/{urllib.parse.quote(group, safe='')}/{quoted}" if group else f"/api/{quoted}"
+
+
+def _about(manifest, error):
+    """Which object it was, in the API server's words, without anything that is secret."""
+    return ClusterError(f"{called(manifest)}: {told(manifest, str(error))}", error.code)
+
+
+def _version(found):
+    return found["metadata"].get("resourceVersion")
+
+
+def _ours(found):
+    """The object as somebody wishes it: others may have written its status meanwhile."""
+    metadata = {name: one for name, one in found["metadata"].items() if name not in _NOT_OURS}
+    rest = {name: one for name, one in found.items() if name not in ("metadata", "status")}
+    return metadata, rest
