@@ -7,10 +7,14 @@ told by the command of `--outside`.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
-from collections.abc import Callable
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,11 +23,15 @@ from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
 from boatyard.app.trying.road import try_role
 from boatyard.app.trying.trial import Options
 from boatyard.automation.drivers.local import holding
+from boatyard.automation.drivers.local.environment import Environment
 from boatyard.client.roles import roles_at
 from boatyard.infra.dns.drivers.sim import SimDns
 from boatyard.model.outcome import Done
 from boatyard.resources.cluster_templates import parameters
+from boatyard.roles.form import Form
+from tests.support.automation import processes_with
 from tests.support.notebook import notebook
+from tests.support.processes import run
 
 ROLES = Path(__file__).parent.parent / "faulty_roles"
 GOOD = Path(__file__).parent.parent / "good_role"
@@ -115,13 +123,18 @@ async def test_a_role_that_decides_what_is_done_passes_too(tmp_path: Path) -> No
 async def test_an_admission_that_takes_everything_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parameters, "check", lambda form, given, violations, at: given)
+    def take(
+        form: Form, given: Mapping[str, Any], violations: object, *, at: str
+    ) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if name in form.options}
+
+    monkeypatch.setattr(parameters, "check", take)
 
     report = await tried(GOOD, tmp_path, only=("form",))
 
     (form,) = [one for one in report.answers if one.state == FAILED]
     assert form.question == "form"
-    assert all(words.endswith("taken, although the form forbids it") for words in form.seen)
+    assert "replicas of another type: taken, although the form forbids it" in form.seen
 
 
 async def test_a_data_centre_that_keeps_something_is_found(
@@ -136,7 +149,7 @@ async def test_a_data_centre_that_keeps_something_is_found(
 
     (delete,) = [one for one in report.answers if one.state == FAILED]
     assert delete.question == "delete"
-    assert "cluster 'most': dns.record api-name is still there" in delete.seen
+    assert "cluster 'most': record api-name is still there" in delete.seen
 
 
 async def test_a_kill_that_does_not_come_is_not_counted(
@@ -151,11 +164,63 @@ async def test_a_kill_that_does_not_come_is_not_counted(
     assert "pre_install did not come to its task 1 in cluster 'crash-1'" in crash.seen
 
 
+async def test_what_a_role_asks_of_a_data_centre_is_there(tmp_path: Path) -> None:
+    role = shutil.copytree(GOOD, tmp_path / "picky")
+    (role / "meta" / "template.yaml").write_text(
+        "title: A picky one\n"
+        "platform: elsewhere\n"
+        "hub_labels: {disks: fast}\n"
+        "versions: {from: '7.1', below: '7.2'}\n"
+        "node_sets: {compute: {host_type: bm-odd, size: 1}}\n"
+        "allowed_host_types: [bm-odder]\n"
+    )
+
+    report = await tried(role, tmp_path, only=("install",))
+
+    assert report.passed, report.plain()
+
+
 async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
     report = await tried(GOOD, tmp_path, only=("again",))
 
     assert [one.question for one in report.answers] == ["lint", "install", "again", "bounds"]
     assert all(one.state != SKIPPED for one in report.answers)
+
+
+def typed(
+    home: Path, environment: Environment, *words: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    ansible = {"BOATYARD_ANSIBLE": str(environment.directory)}
+    return run("template", "test", *words, home=home, environ=ansible | environ, seconds=300)
+
+
+def test_the_command_tells_answers_and_writes_the_report(
+    tmp_path: Path, environment: Environment
+) -> None:
+    file = tmp_path / "report.json"
+
+    done = typed(tmp_path, environment, str(ROLES / "broken_form"), "--json", str(file))
+
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("✗ lint      2 mistakes")
+    assert "broken_form: not good: lint" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["passed"] is False
+    assert [one["question"] for one in report["questions"]] == ["lint"]
+
+
+def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: Environment) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix="by-"))  # short: sockets live in it
+    temporary.chmod(0o711)
+    words = (str(GOOD), "--only", "install", "--seed", "3")
+
+    done = typed(tmp_path, environment, *words, TMPDIR=str(temporary))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("good_role: good (3 questions in ")
+    assert list(temporary.iterdir()) == []
+    assert processes_with(str(temporary)) == {}
+    temporary.rmdir()
 
 
 async def test_a_trial_that_is_given_up_leaves_no_run_behind(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ async def ask_form(trial: Trial) -> Answer:
 async def _taken(trial: Trial, name: str, values: Mapping[str, Any]) -> str:
     try:
         id = await trial.yard.order(name, trial.template, trial.role.form, values, zone=NOWHERE)
-    except Refused as error:
+    except BoatyardError as error:
         return f"refused, although the form allows it: {error}"
     await trial.yard.client.delete_cluster(id)
     return ""
@@ -79,6 +79,8 @@ async def _refused(trial: Trial, name: str, bad: Bad) -> str:
         if any(path == bad.path or path.startswith(f"{bad.path}.") for path in paths):
             return ""
         return f"{bad.why}: refused for {', '.join(paths) or error} and not for {bad.path}"
+    except BoatyardError as error:
+        return f"{bad.why}: not refused, but {error}"
     await trial.yard.client.delete_cluster(id)
     return f"{bad.why}: taken, although the form forbids it"
 

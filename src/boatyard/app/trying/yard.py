@@ -18,7 +18,7 @@ from boatyard.app.evidence import truth
 from boatyard.app.run_passes import way_to
 from boatyard.app.serving import serve_api
 from boatyard.app.settings import Settings
-from boatyard.app.trying.needs import more_of_catalogue, yard_layout
+from boatyard.app.trying.needs import label_hub, more_of_catalogue, yard_layout
 from boatyard.app.trying.watched import WatchedRoles
 from boatyard.app.twins import start_twin
 from boatyard.app.working import role_runner, work
@@ -81,6 +81,7 @@ class Yard:
         if source.status.state != TemplateSourceState.OFFERED:
             told = "; ".join(f"{one.file}: {one.message}" for one in source.status.mistakes)
             raise Refused(f"the role is not offered: {told}")
+        await label_hub(self.ledger, source.status.template, HUB)
         return source.status.digest
 
     async def order(
@@ -236,7 +237,7 @@ async def open_yard(
             running.open_ledger(settings, postgres.url(), application="template test")
         )
         await catalogue.fill(ledger, layout, now=ledger.clock.now())
-        await more_of_catalogue(ledger, role.about, HUB)
+        await more_of_catalogue(ledger, role.about)
         doors = await stack.enter_async_context(serve_api(ledger, settings))
         token = doors.issuer.create_token(
             tenant=SHARED,
