@@ -19,8 +19,7 @@ from boatyard.model.generated.osac import (
     Hub,
     Metadata,
 )
-from boatyard.resources.clusters.placement import PLATFORM
-from boatyard.roles.about import ANY, About
+from boatyard.roles.about import About
 from boatyard.twin.layout import HubLayout, Layout
 
 _CLUSTERS = 24  # at once, at most
@@ -69,13 +68,6 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
         changes.append(
             Insert(ClusterVersion(id=f"version-{version}", metadata=called(name), spec=spec))
         )
-    labels = dict(about.hub_labels)
-    if about.platforms and about.platforms[0] != ANY:
-        labels[PLATFORM] = about.platforms[0]
-    hub = await ledger.get(Hub, hub_id)
-    if labels and hub is not None:
-        spec_with = msgspec.structs.replace(hub.spec, labels=labels)
-        changes.append(Replace(msgspec.structs.replace(hub, spec=spec_with)))
     if changes:
         await ledger.commit(changes, now=now)
 
