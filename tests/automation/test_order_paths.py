@@ -132,7 +132,7 @@ class Place:
 
     def facts(self) -> Mapping[str, str]:
         """Of the one order with facts of a role."""
-        orders = json.loads(self.typed("get", "orders", "-o", "json"))["items"]
+        orders = json.loads(self.typed("get", "orders", "-o", "json"))
         (found,) = [one for one in orders if "role.ran" in one["status"]["facts"]]
         facts: Mapping[str, str] = found["status"]["facts"]
         return facts
