@@ -16,10 +16,10 @@ ROOT = Path(__file__).resolve().parent.parent
 FIRST = ("unit", "contracts")
 LAST = ("journeys", "e2e")
 # Suites that start whole sets of processes have the machine for themselves.
-ALONE = frozenset({"automation", "e2e", "eda", "hub", "local", "nodes", "real"})
+ALONE = frozenset({"eda", "hub", "nodes", "real"})
 
 # Suites that mostly wait for what others do in their own time: so many files at once.
-BY_FILE = {"faults": 4, "kube": 2}
+BY_FILE = {"automation": 2, "e2e": 2, "faults": 4, "kube": 2, "local": 2}
 
 
 @dataclass(frozen=True)

@@ -6,19 +6,36 @@ told by the command of `--outside`.
 
 from __future__ import annotations
 
+import asyncio
+import json
+import os
 import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from boatyard.app.trying import watched
 from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
 from boatyard.app.trying.road import try_role
 from boatyard.app.trying.trial import Options
+from boatyard.automation.drivers.local import holding
+from boatyard.automation.drivers.local.environment import Environment
 from boatyard.client.roles import roles_at
+from boatyard.infra.dns.drivers.sim import SimDns
+from boatyard.model.outcome import Done
+from boatyard.resources.cluster_templates import parameters
+from boatyard.roles.form import Form
+from tests.support.automation import processes_with
 from tests.support.notebook import notebook
+from tests.support.processes import run
 
 ROLES = Path(__file__).parent.parent / "faulty_roles"
 GOOD = Path(__file__).parent.parent / "good_role"
+DECIDES = Path(__file__).parent.parent / "good_role_that_decides"
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("environment")]
 
@@ -91,8 +108,76 @@ async def test_a_good_role_passes_every_question(tmp_path: Path) -> None:
         PASSED,
     ), report.plain()  # fmt: skip
     crash = next(one for one in report.answers if one.question == "crash")
-    # Two tasks, four, one, one and one; and after the last of each.
-    assert crash.said.startswith("14 kills")
+    # Two tasks, four, one, one and one, and after the last of each; validate is run once more after scaling.
+    assert crash.said.startswith("16 kills")
+
+
+async def test_a_role_that_decides_what_is_done_passes_too(tmp_path: Path) -> None:
+    report = await tried(DECIDES, tmp_path)
+
+    assert [one.question for one in report.answers if one.state == FAILED] == [], report.plain()
+    crash = next(one for one in report.answers if one.question == "crash")
+    assert crash.said == "8 kills, at every task of install, delete"
+
+
+async def test_an_admission_that_takes_everything_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def take(
+        form: Form, given: Mapping[str, Any], violations: object, *, at: str
+    ) -> dict[str, Any]:
+        return {name: value for name, value in given.items() if name in form.options}
+
+    monkeypatch.setattr(parameters, "check", take)
+
+    report = await tried(GOOD, tmp_path, only=("form",))
+
+    (form,) = [one for one in report.answers if one.state == FAILED]
+    assert form.question == "form"
+    assert "replicas of another type: taken, although the form forbids it" in form.seen
+
+
+async def test_a_data_centre_that_keeps_something_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def kept(*_: object) -> Done:
+        return Done()
+
+    monkeypatch.setattr(SimDns, "release_record", kept)
+
+    report = await tried(GOOD, tmp_path, only=("delete",))
+
+    (delete,) = [one for one in report.answers if one.state == FAILED]
+    assert delete.question == "delete"
+    assert "cluster 'most': record api-name is still there" in delete.seen
+
+
+async def test_a_kill_that_does_not_come_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watched, "DIES_AT", "NOBODY_READS_IT")
+
+    report = await tried(GOOD, tmp_path, only=("crash",))
+
+    (crash,) = [one for one in report.answers if one.state == FAILED]
+    assert crash.question == "crash"
+    assert "pre_install did not come to its task 1 in cluster 'crash-1'" in crash.seen
+
+
+async def test_what_a_role_asks_of_a_data_centre_is_there(tmp_path: Path) -> None:
+    role = shutil.copytree(GOOD, tmp_path / "picky")
+    (role / "meta" / "template.yaml").write_text(
+        "title: A picky one\n"
+        "platform: elsewhere\n"
+        "hub_labels: {disks: fast}\n"
+        "versions: {from: '7.1', below: '7.2'}\n"
+        "node_sets: {compute: {host_type: bm-odd, size: 1}}\n"
+        "allowed_host_types: [bm-odder]\n"
+    )
+
+    report = await tried(role, tmp_path, only=("install",))
+
+    assert report.passed, report.plain()
 
 
 async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
@@ -100,3 +185,65 @@ async def test_only_what_was_asked_for_is_asked(tmp_path: Path) -> None:
 
     assert [one.question for one in report.answers] == ["lint", "install", "again", "bounds"]
     assert all(one.state != SKIPPED for one in report.answers)
+
+
+def typed(
+    home: Path, environment: Environment, *words: str, **environ: str
+) -> subprocess.CompletedProcess[str]:
+    ansible = {"BOATYARD_ANSIBLE": str(environment.directory)}
+    return run("template", "test", *words, home=home, environ=ansible | environ, seconds=300)
+
+
+def test_the_command_tells_answers_and_writes_the_report(
+    tmp_path: Path, environment: Environment
+) -> None:
+    file = tmp_path / "report.json"
+
+    done = typed(tmp_path, environment, str(ROLES / "broken_form"), "--json", str(file))
+
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.startswith("✗ lint      2 mistakes")
+    assert "broken_form: not good: lint" in done.stdout
+    report = json.loads(file.read_text())
+    assert report["passed"] is False
+    assert [one["question"] for one in report["questions"]] == ["lint"]
+
+
+def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: Environment) -> None:
+    temporary = Path(tempfile.mkdtemp(prefix="by-"))  # short: sockets live in it
+    temporary.chmod(0o711)
+    words = (str(GOOD), "--only", "install", "--seed", "3")
+
+    done = typed(tmp_path, environment, *words, TMPDIR=str(temporary))
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.splitlines()[-1].startswith("good_role: good (3 questions in ")
+    assert list(temporary.iterdir()) == []
+    assert processes_with(str(temporary)) == {}
+    temporary.rmdir()
+
+
+async def test_a_trial_that_is_given_up_leaves_no_run_behind(tmp_path: Path) -> None:
+    trial = asyncio.create_task(tried(ROLES / "waits_for_ever", tmp_path))
+    runs = tmp_path / "yard" / "automation" / "runs"
+    waiting = await until(
+        lambda: [one.parent for one in runs.glob("*/events.jsonl") if b"light" in one.read_bytes()],
+        trial,
+    )
+    held = holding.holder(waiting[0] / "lock")
+    assert held is not None
+
+    trial.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await trial
+
+    assert holding.wait_for_end(held, 0)
+    os.close(held)
+    assert list(runs.iterdir()) == []
+
+
+async def until(look: Callable[[], list[Path]], trial: asyncio.Task[Report]) -> list[Path]:
+    while not (found := look()):
+        assert not trial.done(), trial.result()
+        await asyncio.sleep(0.05)
+    return found

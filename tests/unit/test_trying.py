@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import base64
+import re
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -14,6 +17,7 @@ from boatyard.app.trying.leaks import Leaks
 from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
 from boatyard.app.trying.road import NAMES, asked
 from boatyard.app.trying.yard import masked, sent
+from boatyard.cli.template_commands import _test
 from boatyard.model.errors import Refused, Violation
 from boatyard.roles.check import check
 from boatyard.roles.form import Form, Option, Relations, RequiredIf
@@ -174,6 +178,17 @@ def test_a_question_brings_what_it_stands_on() -> None:
     assert asked(("crash",)) == {"lint", "install", "scale", "delete", "crash", "bounds"}
     with pytest.raises(Refused, match="no question 'instal'"):
         asked(("instal",))
+
+
+def test_the_guide_has_every_question_and_every_flag() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "templates.md").read_text()
+    trying = page.partition("## Trying a role")[2].partition("\n## ")[0]
+    parser = argparse.ArgumentParser()
+    _test(parser)
+    flags = {flag for action in parser._actions for flag in action.option_strings}
+
+    assert tuple(re.findall(r"^\| `([a-z]+)` \|", trying, re.MULTILINE)) == NAMES
+    assert set(re.findall(r"`(--[a-z-]+)", trying)) == flags - {"-h", "--help"}
 
 
 def test_the_report_says_what_was_seen_and_what_to_do() -> None:

@@ -84,7 +84,7 @@ class HubResults:
 
     async def settle(self, key: Key) -> None:
         """An order is held by our finalizer while there is work on it, and not longer."""
-        item = self._view.object(key)
+        item = self._read.get(key) or self._view.object(key)
         if item is None or key[0] != "Order":
             return
         progress = (item.get("status") or {}).get("boatyard") or {}

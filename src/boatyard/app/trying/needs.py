@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from boatyard.ledger.changes import Change, Insert, Replace
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.caller import SHARED
+from boatyard.model.errors import Conflict
 from boatyard.model.generated.osac import (
+    ClusterTemplate,
     ClusterVersion,
     ClusterVersionSpec,
     ClusterVersionState,
@@ -15,8 +19,7 @@ from boatyard.model.generated.osac import (
     Hub,
     Metadata,
 )
-from boatyard.resources.clusters.placement import PLATFORM
-from boatyard.roles.about import ANY, About
+from boatyard.roles.about import About
 from boatyard.twin.layout import HubLayout, Layout
 
 _CLUSTERS = 24  # at once, at most
@@ -39,8 +42,8 @@ def yard_layout(about: About, hub: str) -> Layout:
     )
 
 
-async def more_of_catalogue(ledger: Ledger, about: About, hub_id: str) -> None:
-    """Adds what the first catalogue lacks for this role; its hub gets the labels that the role looks for."""
+async def more_of_catalogue(ledger: Ledger, about: About) -> None:
+    """Adds what the first catalogue lacks for this role."""
     now = ledger.clock.now()
 
     def called(name: str) -> Metadata:
@@ -65,15 +68,22 @@ async def more_of_catalogue(ledger: Ledger, about: About, hub_id: str) -> None:
         changes.append(
             Insert(ClusterVersion(id=f"version-{version}", metadata=called(name), spec=spec))
         )
-    labels = dict(about.hub_labels)
-    if about.platforms and about.platforms[0] != ANY:
-        labels[PLATFORM] = about.platforms[0]
-    hub = await ledger.get(Hub, hub_id)
-    if labels and hub is not None:
-        spec_with = msgspec.structs.replace(hub.spec, labels=labels)
-        changes.append(Replace(msgspec.structs.replace(hub, spec=spec_with)))
     if changes:
         await ledger.commit(changes, now=now)
+
+
+async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
+    """Gives the hub what the template looks for in hubs: what it stands for is played by the twin."""
+    template = await ledger.get(ClusterTemplate, template_id)
+    while template is not None and template.hub_labels:
+        hub = await ledger.get(Hub, hub_id)
+        if hub is None or template.hub_labels.items() <= hub.spec.labels.items():
+            return
+        labels = {**hub.spec.labels, **template.hub_labels}
+        spec = msgspec.structs.replace(hub.spec, labels=labels)
+        with contextlib.suppress(Conflict):  # it is being looked at: once more
+            change = Replace(msgspec.structs.replace(hub, spec=spec))
+            await ledger.commit([change], now=ledger.clock.now())
 
 
 def _versions(about: About) -> set[str]:

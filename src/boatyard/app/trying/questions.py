@@ -14,10 +14,12 @@ from boatyard.app.trying.report import Answer
 from boatyard.app.trying.trial import LEAST, MOST, Trial, failed, passed, skipped, why
 from boatyard.app.trying.watched import Run
 from boatyard.app.trying.yard import HUB, Stuck
+from boatyard.automation.port import RunWanted
 from boatyard.cli.words import count
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.model.outcome import Waiting
 from boatyard.resources.cluster_templates.parameters import PATH
+from boatyard.roles import phases
 
 _GOOD_SETS = 40
 _AT_ONCE = 8
@@ -63,7 +65,7 @@ async def ask_form(trial: Trial) -> Answer:
 async def _taken(trial: Trial, name: str, values: Mapping[str, Any]) -> str:
     try:
         id = await trial.yard.order(name, trial.template, trial.role.form, values, zone=NOWHERE)
-    except Refused as error:
+    except BoatyardError as error:
         return f"refused, although the form allows it: {error}"
     await trial.yard.client.delete_cluster(id)
     return ""
@@ -77,6 +79,8 @@ async def _refused(trial: Trial, name: str, bad: Bad) -> str:
         if any(path == bad.path or path.startswith(f"{bad.path}.") for path in paths):
             return ""
         return f"{bad.why}: refused for {', '.join(paths) or error} and not for {bad.path}"
+    except BoatyardError as error:
+        return f"{bad.why}: not refused, but {error}"
     await trial.yard.client.delete_cluster(id)
     return f"{bad.why}: taken, although the form forbids it"
 
@@ -144,16 +148,11 @@ async def ask_again(trial: Trial) -> Answer:
 
 async def run_again(trial: Trial, run: Run) -> list[str]:
     """Runs the part once more under its key; what is not as it was."""
-    automation = trial.yard.roles.for_hub(HUB)
     wanted = replace(run.wanted, attempt=run.wanted.attempt + 1)
-    try:
-        outcome = await automation.ensure_run(run.key, wanted)
-        while isinstance(outcome, Waiting):
-            await asyncio.sleep(outcome.look_again)
-            outcome = await automation.ensure_run(run.key, wanted)
-    except Refused as error:
+    failure = await _second(trial, run, wanted)
+    if failure:
         trial.once_only.add(run.part)
-        return [f"{run.part} fails when it is run again: {error}"]
+        return [f"{run.part} fails when it is run again: {failure}"]
     second = trial.yard.roles.runs[run.key, wanted.attempt]
     seen = [
         f"{run.part}: task {one.task!r} has changed something again" for one in second.changed()
@@ -163,6 +162,23 @@ async def run_again(trial: Trial, run: Run) -> list[str]:
         shown = f"{run.facts.get(name)!r}, then {second.facts.get(name)!r}"
         seen.append(f"{run.part}: the fact {name!r} is another each time: {shown}")
     return seen
+
+
+async def _second(trial: Trial, run: Run, wanted: RunWanted) -> str:
+    """Why the second run failed; empty when it went well."""
+    if run.part == phases.INSTALL:
+        id = run.key.partition("/")[0]
+        stuck = await trial.yard.begin_anew(id, run.key, wanted.attempt)
+        return stuck.why if stuck else ""
+    automation = trial.yard.roles.for_hub(HUB)
+    try:
+        outcome = await automation.ensure_run(run.key, wanted)
+        while isinstance(outcome, Waiting):
+            await asyncio.sleep(outcome.look_again)
+            outcome = await automation.ensure_run(run.key, wanted)
+    except Refused as error:
+        return str(error)
+    return ""
 
 
 async def ask_scale(trial: Trial) -> Answer:

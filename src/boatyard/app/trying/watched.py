@@ -81,6 +81,8 @@ class WatchedRoles:
         """Ends what is still under way. Runs outlive who has started them; those of a trial must not."""
         for one in self._made.values():
             for owned in await one.list_owned():
+                if (owned.key, int(owned.facts["attempt"])) in self.runs:
+                    continue  # it has ended, and its story is for whoever keeps the yard
                 outcome = await one.release_run(owned.key)
                 while isinstance(outcome, Waiting):
                     await asyncio.sleep(outcome.look_again)

@@ -11,25 +11,27 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from boatyard.app import catalogue, running
 from boatyard.app.evidence import truth
 from boatyard.app.run_passes import way_to
 from boatyard.app.serving import serve_api
 from boatyard.app.settings import Settings
-from boatyard.app.trying.needs import more_of_catalogue, yard_layout
+from boatyard.app.trying.needs import label_hub, more_of_catalogue, yard_layout
 from boatyard.app.trying.watched import WatchedRoles
 from boatyard.app.twins import start_twin
 from boatyard.app.working import role_runner, work
 from boatyard.client.client import Client
 from boatyard.client.config import Target
-from boatyard.ledger.changes import Due
+from boatyard.ledger.changes import Due, Replace
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
 from boatyard.model.caller import SHARED
 from boatyard.model.caller import Role as Rights
-from boatyard.model.errors import BoatyardError, Refused, Unavailable
-from boatyard.model.generated.boatyard import Order, TemplateSourceState
+from boatyard.model.errors import BoatyardError, Conflict, Refused, Unavailable
+from boatyard.model.generated.boatyard import ItemState, Order, TemplateSourceState
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterSpec,
@@ -40,6 +42,7 @@ from boatyard.model.generated.osac import (
     Metadata,
 )
 from boatyard.resources.orders.progress import STUCK
+from boatyard.resources.orders.road import ATTEMPT
 from boatyard.roles.content import Files
 from boatyard.roles.form import Form, Option
 from boatyard.roles.role import Role
@@ -78,6 +81,7 @@ class Yard:
         if source.status.state != TemplateSourceState.OFFERED:
             told = "; ".join(f"{one.file}: {one.message}" for one in source.status.mistakes)
             raise Refused(f"the role is not offered: {told}")
+        await label_hub(self.ledger, source.status.template, HUB)
         return source.status.digest
 
     async def order(
@@ -134,6 +138,40 @@ class Yard:
             f"{s.name}: {s.message}" for s in (order.status.steps if order else ()) if s.message
         ]
         return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(waits)}")
+
+    async def begin_anew(self, id: str, key: str, attempt: int) -> Stuck | None:
+        """Has the order run a part once more that had come to a good end; returns when it has again.
+
+        For a part that asks its order for steps: only the order itself lets it in.
+        """
+        while True:
+            order = await self.ledger.get(Order, id)
+            if order is None:
+                return Stuck("it is gone")
+            items = tuple(
+                msgspec.structs.replace(
+                    item,
+                    state=ItemState.PLANNED,
+                    facts={**item.facts, ATTEMPT: str(attempt)},
+                )
+                if f"{id}/{item.key}" == key
+                else item
+                for item in order.status.items
+            )
+            status = msgspec.structs.replace(order.status, items=items)
+            changed = msgspec.structs.replace(order, status=status)
+            now = self.ledger.clock.now()
+            due = Due("Order", id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
+            try:
+                await self.ledger.commit([Replace(changed), due], now=now)
+            except Conflict:
+                continue
+            break
+        found = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
+        if isinstance(found, Stuck):
+            return found
+        end = await self.ready(id)
+        return end if isinstance(end, Stuck) else None
 
     async def held(self, id: str) -> dict[str, int]:
         """What the twin holds for an order, by kind and key without the order's id."""
@@ -199,7 +237,7 @@ async def open_yard(
             running.open_ledger(settings, postgres.url(), application="template test")
         )
         await catalogue.fill(ledger, layout, now=ledger.clock.now())
-        await more_of_catalogue(ledger, role.about, HUB)
+        await more_of_catalogue(ledger, role.about)
         doors = await stack.enter_async_context(serve_api(ledger, settings))
         token = doors.issuer.create_token(
             tenant=SHARED,

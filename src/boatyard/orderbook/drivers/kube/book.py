@@ -192,6 +192,8 @@ class KubeOrderBook:
         if reference is not None:
             namespace = item["metadata"]["namespace"]
             inputs = await self._hub.inputs(namespace, reference.name, reference.version)
+        if not inputs and credentials is None:
+            return order
         return orders.to_order(item, self._hub.place, secrets=inputs, credentials=credentials)
 
     async def _create(self, order_id: str, tenant: str, spec: OrderSpec, now: datetime) -> None:

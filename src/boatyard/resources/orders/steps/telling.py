@@ -10,16 +10,15 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
-
-import msgspec
 
 from boatyard.automation.port import Automation, RunEvent
 from boatyard.ledger.stories import LastLine, StoryLine
 from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import Item, Order
 from boatyard.resources.orders.road import KINDS
-from boatyard.resources.orders.words import for_tenants
+from boatyard.resources.orders.words import hidden, names_of_ours
 
 logger = logging.getLogger(__name__)
 
@@ -129,14 +128,14 @@ class Telling:
             text=text,
         )
         # Names of ours are known now; once the order's things are released nobody could tell them any more.
-        shown_task, shown_text = self._for_tenants(task), self._for_tenants(text)
+        shown_task, shown_text = hidden(task, self._names), hidden(text, self._names)
         if (shown_task, shown_text) == (task, text):
             return line
         return replace(line, shown_task=shown_task, shown_text=shown_text)
 
-    def _for_tenants(self, text: str) -> str:
-        status = msgspec.structs.replace(self.order.status, items=self.items)
-        return for_tenants(text, msgspec.structs.replace(self.order, status=status))
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        return names_of_ours(self.order, self.items)
 
 
 def _plain(text: str, longest: int) -> str:

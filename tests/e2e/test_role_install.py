@@ -1,0 +1,355 @@
+"""A role that decides, ordered from a live Boatyard: that one killed, the run killed, the order deleted meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pytest
+
+from boatyard.automation.drivers.local import holding
+from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.records import slug_of
+from boatyard.twin.client import TwinClient
+from tests.support.automation import processes_with
+from tests.support.distributed import ANY_PORT, INSTANT, Distributed
+from tests.support.processes import Program
+from tests.support.roles import files as role_files
+from tests.support.roles import write
+
+pytestmark = pytest.mark.timeout(400)
+
+PATIENCE = 90.0
+PAGE = (Path(__file__).parents[2] / "docs" / "guide" / "templates.md").read_text()
+TEMPLATE = """
+id: deciding
+title: A role that decides
+node_sets:
+  compute: {host_type: bm-small, size: 2}
+"""
+# Asks for all of it, and stands still at the names while the name server is dead.
+ROLE = """
+- {name: Hosts, boatyard.service.hosts: {}, register: hosts}
+- {name: Names, boatyard.service.names: {}, register: names}
+- {name: Platform, boatyard.service.platform: {}, register: cluster}
+- name: Report
+  boatyard.service.facts:
+    hosts: "{{ hosts.nodes | length }}"
+    name: "{{ names.api_name }}"
+    kubeconfig: "{{ cluster.kubeconfig is file }}"
+"""
+REPORTED = {"hosts": "2", "kubeconfig": "true"}
+
+Answer = TypeVar("Answer")
+
+
+@pytest.fixture(scope="module")
+def ansible() -> dict[str, str]:
+    made = Environment()
+    made.ensure(lambda _: None)
+    return {"BOATYARD_ANSIBLE": str(made.directory)}
+
+
+class Site:
+    """One `boatyard up`, which may be killed and started anew at the same address."""
+
+    def __init__(self, home: Path, environ: dict[str, str]) -> None:
+        self.home = home
+        self.data = home / "data"
+        self.environ = {**INSTANT, **environ, "BOATYARD_POLL_SECONDS": "0.2"}
+        self.doors = ANY_PORT
+        self.up: Program | None = None
+        self.rest = ""
+
+    def start(self, *more: str) -> None:
+        self.up = Program(
+            "up", "--data", str(self.data), *self.doors, *more, home=self.home, environ=self.environ
+        )
+        line = self.up.ready()
+        found = re.search(r"gRPC ([^ ,]+), REST (https?)://([^ ,]+)", line)
+        assert found, line
+        self.doors = ("--grpc", found[1], "--rest", found[3])
+        self.rest = f"{found[2]}://{found[3]}"
+
+    def kill(self) -> None:
+        assert self.up is not None
+        self.up.end(signal.SIGKILL)
+
+    def call(self, method: str, path: str, body: Any = None, token: str = "") -> httpx.Response:
+        token = token or (self.data / "operator.token").read_text()
+        verify: Any = False
+        if self.rest.startswith("https"):
+            verify = ssl.create_default_context(cafile=self.data / "tls.crt")
+        headers = {"authorization": f"Bearer {token}"}
+        with httpx.Client(verify=verify, trust_env=False, timeout=20) as client:
+            return client.request(method, self.rest + path, json=body, headers=headers)
+
+    def order(self, id: str) -> Any:
+        """Empty until it is handed over to its hub."""
+        answer = self.call("GET", f"/api/boatyard/v1/orders/{id}")
+        assert answer.status_code in (200, 404), answer.text
+        return answer.json() if answer.status_code == 200 else {}
+
+    def reported(self, id: str) -> dict[str, str]:
+        """The facts that the role has reported, as its item keeps them."""
+        (role,) = [item for item in self.order(id)["status"]["items"] if item["kind"] == "role"]
+        return {name.removeprefix("role."): value for name, value in role["facts"].items()}
+
+    def step(self, id: str, name: str) -> Any:
+        steps = self.order(id).get("status", {}).get("steps", [])
+        return next((step for step in steps if step["name"] == name), {})
+
+    def state(self, id: str) -> str:
+        answer = self.call("GET", f"/api/fulfillment/v1/clusters/{id}")
+        return "gone" if answer.status_code == 404 else answer.json()["status"].get("state", "")
+
+    def offer(self, tasks: str) -> None:
+        made = {"meta/template.yaml": TEMPLATE, "tasks/install.yaml": tasks}
+        write(self.data / "roles" / "deciding", role_files(made))
+        path = "/api/fulfillment/v1/cluster_templates/deciding"
+        until(lambda: self.call("GET", path).status_code, lambda code: code == 200)
+
+    def create(self, name: str = "web") -> str:
+        body = {
+            "metadata": {"name": name, "tenant": "acme"},
+            "spec": {"template": {"id": "deciding"}},
+        }
+        answer = self.call("POST", "/api/fulfillment/v1/clusters", body)
+        assert answer.status_code == 200, answer.text
+        id: str = answer.json()["id"]
+        return id
+
+    async def names_answer(self, good: bool) -> None:
+        twin = TwinClient(self.data / "twin.sock")
+        if good:
+            await twin.call("twin.clear_faults")
+        else:
+            # Only this: a hub whose name server is dead altogether would be given no order.
+            await twin.call("twin.set_fault", hub="*", service="dns.ensure_record", profile="dead")
+        await twin.close()
+
+    async def truth(self) -> Any:
+        twin = TwinClient(self.data / "twin.sock")
+        found = await twin.call("twin.truth")
+        await twin.close()
+        return found
+
+    def run_place(self, id: str) -> Path:
+        return self.data / "automation" / "runs" / slug_of(f"{id}/role")
+
+    def story(self, id: str) -> list[Any]:
+        text = (self.run_place(id) / "events.jsonl").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def at(self, id: str, task: str) -> None:
+        """Until the run is at this task."""
+        path = self.run_place(id) / "events.jsonl"
+        until(
+            lambda: [e["task"] for e in self.story(id)] if path.exists() else [],
+            lambda tasks: task in tasks,
+        )
+
+    def token_of(self, id: str) -> str:
+        """As the run itself has it: in its own file system, which only root can look into."""
+        for pid in processes_with("play.yml"):
+            play = Path(f"/proc/{pid}/root/run/boatyard/project/play.yml")
+            if play.exists() and id in (text := play.read_text()):
+                (token,) = set(re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", text))
+                return token
+        for place in self.run_place(id).glob("work/project/play.yml"):
+            (token,) = set(re.findall(r"eyJ[\w-]+\.[\w-]+\.[\w-]+", place.read_text()))
+            return token
+        raise AssertionError("no run has a token")
+
+
+def until(ask: Callable[[], Answer], good: Callable[[Answer], bool]) -> Answer:
+    end = time.monotonic() + PATIENCE
+    while not good(answer := ask()):
+        assert time.monotonic() < end, f"still: {answer}"
+        time.sleep(0.1)
+    return answer
+
+
+@pytest.fixture
+def site(home: Path, ansible: dict[str, str]) -> Iterator[Site]:
+    made = Site(home, ansible)
+    yield made
+    if made.up is not None:
+        made.up.__exit__()
+    for pid in processes_with(str(home)):
+        os.kill(pid, signal.SIGKILL)
+
+
+def is_ready(state: str) -> bool:
+    return state == "CLUSTER_STATE_READY"
+
+
+async def gone(site: Site, id: str) -> None:
+    """Deleted, and nothing of it is left."""
+    site.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
+    until(lambda: site.state(id), lambda state: state == "gone")
+    assert await site.truth() == {}
+    assert not site.run_place(id).exists()
+
+
+async def test_the_guides_role_decides_over_tls(site: Site) -> None:
+    (tasks,) = re.findall(r"### The role decides.*?```yaml\n(.*?)```", PAGE, re.DOTALL)
+    site.start("--tls")
+    site.offer(tasks)
+    id = site.create()
+
+    until(lambda: site.state(id), is_ready)
+
+    reported = site.reported(id)
+    assert reported["api"] == site.order(id)["status"]["facts"]["api_url"]
+    assert reported["console"].startswith("https://console.")
+    asked = site.order(id)["metadata"]["annotations"]["boatyard.io/asked"]
+    assert asked == "hosts,network,addresses,names,install"
+    changed = [event["task"] for event in site.story(id) if event["kind"] == "changed"]
+    assert changed == ["Hosts and network, while we do something else", "Names", "The cluster"]
+    told = json.dumps(site.order(id)) + site.up.log.read_text() if site.up else ""
+    assert "eyJ" not in told + json.dumps(site.story(id))
+    await gone(site, id)
+
+
+async def test_boatyard_killed_while_the_role_waits_and_after_it_was_asked(site: Site) -> None:
+    site.start()
+    await site.names_answer(False)
+    site.offer(ROLE)
+    id = site.create()
+    site.at(id, "Names")
+    until(lambda: site.step(id, "names").get("message", ""), bool)
+    token = site.token_of(id)
+
+    # Acknowledged, and killed at once: it is carried out all the same.
+    answer = site.call("POST", f"/api/boatyard/v1/role_runs/{id}/ask", {"step": "platform"}, token)
+    assert (answer.status_code, answer.json()) == (200, {"steps": ["platform"]})
+    site.kill()
+    assert holding.is_held(site.run_place(id) / "lock"), "the run goes on"
+    site.start()
+    assert site.order(id)["metadata"]["annotations"]["boatyard.io/asked"].endswith(",names,install")
+    assert site.step(id, "role")["state"] == "STEP_STATE_WAITING"
+    await site.names_answer(True)
+
+    until(lambda: site.state(id), is_ready)
+
+    assert REPORTED.items() <= site.reported(id).items()
+    tasks = [event["task"] for event in site.story(id) if event["kind"] == "task"]
+    assert tasks == ["Hosts", "Names", "Platform", "Report"], "it ran once"
+    changed = [event["task"] for event in site.story(id) if event["kind"] == "changed"]
+    assert changed == ["Hosts", "Names"], "the platform was asked for already"
+    late = site.call("GET", f"/api/boatyard/v1/role_runs/{id}", token=token)
+    assert late.status_code == 401, "its run is over"
+    await gone(site, id)
+
+
+async def test_a_run_killed_begins_again_and_nothing_is_doubled(site: Site) -> None:
+    site.start()
+    await site.names_answer(False)
+    site.offer(ROLE)
+    id = site.create()
+    site.at(id, "Names")
+    until(lambda: site.step(id, "names").get("message", ""), bool)
+    before = site.order(id)["metadata"]["annotations"]
+    hosts = {i["key"]: i["facts"] for i in site.order(id)["status"]["items"] if i["kind"] == "host"}
+
+    held = holding.holder(site.run_place(id) / "lock")
+    assert held is not None
+    holding.send(held, signal.SIGKILL)
+    assert holding.wait_for_end(held, PATIENCE)
+    os.close(held)
+    until(
+        lambda: [event["task"] for event in site.story(id)].count("Names"), lambda times: times > 1
+    )
+    assert site.order(id)["metadata"]["annotations"] == before
+    await site.names_answer(True)
+
+    until(lambda: site.state(id), is_ready)
+
+    items = site.order(id)["status"]["items"]
+    assert {i["key"]: i["facts"] for i in items if i["kind"] == "host"} == hosts
+    assert REPORTED.items() <= site.reported(id).items()
+    await gone(site, id)
+
+
+async def test_a_deletion_while_the_role_waits_ends_it_and_its_token(site: Site) -> None:
+    site.start()
+    await site.names_answer(False)
+    site.offer(ROLE)
+    id = site.create()
+    site.at(id, "Names")
+    token = site.token_of(id)
+    mine = f"/api/boatyard/v1/role_runs/{id}"
+    assert site.call("GET", mine, token=token).status_code == 200
+    for path in ("/api/fulfillment/v1/clusters", f"/api/boatyard/v1/orders/{id}"):
+        assert site.call("GET", path, token=token).status_code == 403
+
+    site.call("DELETE", f"/api/fulfillment/v1/clusters/{id}")
+    until(lambda: site.call("GET", mine, token=token).status_code, lambda code: code == 401)
+    answer = site.call("POST", f"{mine}/ask", {"step": "platform"}, token)
+    assert answer.status_code == 401
+    until(lambda: site.run_place(id).exists(), lambda there: not there)
+    assert processes_with("play.yml", str(site.data)) == {}
+    await site.names_answer(True)
+
+    await gone(site, id)
+
+
+async def test_a_step_that_fails_is_the_roles_failure_and_retry_goes_on_from_there(
+    site: Site,
+) -> None:
+    site.start()
+    site.offer(ROLE.replace("boatyard.service.names: {}", "boatyard.service.names: {timeout: 2}"))
+    await site.names_answer(False)
+    id = site.create()
+
+    failed = until(
+        lambda: site.step(id, "role"), lambda step: step.get("state") == "STEP_STATE_FAILED"
+    )
+    assert "task 'Names': not done after 2 s: names" in failed["message"]
+    await site.names_answer(True)
+    answer = site.call("POST", f"/api/boatyard/v1/clusters/{id}/retry", {})
+    assert answer.status_code == 200
+
+    until(lambda: site.state(id), is_ready)
+
+    assert site.reported(id)["attempt"] == "2"
+    await gone(site, id)
+
+
+async def test_a_worker_of_its_own_says_what_it_needs_and_goes_on_when_it_has_it(
+    home: Path, ansible: dict[str, str]
+) -> None:
+    async with Distributed(home) as yard:
+        yard.environ |= {**ansible, "BOATYARD_TEMPLATES": str(home / "roles")}
+        made = {"meta/template.yaml": TEMPLATE, "tasks/install.yaml": ROLE}
+        write(home / "roles" / "deciding", role_files(made))
+        serve = yard.start("serve", *ANY_PORT)
+        line = serve.ready()
+        site = Site(home, {})
+        found = re.search(r"REST (\S+)", line)
+        assert found, line
+        site.rest = found[1]
+        work = yard.start("work")
+        work.ready()
+        path = "/api/fulfillment/v1/cluster_templates/deciding"
+        until(lambda: site.call("GET", path).status_code, lambda code: code == 200)
+        id = site.create()
+        waits = until(lambda: site.step(id, "role"), lambda step: bool(step.get("message")))
+        assert waits["reason"] == "NoApiUrl"
+        assert "BOATYARD" not in waits["message"]
+        assert "BOATYARD_API_URL" in work.log.read_text()
+        work.end()
+
+        yard.environ["BOATYARD_API_URL"] = site.rest
+        yard.start("work").ready()
+        until(lambda: site.state(id), is_ready)
+        assert REPORTED.items() <= site.reported(id).items()
