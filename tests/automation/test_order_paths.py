@@ -25,6 +25,7 @@ from boatyard.client.config import Target
 from boatyard.client.kinds import CLUSTER
 from boatyard.ledger.embedded import DATABASE, USER
 from boatyard.model.errors import BoatyardError
+from boatyard.model.generated.boatyard import Item, ItemState, Order, OrderSpec
 from boatyard.model.generated.osac import (
     Cluster,
     ClusterSpec,
@@ -32,10 +33,11 @@ from boatyard.model.generated.osac import (
     ClusterTemplateReference,
     Metadata,
 )
+from boatyard.resources.orders.told import told_order
 from boatyard.roles.form import Option
 from boatyard.roles.values import typed
 from tests.automation.test_injection import HOSTILE as ALL
-from tests.support.automation import processes_with
+from tests.support.automation import Site, again, ended, processes_with
 from tests.support.distributed import ANY_PORT, INSTANT, address
 from tests.support.local_yard import until
 from tests.support.processes import BOATYARD, Program, run
@@ -234,3 +236,40 @@ async def test_without_the_mark_a_tenants_words_would_be_executed(home: Path) ->
     with place.up:
         await place.order("teller", {**VALUES, "texts": ["x"], "nested": {}, "text": HOSTILE[0]})
         assert place.facts()["role.ran"] == "true"
+
+
+async def test_words_of_the_data_centre_and_of_earlier_parts_arrive_too(site: Site) -> None:
+    """Names of hosts, addresses and facts come from others: an inventory may say anything, and so may a role."""
+    items = {
+        key: Item(key=key, kind=kind, slot="compute-0", state=ItemState.PRESENT, facts=facts)
+        for key, kind, facts in (
+            ("host/compute-0", "host", {"host": HOSTILE[0]}),
+            ("agent/compute-0", "agent", {"address": HOSTILE[1]}),
+            ("node/compute-0", "node", {}),
+            ("api-name", "api-name", {"name": HOSTILE[2]}),
+            ("pre_install", "pre_install", {"role.said": HOSTILE[0]}),
+        )
+    }
+    order = told_order(Order(id="order-1", spec=OrderSpec(cluster_name="web")), items)
+    look = "{{ boatyard_order.nodes[0].host }} {{ boatyard_order.facts.said }}"
+    wanted = site.role(
+        "reader",
+        post_install=[
+            {"name": "use", "ansible.builtin.debug": {"msg": look}},
+            {
+                "name": "report",
+                "boatyard.service.facts": {
+                    "arrived": "{{ boatyard_order | to_json | b64encode }}",
+                    "ran": "{{ '" + RAN + "' is exists }}",
+                },
+            },
+        ],
+    )
+
+    done = await ended(site.driver(), "order-1/post_install", again(wanted, order=order))
+
+    assert done.facts["ran"] == "false"
+    arrived = json.loads(base64.b64decode(done.facts["arrived"]))
+    assert arrived == order
+    assert arrived["nodes"][0]["host"] == HOSTILE[0]
+    assert arrived["facts"] == {"said": HOSTILE[0]}
