@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import hypothesis
@@ -13,6 +14,10 @@ hypothesis.settings.load_profile("boatyard")
 
 # A real PostgreSQL: `database_url`, `ledger`; an API that answers as told: `told_server`, `ordering`.
 pytest_plugins = ["tests.support.postgres", "tests.support.told_server"]
+
+# Whoever starts the tests in the background may have Ctrl-C ignored, which every process would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 E2E = Path(__file__).parent / "e2e"
 
