@@ -116,6 +116,14 @@ async def test_a_page_that_has_expired_is_told(
     assert len((await client.list(SECRETS, namespace, page=2)).items) == 5
 
 
+async def test_what_is_applied_arrives_letter_by_letter(client: KubeClient, namespace: str) -> None:
+    odd = "".join(map(chr, [*range(0x20, 0x100), 0x2028, 0x2029, 0xFEFF, 0xFFFD, 0x1F980]))
+    text = f"{odd}\n\t{{{{ x }}}} 'é' # : - ? & * ! | > % @ `"
+    found = await client.apply(CONFIG_MAPS, "odd", {"data": {"text": text}}, namespace)
+    assert found["data"]["text"] == text
+    assert (await client.get(CONFIG_MAPS, "odd", namespace))["data"]["text"] == text
+
+
 async def test_server_side_apply_has_owners(
     client: KubeClient, namespace: str, plane: ControlPlane
 ) -> None:

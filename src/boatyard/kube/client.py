@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from boatyard.kube.applied import as_yaml
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.credentials import Now, wall_clock
 from boatyard.kube.errors import Expired, disrupts, error_for, parse_status
@@ -293,7 +294,10 @@ class KubeClient:
         query: Query | None = None,
     ) -> Question:
         asked = {"fieldManager": self.manager, **(query or {})}
-        return Question(method, path, asked, msgspec.json.encode(body), content_type)
+        data = msgspec.json.encode(body)
+        if content_type == APPLY_PATCH:
+            data = as_yaml(data)
+        return Question(method, path, asked, data, content_type)
 
     async def _object(self, question: Question) -> Object:
         found = await self._json(question)
