@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64decode, b64encode
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,18 @@ async def allow(client: KubeClient, namespace: str, *verbs: str) -> None:
     await client.create(ROLE_BINDINGS, binding, namespace)
 
 
+async def until_allowed(account: KubeClient, namespace: str) -> Sequence[Any]:
+    """What is listed, once the API server has noticed that it may be."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                return (await account.list(CONFIG_MAPS, namespace)).items
+            except Refused as error:
+                if error.reason != "Forbidden":
+                    raise
+                await asyncio.sleep(0.05)
+
+
 async def test_a_service_account_may_what_its_role_says_and_no_more(
     client: KubeClient, namespace: str, plane: ControlPlane
 ) -> None:
@@ -53,7 +66,7 @@ async def test_a_service_account_may_what_its_role_says_and_no_more(
     assert "cannot list resource" in str(refused.value)
 
     await allow(client, namespace, "list", "watch")
-    assert (await account.list(CONFIG_MAPS, namespace)).items == []
+    assert await until_allowed(account, namespace) == []
     with pytest.raises(Refused):
         await account.apply(CONFIG_MAPS, "a", {}, namespace)
     await account.close()
@@ -73,7 +86,7 @@ async def test_a_mounted_service_account_is_found_and_its_token_renewed(
         await inside.list(CONFIG_MAPS, inside.config.namespace)
     assert refused.value.reason == "Unauthorized"
     (tmp_path / "token").write_text(await token_of(client, namespace))
-    assert (await inside.list(CONFIG_MAPS, inside.config.namespace)).items == []
+    assert await until_allowed(inside, inside.config.namespace) == []
     await inside.close()
 
 
