@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -36,6 +36,7 @@ class Wish:
     nodes: int
     digest: str = ""  # of the template's role, where it has one
     phases: tuple[str, ...] = ()  # the parts of it
+    hub_labels: Mapping[str, str] = field(default_factory=dict)  # what the template asks of hubs
 
 
 class Tenant:
@@ -69,6 +70,7 @@ class Tenant:
                 pull_secret="pull-secret",
                 template_digest=self.wish.digest,
                 template_phases=self.wish.phases,
+                hub_labels=self.wish.hub_labels,
             ),
             status=ClusterStatus(state=ClusterState.PROGRESSING),
         )

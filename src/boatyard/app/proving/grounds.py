@@ -145,7 +145,12 @@ def _local(assets: Assets, keeper_plant: str) -> Ground:
     changes = [*upgrades, HIBERNATE, RESUME]
     changing = Life("changes", (CREATE, _noted(changes[0]), *changes[1:], DELETE))
     return Ground(
-        wish=Wish(template=local_catalogue.SMALL, version=versions[0], nodes=1),
+        wish=Wish(
+            template=local_catalogue.SMALL,
+            version=versions[0],
+            nodes=1,
+            hub_labels=local_catalogue.LABELS,
+        ),
         lives=[sizes, changing, Life("plain", (CREATE, DELETE))],
         scenarios=_local_scenarios(sizes, changing),
         pace=Pace(look=0.1, patience=120.0, settling=30.0),
