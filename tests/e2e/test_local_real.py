@@ -112,5 +112,5 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
 
 def test_nodes_of_an_unknown_kind_are_refused(yard: LocalYard) -> None:
     words = ("create", "cluster", "web", "--tenant", "acme", "--template", "kubernetes_small")
-    yard.typed(*words, "-p", "nodes=wooden", code=1)
-    assert "`simulated` or `real`" in yard.typed("explain", "cluster", "web")
+    told = yard.typed(*words, "-p", "nodes=wooden", code=2)
+    assert "spec.template_parameters.nodes: 'wooden' is not one of the choices" in told

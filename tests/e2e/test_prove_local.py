@@ -64,7 +64,7 @@ IMPATIENT = Pace(look=0.1, patience=40.0, settling=2.0)
             "scale-down",
             at(),
             # By whom it is seen first is a matter of moments.
-            "it is DEGRADED|not recorded|claimed by nobody|compute-1",
+            "it is (DEGRADED|PROGRESSING)|not recorded|claimed by nobody|compute-1",
             id="a node's record is not released",
         ),
         pytest.param(
