@@ -1,25 +1,33 @@
-"""Runs the suites, one folder of tests/ after another, with the minutes of each. See Makefile."""
+"""Runs the suites, folders of tests/, side by side in lanes, with the minutes of each. See Makefile."""
 
 from __future__ import annotations
 
 import argparse
+import re
+import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ElementTree
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# The quick suites first: what breaks early is cheap to mend. Others come in between, by name.
-FIRST = ("unit", "contracts")
-LAST = ("journeys", "e2e")
-# Suites that start whole sets of processes have the machine for themselves.
+# Suites of one lane run one after another, lanes side by side: most suites wait for API servers, roles or
+# machines that boot, and what waits costs no core. The first lane computes; a new folder joins it.
+LANES = (
+    ("unit", "contracts", "parts", "ledger", "api", "journeys"),
+    ("kube", "hub", "faults"),
+    ("local", "real", "nodes", "eda", "automation", "e2e"),
+)
+# Suites that start whole sets of processes: one test after another.
 ALONE = frozenset({"eda", "hub", "nodes", "real"})
-
 # Suites that mostly wait for what others do in their own time: so many files at once.
-BY_FILE = {"automation": 2, "e2e": 2, "faults": 4, "kube": 2, "local": 2}
+BY_FILE = {"automation": 2, "e2e": 3, "faults": 4, "kube": 2, "local": 2}
+PROGRESS_SECONDS = 30
+SLOWEST = 15
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class Report:
     failed: int
     skipped: tuple[tuple[str, str], ...] = field(default=())
     """Each skipped test with its reason."""
+    seconds: tuple[tuple[float, str], ...] = field(default=())
+    """How long each test took."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -55,25 +65,118 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def find_suites(tests: Path) -> list[str]:
-    """The folders of tests/ that hold tests, in the order in which they run."""
+    """The folders of tests/ that hold tests, in the order of their lanes."""
     names = {path.name for path in tests.iterdir() if any(path.rglob("test_*.py"))}
-    between = sorted(names - {*FIRST, *LAST})
-    return [name for name in (*FIRST, *between, *LAST) if name in names]
+    return [name for lane in lanes_of(sorted(names)) for name in lane]
+
+
+def lanes_of(suites: Sequence[str]) -> list[list[str]]:
+    """The suites as they are run: those of one list one after another, the lists side by side."""
+    lanes = [[name for name in lane if name in suites] for lane in LANES]
+    lanes[0] += [name for name in suites if not any(name in lane for lane in LANES)]
+    return [lane for lane in lanes if lane]
 
 
 def run(suites: Sequence[str], reports: Path) -> int:
-    lines, broken = [], False
+    lanes = lanes_of(suites)
+    start = time.monotonic()
+    ended = run_one_by_one(suites, reports) if len(lanes) == 1 else run_side_by_side(lanes, reports)
+    minutes = (time.monotonic() - start) / 60
+    found = [read_report(one.report) for one in ended if one.report.exists()]
+    slowest = sorted((pair for report in found for pair in report.seconds), reverse=True)
+    if len(lanes) > 1:
+        print("\nslowest tests")
+        print("\n".join(f"  {seconds:6.1f} s  {test}" for seconds, test in slowest[:SLOWEST]))
+    print(f"\nminutes per suite, {minutes:.1f} together")
+    print("\n".join(f"  {one.line()}" for one in ended), flush=True)
+    return 1 if any(one.code != 0 for one in ended) else 0
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A suite that has been run."""
+
+    suite: str
+    report: Path
+    code: int
+    minutes: float
+
+    def line(self) -> str:
+        return f"{self.suite:<12} {self.minutes:6.2f} min   {outcome(self.report, self.code)}"
+
+
+def run_one_by_one(suites: Sequence[str], reports: Path) -> list[Ended]:
+    """Before the reader's eyes."""
+    ended = []
     for suite in suites:
         print(f"\n== tests/{suite}", flush=True)
         report = reports / f"{suite}.xml"
         start = time.monotonic()
         code = subprocess.run(command(suite, report), cwd=ROOT, check=False).returncode
-        minutes = (time.monotonic() - start) / 60
-        broken = broken or code != 0
-        lines.append(f"{suite:<12} {minutes:6.2f} min   {outcome(report, code)}")
-    print("\nminutes per suite")
-    print("\n".join(f"  {line}" for line in lines), flush=True)
-    return 1 if broken else 0
+        ended.append(Ended(suite, report, code, (time.monotonic() - start) / 60))
+    return ended
+
+
+@dataclass(frozen=True)
+class Running:
+    """A suite at work; what it prints goes to a file."""
+
+    suite: str
+    process: subprocess.Popen[bytes]
+    report: Path
+    log: Path
+    start: float
+
+    def progress(self) -> str:
+        told = re.findall(r"\[ *(\d+)%\]", self.log.read_text(errors="replace"))
+        return f"{self.suite} {told[-1] if told else 0}%"
+
+
+def run_side_by_side(lanes: Sequence[Sequence[str]], reports: Path) -> list[Ended]:
+    """A line of progress now and then; what a suite printed is shown whole when it has failed."""
+    waiting = [deque(lane) for lane in lanes]
+    running: list[Running | None] = [None] * len(lanes)
+    ended: list[Ended] = []
+    start = told = time.monotonic()
+    try:
+        while any(waiting) or any(running):
+            for number, lane in enumerate(waiting):
+                one = running[number]
+                if one is not None and one.process.poll() is not None:
+                    ended.append(end(one))
+                    one = running[number] = None
+                if one is None and lane:
+                    running[number] = begin(lane.popleft(), reports)
+            if time.monotonic() - told > PROGRESS_SECONDS:
+                told = time.monotonic()
+                at = " · ".join(one.progress() for one in running if one is not None)
+                print(f"  {(told - start) / 60:4.1f} min  {at}", flush=True)
+            time.sleep(0.2)
+    finally:
+        for one in running:
+            if one is not None:
+                # As Ctrl-C: fixtures take down what they have started.
+                one.process.send_signal(signal.SIGINT)
+                one.process.wait()
+    return ended
+
+
+def begin(suite: str, reports: Path) -> Running:
+    report, log = reports / f"{suite}.xml", reports / f"{suite}.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            command(suite, report), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT
+        )
+    return Running(suite, process, report, log, time.monotonic())
+
+
+def end(one: Running) -> Ended:
+    code = one.process.returncode
+    ended = Ended(one.suite, one.report, code, (time.monotonic() - one.start) / 60)
+    if code != 0:
+        print(f"\n== tests/{one.suite}\n{one.log.read_text(errors='replace')}")
+    print(f"  {ended.line()}", flush=True)
+    return ended
 
 
 def command(suite: str, report: Path) -> list[str]:
@@ -98,15 +201,17 @@ def outcome(report: Path, code: int) -> str:
 def read_report(path: Path) -> Report:
     passed = failed = 0
     skipped: list[tuple[str, str]] = []
+    seconds: list[tuple[float, str]] = []
     for case in ElementTree.parse(path).iter("testcase"):
         skip = case.find("skipped")
+        seconds.append((float(case.get("time") or 0), test_id(case)))
         if case.find("failure") is not None or case.find("error") is not None:
             failed += 1
         elif skip is None:
             passed += 1
         elif skip.get("type") != "pytest.xfail":
             skipped.append((test_id(case), skip.get("message") or "no reason given"))
-    return Report(passed=passed, failed=failed, skipped=tuple(skipped))
+    return Report(passed=passed, failed=failed, skipped=tuple(skipped), seconds=tuple(seconds))
 
 
 def test_id(case: ElementTree.Element) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -132,6 +133,57 @@ def test_what_real_nodes_need_is_installed_by_root(
     calls = (tmp_path / "apt.txt").read_text().splitlines()
     assert [" ".join(call.split()[:2]) for call in calls] == asked
     assert not asked or "containerd runc containernetworking-plugins" in calls[-1]
+
+
+# Each waits for the other: one after the other, both would fail.
+MEETING = """
+import pathlib, time
+def test_meets():
+    folder = pathlib.Path(__file__).parents[1]
+    (folder / "{mine}").touch()
+    end = time.monotonic() + 60
+    while not (folder / "{other}").exists():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+"""
+
+
+def test_suites_of_several_lanes_run_side_by_side(tmp_path: Path) -> None:
+    result = suites_run(
+        tmp_path,
+        nodes=MEETING.format(mine="nodes-was-here", other="hub-was-here"),
+        hub=MEETING.format(mine="hub-was-here", other="nodes-was-here"),
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.count("1 passed, 0 failed, 0 skipped") == 4, "at its end, and in the table"
+
+
+def test_a_suite_that_failed_beside_others_is_shown_whole(tmp_path: Path) -> None:
+    result = suites_run(
+        tmp_path,
+        nodes="def test_good(): print('good words')",
+        hub="def test_bad(): assert not 'bad words'",
+        folder_of_no_lane="def test_new(): pass",
+    )
+
+    assert result.returncode == 1
+    assert "bad words" in result.stdout
+    assert "good words" not in result.stdout
+    assert re.search(r"folder_of_no_lane +[\d.]+ min +1 passed", result.stdout)
+    assert re.search(r"hub +[\d.]+ min +0 passed, 1 failed", result.stdout)
+
+
+def suites_run(folder: Path, **suites: str) -> subprocess.CompletedProcess[str]:
+    """.ci/suites.py in a folder with these suites of one file each."""
+    shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = --import-mode=importlib\n")
+    for name, text in suites.items():
+        (folder / "tests" / name).mkdir(parents=True)
+        (folder / "tests" / name / "test_it.py").write_text(text)
+    return subprocess.run(
+        [sys.executable, ".ci/suites.py"], cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 def ci_run(
