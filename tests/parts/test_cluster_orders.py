@@ -91,7 +91,9 @@ def an_object(
             place=place,
             ordered_at=NOW,
             deleted_at=NOW + timedelta(hours=1) if deleted else None,
-            secret_ref=ClusterOrderSecretReference(name="a-secret", version="3"),
+            secret_ref=ClusterOrderSecretReference(
+                name=naming.inputs_secret_name(naming.order_name(order_id)), version="3"
+            ),
         ),
     }
 
@@ -328,6 +330,36 @@ def test_what_an_order_holds_is_never_guessed() -> None:
     item["status"] = {"boatyard": {"items": "oops"}}
     with pytest.raises(Refused):
         orders.to_order(item, PLACE)
+
+
+@pytest.mark.parametrize(
+    "namespace, name, own",
+    [
+        pytest.param("boatyard-acme", "{order}-credentials", True, id="beside the order"),
+        pytest.param("boatyard-acme-{order}", "{order}-credentials", True, id="with the cluster"),
+        pytest.param("clusters-{theirs}", "{order}-credentials", True, id="of others, with it"),
+        pytest.param("boatyard-globex-{order}", "{order}-credentials", False, id="a stranger's"),
+        pytest.param("boatyard-globex", "{order}-credentials", False, id="a stranger's orders"),
+        pytest.param("boatyard-acme", "admin-kubeconfig", False, id="another Secret"),
+    ],
+)
+def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, own: bool) -> None:
+    item = an_object("c-1", OrderSpec())
+    names = {"order": naming.order_name("c-1"), "theirs": naming.order_name("a-uid")}
+    said = {"namespace": namespace.format(**names), "name": name.format(**names)}
+    item["status"] = {"credentialsRef": said}
+    assert orders.credentials_ref(item) == (said if own else None)
+    known = orders.to_order(item, PLACE).status.credentials.kubeconfig
+    assert known == (orders.MASK if own else "")
+
+
+def test_only_an_orders_own_inputs_are_followed() -> None:
+    item = an_object("c-1", OrderSpec())
+    own = naming.inputs_secret_name(naming.order_name("c-1"))
+    assert orders.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
+    item["spec"]["boatyard"]["secretRef"]["name"] = "another"
+    assert orders.secret_ref(item) is None
+    assert own in unreadable(orders.to_order(item, PLACE))
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:

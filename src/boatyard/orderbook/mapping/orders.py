@@ -220,9 +220,27 @@ def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
-    """The Secret beside the order; None when it needs none."""
+    """The Secret beside the order; None when it needs none.
+
+    Any other than its own does not count: whoever may write an order may not have others' Secrets read or deleted.
+    """
     said = _wish(item).get("secretRef")
-    return camel.load(ClusterOrderSecretReference, said) if said else None
+    reference = camel.load(ClusterOrderSecretReference, said) if said else None
+    own = naming.inputs_secret_name(item["metadata"]["name"])
+    return reference if reference is not None and reference.name == own else None
+
+
+def credentials_ref(item: Mapping[str, Any]) -> Object | None:
+    """Where the status says that the cluster's kubeconfig is; None when it says nothing, or a place not its own."""
+    said: Object = (item.get("status") or {}).get("credentialsRef") or {}
+    about = item["metadata"]
+    if said.get("name") != naming.credentials_secret_name(about["name"]):
+        return None
+    where, beside = str(said.get("namespace")), str(about["namespace"])
+    own = (beside, naming.cluster_namespace(beside, about["name"]))
+    # The cluster of another tool's order is called after the object's uid, which nobody chooses.
+    theirs = naming.order_namespace_of(where, naming.order_name(str(about["uid"])))
+    return said if where in own or theirs else None
 
 
 def to_order(
@@ -256,7 +274,7 @@ def to_order(
 def _with_credentials(
     status: OrderStatus, item: Mapping[str, Any], credentials: Credentials | None
 ) -> OrderStatus:
-    if credentials is None and (item.get("status") or {}).get("credentialsRef"):
+    if credentials is None and credentials_ref(item):
         credentials = Credentials(kubeconfig=MASK)
     if credentials is None:
         return status
@@ -313,6 +331,12 @@ def _unread(item: Mapping[str, Any], place: Place, wish: ClusterOrderWish) -> Or
 def _read_ours(item: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec:
     spec = item["spec"]
     wish = camel.load(ClusterOrderWish, spec["boatyard"])
+    if wish.secret_ref.name and secret_ref(item) is None:
+        raise Refused(
+            "spec.boatyard.secretRef names a Secret that is not this order's;"
+            f" name {naming.inputs_secret_name(item['metadata']['name'])}",
+            reason="BadReference",
+        )
     network = spec.get("network") or {}
     shown = parameters.from_text(spec.get("templateParameters") or "", wish.parameter_types)
     hidden = parameters.from_text(secrets.get(PARAMETERS, ""), wish.parameter_types)
