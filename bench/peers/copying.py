@@ -28,7 +28,7 @@ class Copying:
     def __init__(self, bench: Bench) -> None:
         self._queue = bench.queue
         self._hub = HubConnection(
-            bench.client, bench.config.place, system_namespace=bench.system_namespace, at_once=64
+            bench.client, bench.view.place, system_namespace=bench.system_namespace, at_once=64
         )
 
     async def reconcile(self, turn: Turn) -> Result:

@@ -88,7 +88,7 @@ class HubStage:
         self._client = client
         self.config = HubConfig(id=hub.id, drivers=hub.spec.drivers, settings=hub.spec.settings)
         self.system = system_namespace(hub)
-        self.place = self.config.place
+        self.place = self.config.place(self.system)
         self.leader = Alone()
         self._tasks: list[asyncio.Task[None]] = []
         self.view: HubView

@@ -121,7 +121,7 @@ def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Mappi
     config = bench.config
     hub = HubConnection(
         bench.client,
-        config.place,
+        bench.view.place,
         system_namespace=bench.system_namespace,
         known_claims=bench.view,
         at_once=_AT_ONCE,

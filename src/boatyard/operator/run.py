@@ -122,7 +122,9 @@ class Operator:
         config = self._config.current
         if config is None:
             return
-        view = HubView(self.client, config.place, system_namespace=self.system_namespace)
+        view = HubView(
+            self.client, config.place(self.system_namespace), system_namespace=self.system_namespace
+        )
         async with asyncio.TaskGroup() as tasks:
             beside = [tasks.create_task(one.run()) for one in view.informers]
             ended = asyncio.Event()
@@ -139,7 +141,7 @@ class Operator:
         claims = HubClaims(self.client, self.system_namespace, known=view)
         results = HubResults(
             view=view,
-            objects=HubObjects(self.client, config.place),
+            objects=HubObjects(self.client, config.place(self.system_namespace)),
             claims=claims,
             check=self.leadership.check,
             tell=self._recorder.tell,
@@ -167,7 +169,7 @@ class Operator:
         )
 
     def _rescue(self, config: HubConfig, view: HubView) -> Rescue:
-        objects = HubObjects(self.client, config.place)
+        objects = HubObjects(self.client, config.place(self.system_namespace))
         return Rescue(view, objects, check=self.leadership.check, now=self.clock.now)
 
     async def _until_changed(

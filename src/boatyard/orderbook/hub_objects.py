@@ -227,8 +227,20 @@ class HubObjects:
         return None
 
     async def create_leftover(self, leftover: Leftover) -> Object | None:
-        """Made before, by whoever died before it could say so: None, it stands."""
-        body = leftovers.to_object(leftover, self.place)
+        """Made before, by whoever died before it could say so: None, it stands.
+
+        Where its tenant's namespace is gone, or nobody knows whose it was, it is set aside.
+        """
+        try:
+            if leftover.metadata.tenant or not self.place.aside:
+                return await self._create_leftover(leftover)
+        except NotFound:
+            if self.place.aside in ("", self.place.namespace(leftover.metadata.tenant)):
+                raise
+        return await self._create_leftover(leftover, aside=True)
+
+    async def _create_leftover(self, leftover: Leftover, *, aside: bool = False) -> Object | None:
+        body = leftovers.to_object(leftover, self.place, aside=aside)
         try:
             return await self.client.create(LEFTOVERS, body)
         except Exists:

@@ -59,20 +59,27 @@ class Place:
 
     hub: str
     one_namespace: str = ""  # for all tenants' orders; empty: one for each tenant
+    system_namespace: str = ""  # our own on the hub; nobody but us writes there
     osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
     delete_within: timedelta = DELETE_WITHIN
 
     @classmethod
-    def of(cls, hub_id: str, settings: Mapping[str, str]) -> Place:
+    def of(cls, hub_id: str, settings: Mapping[str, str], *, system_namespace: str = "") -> Place:
         """As the settings of the hub say."""
         return cls(
             hub=hub_id,
+            system_namespace=system_namespace,
             one_namespace=settings.get("kube.namespace", ""),
             osac_compatible=settings.get("osac-compatible") == "true",
         )
 
     def namespace(self, tenant: str) -> str:
         return self.one_namespace or naming.tenant_namespace(tenant)
+
+    @property
+    def aside(self) -> str:
+        """Where that is left whose tenant's namespace is gone, or whose tenant nobody knows any more."""
+        return self.one_namespace or self.system_namespace
 
 
 # --- from us to the hub ------------------------------------------------------------------------
