@@ -26,7 +26,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook
 from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.hub_sweep import sweep_claims
+from boatyard.orderbook.hub_sweep import free_claims, read_books
 from boatyard.orderbook.mapping import orders
 from boatyard.resources.reconciling import Result
 from tests.support.desks import LATER, NOW, SPEC, Alone, KubeDesk
@@ -304,7 +304,10 @@ async def test_a_claim_that_nobody_stands_behind_is_swept(desk: KubeDesk) -> Non
         "c-2/host/compute-0": "nobody's",
     }.items():
         await desk.book.claim("hub-1/hosts", [item], owner, now=NOW)
-    assert await sweep_claims(desk.client, desk.view, desk.system, check=lambda: None) == 2
+    books = await read_books(desk.client, desk.place, desk.system, whole=False)
+    about: Any = (desk.client, desk.view, desk.system, books)
+    assert await free_claims(*about, check=lambda: None, spared=lambda order: True) == 0
+    assert await free_claims(*about, check=lambda: None, spared=lambda order: False) == 2
     kept = (await desk.client.list(CLAIMS, desk.system)).items
     assert {one["spec"]["item"] for one in kept} == {"recorded", "below it"}
 

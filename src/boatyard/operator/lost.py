@@ -44,6 +44,8 @@ class Rescue:
         self._objects = objects
         self._check = check
         self._now = now
+        self.awaited: set[str] = set()
+        """Orders that went although nobody had asked for their end: the service places them again."""
         self._seats = asyncio.Semaphore(_AT_ONCE)
         self._gone: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         view.on_gone = self._gone.put_nowait
@@ -58,6 +60,8 @@ class Rescue:
         name = item["metadata"]["name"]
         try:
             if not is_lost(item, self._objects.place):
+                if comes_again(item, self._objects.place):
+                    self.awaited.add(orders.order_id(item, self._objects.place))
                 return
             leftover = left_by(item, self._objects.place, self._now())
         except Refused as error:  # what it has left outside is found by looking there
@@ -89,9 +93,13 @@ class Rescue:
 def is_lost(item: dict[str, Any], place: Place) -> bool:
     """Whether an order that is gone had not ended and does not come again."""
     order = orders.to_order(item, place)
+    return not comes_again(item, place) and order.status.phase != OrderPhase.DELETED
+
+
+def comes_again(item: dict[str, Any], place: Place) -> bool:
+    """Whether the service, which has not asked for its end, places it anew."""
     wish = (item.get("spec") or {}).get("boatyard") or {}
-    comes_again = order.id != item["metadata"]["uid"] and not wish.get("deletedAt")
-    return not comes_again and order.status.phase != OrderPhase.DELETED
+    return orders.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
 
 
 def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:
