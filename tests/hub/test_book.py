@@ -283,3 +283,14 @@ async def test_nobody_is_given_or_deletes_anothers_secret(desk: KubeDesk) -> Non
     await desk.hub.objects.delete_inputs(item)
     await desk.hub.objects.delete_credentials(item)
     assert await desk.hub.objects.read_secret(where, "another") == victim
+
+
+async def test_where_an_order_was_is_forgotten_with_it(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    assert await desk.book.get("c-1") is not None
+    assert set(desk.hub.where) == {"c-1"}
+    (item,) = await objects_of(desk)
+    item = await desk.hub.objects.patch_order(item, metadata={"finalizers": None})
+    await desk.hub.objects.delete_order(item)
+    assert await desk.book.get("c-1") is None
+    assert desk.hub.where == {}
