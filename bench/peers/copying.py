@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -28,7 +29,7 @@ class Copying:
     def __init__(self, bench: Bench) -> None:
         self._queue = bench.queue
         self._hub = HubConnection(
-            bench.client, bench.config.place, system_namespace=bench.system_namespace, at_once=64
+            bench.client, bench.view.place, system_namespace=bench.system_namespace, at_once=64
         )
 
     async def reconcile(self, turn: Turn) -> Result:
@@ -57,7 +58,10 @@ async def main(kubeconfig: bytes, namespace: str) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     config = read_kubeconfig(kubeconfig)
     async with Office(config, site, settings) as office:
-        office.operator.furnish = lambda bench: {"Order": Copying(bench)}
+        furnish = office.operator.furnish
+        office.operator.furnish = lambda bench: replace(
+            furnish(bench), reconcilers={"Order": Copying(bench)}
+        )
         await office.operator.run(stop)
 
 

@@ -255,3 +255,42 @@ async def test_a_right_that_we_lack_is_no_fault_of_the_order(
     with pytest.raises(Unavailable) as caught:
         await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
     assert caught.value.reason == "Forbidden"
+
+
+async def test_nobody_is_given_or_deletes_anothers_secret(desk: KubeDesk) -> None:
+    """Whoever may write orders and their status in one namespace names a Secret that is none of theirs."""
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    victim = {"kubeconfig": SECRET, "pullSecret": SECRET}
+    where = desk.place.one_namespace
+    await desk.hub.objects.write_secret(where, "another", victim, order_name="another")
+    (item,) = await objects_of(desk)
+    named = {"namespace": where, "name": "another"}
+    item["status"] = {"credentialsRef": named}
+    item["spec"]["boatyard"]["secretRef"]["name"] = "another"
+    await desk.client.merge_patch(
+        *(CLUSTER_ORDERS, item["metadata"]["name"]),
+        *({"spec": item["spec"]}, where),
+    )
+    await desk.client.merge_patch(
+        *(CLUSTER_ORDERS, item["metadata"]["name"], {"status": item["status"]}, where),
+        subresource="status",
+    )
+    (item,) = await objects_of(desk)
+    assert item["status"]["credentialsRef"] == named
+    order = await desk.book.get("c-1")
+    assert order is not None
+    assert (order.status.credentials, order.spec.pull_secret) == (Credentials(), "")
+    await desk.hub.objects.delete_inputs(item)
+    await desk.hub.objects.delete_credentials(item)
+    assert await desk.hub.objects.read_secret(where, "another") == victim
+
+
+async def test_where_an_order_was_is_forgotten_with_it(desk: KubeDesk) -> None:
+    await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
+    assert await desk.book.get("c-1") is not None
+    assert set(desk.hub.where) == {"c-1"}
+    (item,) = await objects_of(desk)
+    item = await desk.hub.objects.patch_order(item, metadata={"finalizers": None})
+    await desk.hub.objects.delete_order(item)
+    assert await desk.book.get("c-1") is None
+    assert desk.hub.where == {}

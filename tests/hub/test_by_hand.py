@@ -11,16 +11,23 @@ import pytest
 from boatyard.kube import naming
 from boatyard.kube.kinds import SECRETS
 from boatyard.ledger.changes import Replace
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import (
     Credentials,
     Item,
     ItemState,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
     OrderPhase,
 )
+from boatyard.model.generated.osac import Metadata
+from boatyard.operator import lost
 from boatyard.operator.lost import Rescue, is_lost, left_by
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook
 from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
 from boatyard.resources.reconciling import Result
+from tests.support.control_plane import ControlPlane
 from tests.support.desks import LATER, NOW, SPEC, KubeDesk
 from tests.support.hub_plane import until
 
@@ -98,6 +105,62 @@ async def test_what_an_order_held_that_was_removed_by_hand_stands_in_a_leftover(
 
     await until(cleared, "its secrets are gone")
     task.cancel()
+
+
+async def test_a_rescue_that_cannot_be_written_keeps_none_of_the_others(
+    plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two orders removed by hand the first one's cannot be written for now; then it is."""
+    monkeypatch.setattr(lost, "FIRST_PAUSE", 0.2)
+    async with KubeDesk.open(plane) as desk:
+        rescue = Rescue(desk.view, desk.hub.objects, check=desk.leader.check, now=lambda: NOW)
+        item = await ready(desk)
+        item["spec"]["boatyard"]["deletedAt"] = "2026-01-01T00:00:00Z"
+        create, refused = desk.hub.objects.create_leftover, ["c-1"]
+
+        async def create_leftover(leftover: Leftover) -> dict[str, Any] | None:
+            if leftover.id in refused:
+                raise Unavailable("the namespace is being terminated")
+            return await create(leftover)
+
+        monkeypatch.setattr(desk.hub.objects, "create_leftover", create_leftover)
+        task = asyncio.create_task(rescue.run())
+        for name in ("c-1", "c-2"):
+            wish = {**item["spec"]["boatyard"], "clusterID": name}
+            about = {**item["metadata"], "name": naming.order_name(name)}
+            gone = {**item, "metadata": about, "spec": {**item["spec"], "boatyard": wish}}
+            desk.view.on_gone(gone)
+
+        async def kept(name: str) -> bool:
+            return await desk.book.leftover(name) is not None
+
+        await until(lambda: kept("c-2"), "the second is written")
+        assert not await kept("c-1")
+        refused.clear()
+        await until(lambda: kept("c-1"), "the first follows")
+        task.cancel()
+
+
+async def test_what_is_left_of_a_tenant_whose_namespace_is_gone_is_set_aside(
+    plane: ControlPlane,
+) -> None:
+    """In our own namespace, where it is found as any other."""
+    async with KubeDesk.open(plane, one_namespace="") as desk:
+        left = Leftover(
+            id="c-gone",
+            metadata=Metadata(tenant="no-such-tenant", creation_timestamp=NOW),
+            spec=LeftoverSpec(order="c-gone", hub="hub-1"),
+            status=LeftoverStatus(items=(HOST,)),
+        )
+        made = await desk.hub.objects.create_leftover(left)
+        assert made is not None
+        assert made["metadata"]["namespace"] == desk.system
+        assert await desk.hub.objects.create_leftover(left) is None, "it stands"
+        await until(lambda: desk.view.leftover_object("c-gone"), "the operator sees it")
+        found = await desk.book.leftover("c-gone")
+        assert found is not None
+        assert (found.id, found.status.items) == ("c-gone", (HOST,))
+        await desk.hub.objects.delete_leftover(made)
 
 
 async def test_only_what_does_not_come_again_is_lost(desk: KubeDesk) -> None:

@@ -124,6 +124,72 @@ async def test_an_order_of_another_tool_is_carried_out(hub: OperatedHub) -> None
     await assert_nothing_left(hub)
 
 
+def of_another_tool(**spec: object) -> dict[str, object]:
+    made = {"templateID": "small", "releaseImage": "quay.example/release:4.17.9", **spec}
+    return {"metadata": {"generateName": "order-"}, "spec": made}
+
+
+async def test_an_order_that_nobody_can_read_says_so_and_can_be_deleted(hub: OperatedHub) -> None:
+    where = hub.place.one_namespace
+    body = of_another_tool(templateParameters="oops")
+    async with hub.operator() as office:
+        made = await hub.client.create(CLUSTER_ORDERS, body, where)
+        name = made["metadata"]["name"]
+
+        async def failed() -> bool:
+            item = await hub.client.get(CLUSTER_ORDERS, name, where)
+            conditions = (item.get("status") or {}).get("conditions") or ()
+            said = {one["type"]: one for one in conditions if one["status"] == "True"}
+            return "templateParameters" in said.get("Failed", {}).get("message", "")
+
+        await until(failed, "it has failed, with the reason")
+        item = await hub.client.get(CLUSTER_ORDERS, name, where)
+        assert item["status"]["phase"] == "Failed"
+
+        async def told() -> bool:
+            events = (await hub.client.list(EVENTS, where)).items
+            return any(one["reason"] == "Failed" and one["type"] == "Warning" for one in events)
+
+        await until(told, "an event")
+        await hub.client.delete(CLUSTER_ORDERS, name, where)
+        # A second one goes before anybody has put a finalizer on it, or with none any more.
+        bare = await hub.client.create(CLUSTER_ORDERS, body, where)
+        await hub.client.delete(CLUSTER_ORDERS, bare["metadata"]["name"], where)
+
+        async def gone() -> bool:
+            return (await hub.client.list(CLUSTER_ORDERS, where)).items == []
+
+        await until(gone, "both are gone")
+        await put(hub)
+        await hub.until_phase("c-1", OrderPhase.READY)
+        assert office.operator.leadership.terms == 1, "the leader has not died of it"
+
+
+@pytest.mark.parametrize("mended", [True, False])
+async def test_a_cluster_whose_order_was_made_unreadable_is_not_lost(
+    hub: OperatedHub, mended: bool
+) -> None:
+    """It keeps all it has, and goes on when the order is mended, or is taken back when it is deleted."""
+    await put(hub)
+    async with hub.operator():
+        await hub.until_phase("c-1", OrderPhase.READY)
+        before = await hub.truth()
+        await hub.client.merge_patch(
+            *(CLUSTER_ORDERS, naming.order_name("c-1")),
+            *({"spec": {"templateParameters": "oops"}}, hub.place.one_namespace),
+        )
+        order = await hub.until_phase("c-1", OrderPhase.FAILED)
+        assert order.status.items
+        assert await hub.truth() == before
+        if mended:
+            await put(hub)  # what the service does on its next look
+            await hub.until_phase("c-1", OrderPhase.READY)
+            assert await hub.truth() == before
+        await hub.delete("c-1")
+        await until_forgotten(hub)
+    await assert_nothing_left(hub)
+
+
 async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> None:
     await put(hub)
     async with hub.operator():
@@ -293,12 +359,7 @@ async def _left_behind(hub: OperatedHub) -> None:
 
 async def _made_by_others(hub: OperatedHub) -> None:
     """An order without our finalizer."""
-    spec = {"templateID": "small", "releaseImage": "quay.example/release:4.17.9"}
-    made = await hub.client.create(
-        CLUSTER_ORDERS,
-        {"metadata": {"generateName": "order-"}, "spec": spec},
-        hub.place.one_namespace,
-    )
+    made = await hub.client.create(CLUSTER_ORDERS, of_another_tool(), hub.place.one_namespace)
     name = made["metadata"]["name"]
 
     async def ready() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -10,6 +10,7 @@ import pytest
 
 from boatyard.engine.kube_queue import KubeQueue
 from boatyard.kube import naming
+from boatyard.kube.transport import Answer, Question
 from boatyard.ledger.changes import Archive, Due, Insert, Replace, Unclaim
 from boatyard.ledger.records import Lease
 from boatyard.model.errors import Conflict, LeaseLost, Unavailable
@@ -26,7 +27,7 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook
 from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.hub_sweep import sweep_claims
+from boatyard.orderbook.hub_sweep import free_claims, read_books
 from boatyard.orderbook.mapping import orders
 from boatyard.resources.reconciling import Result
 from tests.support.desks import LATER, NOW, SPEC, Alone, KubeDesk
@@ -59,14 +60,49 @@ async def the_object(desk: KubeDesk) -> dict[str, Any]:
     return item
 
 
-async def test_a_result_is_one_write_and_is_due_when_it_says(desk: KubeDesk) -> None:
+@pytest.fixture
+def writes(desk: KubeDesk, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What of the desk's requests asks for a change, as it is sent."""
+    sent: list[str] = []
+    exchange = desk.client._transport.exchange
+
+    async def noted(question: Question) -> Answer:
+        if question.method != "GET":
+            sent.append(f"{question.method} {question.path.partition('?')[0].rpartition('/')[2]}")
+        return await exchange(question)
+
+    monkeypatch.setattr(desk.client._transport, "exchange", noted)
+    return sent
+
+
+async def finish_with_one_write(desk: KubeDesk, writes: list[str]) -> None:
     lease, order = await placed(desk)
-    before = int((await the_object(desk))["metadata"]["resourceVersion"])
+    writes.clear()
     await desk.queue.finish(lease, with_status(order, items=(HOST,)), attempts=0, now=NOW)
+    assert writes == ["PATCH status"]
+
+
+async def test_more_than_one_write_is_noticed(
+    desk: KubeDesk, writes: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The planted fault: the status is written twice."""
+    apply = desk.hub.objects.apply_status
+
+    async def twice(item: Any, order: Order, now: datetime) -> Any:
+        return await apply(await apply(item, order, now), order, now)
+
+    monkeypatch.setattr(desk.hub.objects, "apply_status", twice)
+    with pytest.raises(AssertionError):
+        await finish_with_one_write(desk, writes)
+
+
+async def test_a_result_is_one_write_and_is_due_when_it_says(
+    desk: KubeDesk, writes: list[str]
+) -> None:
+    await finish_with_one_write(desk, writes)
     item = await the_object(desk)
     assert orders.to_order(item, desk.place).status.items == (HOST,)
     await desk.caught_up()
-    assert int(item["metadata"]["resourceVersion"]) > before
     assert await desk.queue.take(9, now=NOW) == [], "our own word is no news"
     (again,) = await desk.queue.take(9, now=SOON)
     assert again.id == "c-1"
@@ -304,7 +340,10 @@ async def test_a_claim_that_nobody_stands_behind_is_swept(desk: KubeDesk) -> Non
         "c-2/host/compute-0": "nobody's",
     }.items():
         await desk.book.claim("hub-1/hosts", [item], owner, now=NOW)
-    assert await sweep_claims(desk.client, desk.view, desk.system, check=lambda: None) == 2
+    books = await read_books(desk.client, desk.place, desk.system, whole=False)
+    about: Any = (desk.client, desk.view, desk.system, books)
+    assert await free_claims(*about, check=lambda: None, spared=lambda order: True) == 0
+    assert await free_claims(*about, check=lambda: None, spared=lambda order: False) == 2
     kept = (await desk.client.list(CLAIMS, desk.system)).items
     assert {one["spec"]["item"] for one in kept} == {"recorded", "below it"}
 

@@ -32,6 +32,7 @@ from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel, leftovers, orders
 from boatyard.orderbook.mapping.orders import Place
 from boatyard.orderbook.mapping.status import PHASES, to_status
+from boatyard.orderbook.port import unreadable
 from boatyard.roles.values import seal_text, unsealed
 from tests.support.crds import misfits, schema_of
 from tests.support.structs import PREFIX, packed, structs, text
@@ -90,7 +91,9 @@ def an_object(
             place=place,
             ordered_at=NOW,
             deleted_at=NOW + timedelta(hours=1) if deleted else None,
-            secret_ref=ClusterOrderSecretReference(name="a-secret", version="3"),
+            secret_ref=ClusterOrderSecretReference(
+                name=naming.inputs_secret_name(naming.order_name(order_id)), version="3"
+            ),
         ),
     }
 
@@ -280,13 +283,83 @@ def test_in_one_namespace_for_all_the_name_decides() -> None:
     assert orders.order_id(item, place) == "a-uid"
 
 
-def test_a_wish_that_cannot_be_read_is_refused() -> None:
-    with pytest.raises(Refused, match="templateParameters"):
-        orders.to_order(theirs(templateParameters="[1]"), PLACE)
-    broken = an_object("c-1", OrderSpec())
-    broken["spec"]["boatyard"]["generation"] = "many"
-    with pytest.raises(Refused, match="generation"):
-        orders.to_order(broken, PLACE)
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("[1]", id="no map"),
+        pytest.param("oops", id="no JSON"),
+        pytest.param("[" * 100_000, id="deeper than anybody reads"),
+    ],
+)
+def test_a_wish_that_cannot_be_read_is_said_with_the_order(said: str) -> None:
+    order = orders.to_order(theirs(templateParameters=said), PLACE)
+    assert "spec.templateParameters" in unreadable(order)
+    assert (order.id, order.spec.generation) == ("1234-uid", 0)
+
+
+@pytest.mark.parametrize(
+    "field, said",
+    [
+        pytest.param("generation", "many", id="a number"),
+        pytest.param("orderedAt", "2016-12-31T23:59:60Z", id="a time that the CRD lets pass"),
+    ],
+)
+def test_an_order_that_cannot_be_read_can_be_taken_back(field: str, said: str) -> None:
+    """Whose it is, by when it is to be gone and what it holds is known all the same."""
+    spec = OrderSpec(
+        cluster_name="web",
+        hub="hub-1",
+        delete_by=NOW + timedelta(hours=2),
+        platform_settings={"a": "b"},
+    )
+    item = an_object("c-1", spec, deleted=True)
+    host = Item(key="host/compute-0", kind="host", state=ItemState.PRESENT)
+    held = Order(id="c-1", status=OrderStatus(phase=OrderPhase.READY, items=(host,)))
+    item["status"] = to_status(held, item, NOW)
+    assert unreadable(orders.to_order(item, PLACE)) == ""
+    item["spec"]["boatyard"][field] = said
+    order = orders.to_order(item, PLACE)
+    assert unreadable(order)
+    assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
+    assert order.status == held.status
+    assert msgspec.structs.replace(order.spec, generation=0) == spec
+
+
+def test_what_an_order_holds_is_never_guessed() -> None:
+    item = theirs(templateParameters="oops")
+    item["status"] = {"boatyard": {"items": "oops"}}
+    with pytest.raises(Refused):
+        orders.to_order(item, PLACE)
+
+
+@pytest.mark.parametrize(
+    "namespace, name, own",
+    [
+        pytest.param("boatyard-acme", "{order}-credentials", True, id="beside the order"),
+        pytest.param("boatyard-acme-{order}", "{order}-credentials", True, id="with the cluster"),
+        pytest.param("clusters-{theirs}", "{order}-credentials", True, id="of others, with it"),
+        pytest.param("boatyard-globex-{order}", "{order}-credentials", False, id="a stranger's"),
+        pytest.param("boatyard-globex", "{order}-credentials", False, id="a stranger's orders"),
+        pytest.param("boatyard-acme", "admin-kubeconfig", False, id="another Secret"),
+    ],
+)
+def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, own: bool) -> None:
+    item = an_object("c-1", OrderSpec())
+    names = {"order": naming.order_name("c-1"), "theirs": naming.order_name("a-uid")}
+    said = {"namespace": namespace.format(**names), "name": name.format(**names)}
+    item["status"] = {"credentialsRef": said}
+    assert orders.credentials_ref(item) == (said if own else None)
+    known = orders.to_order(item, PLACE).status.credentials.kubeconfig
+    assert known == (orders.MASK if own else "")
+
+
+def test_only_an_orders_own_inputs_are_followed() -> None:
+    item = an_object("c-1", OrderSpec())
+    own = naming.inputs_secret_name(naming.order_name("c-1"))
+    assert orders.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
+    item["spec"]["boatyard"]["secretRef"]["name"] = "another"
+    assert orders.secret_ref(item) is None
+    assert own in unreadable(orders.to_order(item, PLACE))
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:

@@ -69,7 +69,8 @@ async def new_place(client: KubeClient, **how: Any) -> tuple[Place, str]:
     orders, system = f"orders-{number}", f"system-{number}"
     for name in (orders, system):
         await client.create(NAMESPACES, {"metadata": {"name": name}})
-    return Place(**{"hub": "hub-1", "one_namespace": orders, **how}), system
+    said = {"hub": "hub-1", "one_namespace": orders, "system_namespace": system, **how}
+    return Place(**said), system
 
 
 async def until(holds: Callable[[], Any], what: str = "") -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from datetime import datetime
+from contextlib import asynccontextmanager, suppress
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -31,7 +31,8 @@ from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import Leftover, Order
 from boatyard.model.generated.osac import Hub
 from boatyard.operator.config import HubConfig
-from boatyard.operator.run import Bench
+from boatyard.operator.run import SWEEP_SECONDS, Bench
+from boatyard.operator.strays import Sweeper
 from boatyard.orderbook.drivers.kube.book import Secrets
 from boatyard.orderbook.hub_claims import HubClaims
 from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
@@ -88,7 +89,7 @@ class HubStage:
         self._client = client
         self.config = HubConfig(id=hub.id, drivers=hub.spec.drivers, settings=hub.spec.settings)
         self.system = system_namespace(hub)
-        self.place = self.config.place
+        self.place = self.config.place(self.system)
         self.leader = Alone()
         self._tasks: list[asyncio.Task[None]] = []
         self.view: HubView
@@ -123,13 +124,33 @@ class HubStage:
         async def no_hint(seconds: float) -> None:
             raise AssertionError("a journey never waits")
 
+        furniture = furnish(bench, DriverMaker(site), freeze_for=self._yard.freeze_for)
+        self._swept = now
+        self._sweeper = Sweeper(
+            client=self._client,
+            view=self.view,
+            namespace=self.system,
+            drivers=furniture.drivers,
+            awaited=(),
+            check=self.leader.check,
+            now=self._yard.clock.now,
+        )
         self.worker = Worker(
             queue=self.queue,
-            reconcilers=furnish(bench, DriverMaker(site), freeze_for=self._yard.freeze_for),
+            reconcilers=furniture.reconcilers,
             clock=self._yard.clock,
             wait_for_hint=no_hint,
             pace=Pace(),
         )
+
+    async def sweep(self) -> None:
+        """As the operator does, whenever it is time."""
+        now = self._yard.clock.now()
+        if now < self._swept + timedelta(seconds=SWEEP_SECONDS):
+            return
+        self._swept = now
+        with suppress(Unavailable):
+            await self._sweeper.sweep()
 
     async def die(self) -> None:
         """The leader is killed; what it was at is suspect to the next one."""
@@ -158,6 +179,7 @@ class HubsWorker:
             if self._hubs:
                 for stage in self._yard.stages.values():
                     count += await stage.worker.run_until_idle()
+                    await stage.sweep()
                 await self._yard.catch_up()
             if not count:
                 return total

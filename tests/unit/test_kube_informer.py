@@ -235,10 +235,11 @@ async def test_callbacks_see_what_was_and_what_is() -> None:
         listing(5, thing("a", 1)),
         Watches((event("MODIFIED", "a", 6), event("DELETED", "a", 7))),
         on_change=lambda key, old, new: seen.append((key, old is not None, new is not None)),
-    ) as (told, _):
+    ) as (told, informer):
         await told.until_asked(3)
 
         assert seen == [("ns/a", False, True), ("ns/a", True, True), ("ns/a", True, False)]
+        assert informer.waiting == 0, "nobody asks for keys, so none are kept"
 
 
 async def test_managed_fields_are_not_kept() -> None:

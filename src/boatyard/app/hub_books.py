@@ -55,11 +55,12 @@ class HubBooks:
 
     async def connection(self, hub: Hub) -> HubConnection:
         client = await self._clients.client(hub)
-        place = Place.of(hub.id, hub.spec.settings)
+        system = system_namespace(hub)
+        place = Place.of(hub.id, hub.spec.settings, system_namespace=system)
         held = self._connections.get(hub.id)
         if held is not None and held[0] is client and held[1] == place:
             return held[2]
-        made = HubConnection(client, place, system_namespace=system_namespace(hub))
+        made = HubConnection(client, place, system_namespace=system)
         self._connections[hub.id] = client, place, made
         return made
 

@@ -7,7 +7,7 @@ import os
 import socket
 import uuid
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,14 +22,14 @@ from boatyard.kube.config import KubeConfig, in_cluster, read_kubeconfig
 from boatyard.kube.gate import Gate
 from boatyard.model.errors import Refused
 from boatyard.operator.leadership import Leadership, Rhythm
-from boatyard.operator.run import Bench, Operator
+from boatyard.operator.run import Bench, Furniture, Operator
 from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
 from boatyard.orderbook.drivers.kube.connection import HubConnection
 from boatyard.resources.hubs.settings import OPERATOR
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
-from boatyard.resources.reconciling import Reconciler, Turn
+from boatyard.resources.reconciling import Turn
 
 _AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
 _REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
@@ -112,16 +112,16 @@ class Office:
         await self._lead_client.close()
         await self._maker.close()
 
-    def _furnish(self, bench: Bench) -> Mapping[str, Reconciler]:
+    def _furnish(self, bench: Bench) -> Furniture:
         return furnish(bench, self._maker, freeze_for=self._freeze_for)
 
 
-def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Mapping[str, Reconciler]:
+def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Furniture:
     """The reconcilers of a hub, on its book and its drivers."""
     config = bench.config
     hub = HubConnection(
         bench.client,
-        config.place,
+        bench.view.place,
         system_namespace=bench.system_namespace,
         known_claims=bench.view,
         at_once=_AT_ONCE,
@@ -144,10 +144,15 @@ def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Mappi
     def book_for(turn: Turn) -> KubeOrderBook:
         return KubeOrderBook(hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=bench.queue)
 
-    return {
-        "Order": OrderReconciler(book_for=book_for, drivers_for=drivers_for, freeze_for=freeze_for),
-        "Leftover": LeftoverReconciler(book_for=book_for, drivers_for=drivers_for),
-    }
+    return Furniture(
+        reconcilers={
+            "Order": OrderReconciler(
+                book_for=book_for, drivers_for=drivers_for, freeze_for=freeze_for
+            ),
+            "Leftover": LeftoverReconciler(book_for=book_for, drivers_for=drivers_for),
+        },
+        drivers=lambda: drivers_for(config.id),
+    )
 
 
 class WallClock:

@@ -41,7 +41,8 @@ def without_managers(item: Object) -> Object:
 class Informer:
     """Lists, watches, resumes, and lists again when it must; tells each changed object once, in its last state.
 
-    `run` does the work, in a task of the caller's; `next` gives the keys. While the server is away the copy stays as it
+    `run` does the work, in a task of the caller's; `next` gives the keys, or `on_change` is called at each change:
+    then no keys are kept for `next`. While the server is away the copy stays as it
     was, `problem` says why, and tries follow each other ever more slowly.
     """
 
@@ -207,9 +208,10 @@ class Informer:
             if before is not None and _same(before, item):
                 return
             item = self._store[key] = self._shape(item)
-        if self._on_change is not None:
+        if self._on_change is None:
+            self.mark(key)
+        else:  # nobody asks for keys then: they would be kept for ever
             self._on_change(key, before, item)
-        self.mark(key)
 
     def _is_well(self) -> None:
         self.problem, self._failures = "", 0

@@ -119,6 +119,11 @@ def inputs_secret_name(order_name: str) -> str:
     return f"{order_name}-inputs"
 
 
+def credentials_secret_name(order_name: str) -> str:
+    """The Secret with the cluster's kubeconfig, beside the order or in the cluster's own namespace."""
+    return f"{order_name}-credentials"
+
+
 def hub_access_role(order_namespace: str) -> str:
     """The ClusterRole that lets the service read a cluster's HostedCluster and credentials."""
     return f"{order_namespace}-hub-access-hosted-clusters"

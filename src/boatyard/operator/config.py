@@ -25,9 +25,8 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
     drivers: Mapping[str, str] = {}
     settings: Mapping[str, str] = {}
 
-    @property
-    def place(self) -> Place:
-        return Place.of(self.id, self.settings)
+    def place(self, system_namespace: str) -> Place:
+        return Place.of(self.id, self.settings, system_namespace=system_namespace)
 
 
 def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:

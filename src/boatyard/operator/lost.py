@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from boatyard.model.errors import BoatyardError, LeaseLost
+from boatyard.model.errors import BoatyardError, LeaseLost, Refused
 from boatyard.model.generated.boatyard import Leftover, OrderPhase
 from boatyard.orderbook.hub_objects import HubObjects
 from boatyard.orderbook.hub_view import HubView
@@ -24,7 +24,9 @@ from boatyard.resources.orders import plan, rules
 
 logger = logging.getLogger(__name__)
 
-_PAUSE = 2.0
+FIRST_PAUSE = 2.0
+_LONGEST_PAUSE = 60.0
+_AT_ONCE = 8
 _WHY = "its order was removed from the hub by hand before everything was released"
 
 
@@ -42,19 +44,37 @@ class Rescue:
         self._objects = objects
         self._check = check
         self._now = now
+        self.awaited: set[str] = set()
+        """Orders that went although nobody had asked for their end: the service places them again."""
+        self._seats = asyncio.Semaphore(_AT_ONCE)
         self._gone: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         view.on_gone = self._gone.put_nowait
 
     async def run(self) -> None:
-        """Until cancelled; LeaseLost once another may lead."""
-        while True:
-            item = await self._gone.get()
-            if is_lost(item, self._objects.place):
-                await self._keep(item)
+        """Until cancelled; LeaseLost, in a group, once another may lead. None waits for another to be written."""
+        async with asyncio.TaskGroup() as tasks:
+            while True:
+                tasks.create_task(self._keep(await self._gone.get()))
 
     async def _keep(self, item: dict[str, Any]) -> None:
-        leftover = left_by(item, self._objects.place, self._now())
-        while True:
+        name = item["metadata"]["name"]
+        try:
+            if not is_lost(item, self._objects.place):
+                if comes_again(item, self._objects.place):
+                    self.awaited.add(orders.order_id(item, self._objects.place))
+                return
+            leftover = left_by(item, self._objects.place, self._now())
+        except Refused as error:  # what it has left outside is found by looking there
+            logger.error("a lost order cannot be read", extra={"order": name, "why": str(error)})
+            return
+        pause = FIRST_PAUSE
+        while not await self._kept(item, leftover):
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        logger.warning("an order was removed by hand", extra={"order": name})
+
+    async def _kept(self, item: dict[str, Any], leftover: Leftover | None) -> bool:
+        async with self._seats:
             self._check()
             try:
                 if leftover is not None:
@@ -66,20 +86,20 @@ class Rescue:
                 raise
             except BoatyardError as error:
                 logger.warning("leftover not written", extra={"why": str(error)})
-                await asyncio.sleep(_PAUSE)
-                continue
-            logger.warning(
-                "an order was removed by hand", extra={"order": item["metadata"]["name"]}
-            )
-            return
+                return False
+        return True
 
 
 def is_lost(item: dict[str, Any], place: Place) -> bool:
     """Whether an order that is gone had not ended and does not come again."""
     order = orders.to_order(item, place)
+    return not comes_again(item, place) and order.status.phase != OrderPhase.DELETED
+
+
+def comes_again(item: dict[str, Any], place: Place) -> bool:
+    """Whether the service, which has not asked for its end, places it anew."""
     wish = (item.get("spec") or {}).get("boatyard") or {}
-    comes_again = order.id != item["metadata"]["uid"] and not wish.get("deletedAt")
-    return not comes_again and order.status.phase != OrderPhase.DELETED
+    return orders.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
 
 
 def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:

@@ -65,6 +65,7 @@ def operator_metrics() -> Metrics:
     made.counter("turns_total", "Turns at objects, by kind and how they ended.")
     made.counter("turn_seconds_total", "Seconds spent in turns, by kind.")
     made.counter("swept_claims_total", "Claims without an owner that were removed.")
+    made.counter("swept_orders_total", "Orders of which something was found after their end.")
     return made
 
 

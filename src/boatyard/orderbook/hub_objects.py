@@ -178,7 +178,7 @@ class HubObjects:
 
     async def read_credentials(self, item: Item) -> Credentials:
         """What opens the cluster; empty before there is any."""
-        place = (item.get("status") or {}).get("credentialsRef")
+        place = orders.credentials_ref(item)
         found = await self.read_secret(place["namespace"], place["name"]) if place else None
         said = found or {}
         return Credentials(
@@ -194,7 +194,7 @@ class HubObjects:
         contents = {name: text for name, text in contents.items() if text}
         if credentials.simulated:
             contents[_SIMULATED] = "true"
-        place = status.credentials_ref(order, item)
+        place = status.place_of_credentials(order, item)
         await self.write_secret(
             place["namespace"], place["name"], contents, order_name=item["metadata"]["name"]
         )
@@ -202,10 +202,11 @@ class HubObjects:
     async def delete_credentials(self, item: Item) -> None:
         """Also where no status tells of them: whoever wrote them may not have come to say so."""
         about = item["metadata"]
-        told = (item.get("status") or {}).get("credentialsRef") or {}
+        told = orders.credentials_ref(item) or {}
+        name = naming.credentials_secret_name(about["name"])
         for namespace in dict.fromkeys((about["namespace"], told.get("namespace"))):
             if namespace:
-                await self.delete_secret(namespace, status.credentials_name(about["name"]))
+                await self.delete_secret(namespace, name)
 
     async def delete_inputs(self, item: Item) -> None:
         """What it was made of. The service's business, unless somebody took off what makes the order wait for it."""
@@ -226,8 +227,20 @@ class HubObjects:
         return None
 
     async def create_leftover(self, leftover: Leftover) -> Object | None:
-        """Made before, by whoever died before it could say so: None, it stands."""
-        body = leftovers.to_object(leftover, self.place)
+        """Made before, by whoever died before it could say so: None, it stands.
+
+        Where its tenant's namespace is gone, or nobody knows whose it was, it is set aside.
+        """
+        try:
+            if leftover.metadata.tenant or not self.place.aside:
+                return await self._create_leftover(leftover)
+        except NotFound:
+            if self.place.aside in ("", self.place.namespace(leftover.metadata.tenant)):
+                raise
+        return await self._create_leftover(leftover, aside=True)
+
+    async def _create_leftover(self, leftover: Leftover, *, aside: bool = False) -> Object | None:
+        body = leftovers.to_object(leftover, self.place, aside=aside)
         try:
             return await self.client.create(LEFTOVERS, body)
         except Exists:

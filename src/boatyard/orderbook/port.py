@@ -16,6 +16,14 @@ RETRY = "boatyard.io/retry"  # annotation of an order: how often somebody asked 
 
 ASKED = "boatyard.io/asked"  # annotation of an order: the steps its role has asked for
 
+# Annotation of an order as it is read, kept nowhere: why nobody understands what it asks for.
+UNREADABLE = "boatyard.io/unreadable"
+
+
+def unreadable(order: Order) -> str:
+    """Why what the order asks for cannot be understood; empty when it can. What it holds is known all the same."""
+    return order.metadata.annotations.get(UNREADABLE, "")
+
 
 def retries(order: Order) -> int:
     """How often a retry was asked for where the order is kept."""

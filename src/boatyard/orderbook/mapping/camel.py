@@ -34,6 +34,19 @@ def load(cls: type[S], said: Mapping[str, Any]) -> S:
         raise Refused(f"{cls.__name__} cannot be read: {error}", reason="Unreadable") from error
 
 
+def load_readable(cls: type[S], said: Mapping[str, Any]) -> S:
+    """The struct without those of its fields that `load` would refuse."""
+    return load(cls, {name: one for name, one in said.items() if _can_load(cls, {name: one})})
+
+
+def _can_load(cls: type[msgspec.Struct], said: Mapping[str, Any]) -> bool:
+    try:
+        load(cls, said)
+    except Refused:
+        return False
+    return True
+
+
 def camel(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(_CAPITALS.get(word, word.capitalize()) for word in rest)

@@ -22,7 +22,8 @@ def leftover_name(order_id: str) -> str:
     return naming.order_name(order_id)
 
 
-def to_object(leftover: Leftover, place: Place) -> Object:
+def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Object:
+    """Beside its tenant's orders, or `aside` where there is no such place."""
     about = leftover.metadata
     spec = HubLeftoverSpec(
         order=leftover.id,
@@ -34,7 +35,7 @@ def to_object(leftover: Leftover, place: Place) -> Object:
     return {
         "metadata": {
             "name": leftover_name(leftover.id),
-            "namespace": place.namespace(about.tenant),
+            "namespace": place.aside if aside else place.namespace(about.tenant),
             "labels": {naming.ORDER_UUID: naming.label_value(leftover.id)},
             "annotations": {naming.TENANT: about.tenant},
         },
@@ -47,9 +48,8 @@ def leftover_id(item: Mapping[str, Any], place: Place) -> str:
     """The id of its order, where name and namespace are that order's; else the object's own."""
     about, spec = item["metadata"], item.get("spec") or {}
     named = str(spec.get("order") or "")
-    ours = about["name"] == leftover_name(named) and about["namespace"] == place.namespace(
-        str(spec.get("tenant") or "")
-    )
+    places = (place.aside, place.namespace(str(spec.get("tenant") or "")))
+    ours = about["name"] == leftover_name(named) and about["namespace"] in places
     return named if ours else str(about["uid"])
 
 

@@ -28,7 +28,7 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.model.generated.osac import Metadata
 from boatyard.orderbook.mapping import camel, parameters
-from boatyard.orderbook.port import RETRY
+from boatyard.orderbook.port import RETRY, UNREADABLE
 from boatyard.roles.values import seal_text, unsealed
 
 Object = dict[str, Any]
@@ -59,20 +59,27 @@ class Place:
 
     hub: str
     one_namespace: str = ""  # for all tenants' orders; empty: one for each tenant
+    system_namespace: str = ""  # our own on the hub; nobody but us writes there
     osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
     delete_within: timedelta = DELETE_WITHIN
 
     @classmethod
-    def of(cls, hub_id: str, settings: Mapping[str, str]) -> Place:
+    def of(cls, hub_id: str, settings: Mapping[str, str], *, system_namespace: str = "") -> Place:
         """As the settings of the hub say."""
         return cls(
             hub=hub_id,
+            system_namespace=system_namespace,
             one_namespace=settings.get("kube.namespace", ""),
             osac_compatible=settings.get("osac-compatible") == "true",
         )
 
     def namespace(self, tenant: str) -> str:
         return self.one_namespace or naming.tenant_namespace(tenant)
+
+    @property
+    def aside(self) -> str:
+        """Where that is left whose tenant's namespace is gone, or whose tenant nobody knows any more."""
+        return self.one_namespace or self.system_namespace
 
 
 # --- from us to the hub ------------------------------------------------------------------------
@@ -203,10 +210,14 @@ def order_id(item: Mapping[str, Any], place: Place) -> str:
     return named if ours else str(about["uid"])
 
 
+def _is_ours(item: Mapping[str, Any], place: Place) -> bool:
+    return order_id(item, place) != str(item["metadata"]["uid"])
+
+
 def tenant_of(item: Mapping[str, Any], place: Place) -> str:
     """Of ours, whom the order says; of others', whom its annotation names, else the namespace itself."""
     about = item["metadata"]
-    if order_id(item, place) != about["uid"]:
+    if _is_ours(item, place):
         return str(_wish(item).get("tenant") or "")
     return str((about.get("annotations") or {}).get(naming.TENANT) or about["namespace"])
 
@@ -216,9 +227,27 @@ def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
-    """The Secret beside the order; None when it needs none."""
+    """The Secret beside the order; None when it needs none.
+
+    Any other than its own does not count: whoever may write an order may not have others' Secrets read or deleted.
+    """
     said = _wish(item).get("secretRef")
-    return camel.load(ClusterOrderSecretReference, said) if said else None
+    reference = camel.load(ClusterOrderSecretReference, said) if said else None
+    own = naming.inputs_secret_name(item["metadata"]["name"])
+    return reference if reference is not None and reference.name == own else None
+
+
+def credentials_ref(item: Mapping[str, Any]) -> Object | None:
+    """Where the status says that the cluster's kubeconfig is; None when it says nothing, or a place not its own."""
+    said: Object = (item.get("status") or {}).get("credentialsRef") or {}
+    about = item["metadata"]
+    if said.get("name") != naming.credentials_secret_name(about["name"]):
+        return None
+    where, beside = str(said.get("namespace")), str(about["namespace"])
+    own = (beside, naming.cluster_namespace(beside, about["name"]))
+    # The cluster of another tool's order is called after the object's uid, which nobody chooses.
+    theirs = naming.order_namespace_of(where, naming.order_name(str(about["uid"])))
+    return said if where in own or theirs else None
 
 
 def to_order(
@@ -230,31 +259,56 @@ def to_order(
 ) -> Order:
     """The order that an object is, with the secrets given, and `***` for credentials that were not.
 
-    Refused when somebody wrote what cannot be understood.
+    Whoever may write orders may write what cannot be understood. Such an order has `unreadable` set and asks for
+    nothing, under generation 0; who it is, whether it leaves and what it holds is told all the same, so that it can be
+    taken back. Refused only when not even its items can be read, which the CRD rules out.
     """
-    spec = item.get("spec") or {}
-    found = item.get("status") or {}
-    status = camel.load(OrderStatus, found.get("boatyard") or {})
-    if credentials is None and found.get("credentialsRef"):
+    said = (item.get("status") or {}).get("boatyard") or {}
+    wish = _wish(item) if _is_ours(item, place) else {}
+    try:
+        read = _read_ours(item, secrets or {}) if wish else _read_theirs(item, place)
+        status, known = camel.load(OrderStatus, said), camel.load(ClusterOrderWish, wish)
+        kept = _kept_annotations(item)
+    except Refused as error:
+        known = camel.load_readable(ClusterOrderWish, wish)
+        read = _unread(item, place, known)
+        items = camel.load(OrderStatus, {"items": said.get("items")}).items
+        status = msgspec.structs.replace(camel.load_readable(OrderStatus, said), items=items)
+        kept = {**_kept_annotations(item), UNREADABLE: str(error)}
+    return _order(item, place, read, _with_credentials(status, item, credentials), known, kept)
+
+
+def _with_credentials(
+    status: OrderStatus, item: Mapping[str, Any], credentials: Credentials | None
+) -> OrderStatus:
+    if credentials is None and credentials_ref(item):
         credentials = Credentials(kubeconfig=MASK)
-    if credentials is not None:
-        status = msgspec.structs.replace(status, credentials=credentials)
+    if credentials is None:
+        return status
+    return msgspec.structs.replace(status, credentials=credentials)
+
+
+def _order(
+    item: Mapping[str, Any],
+    place: Place,
+    spec: OrderSpec,
+    status: OrderStatus,
+    wish: ClusterOrderWish,
+    annotations: Mapping[str, str],
+) -> Order:
     id = order_id(item, place)
-    about = item["metadata"]
-    ours = id != about["uid"]
-    read = _read_ours(spec, secrets or {}) if ours else _read_theirs(item, place)
-    wish = camel.load(ClusterOrderWish, (spec.get("boatyard") or {}) if ours else {})
     return Order(
         id=id,
         metadata=Metadata(
             name=id,
             tenant=tenant_of(item, place),
             creator=_CREATOR,
-            creation_timestamp=wish.ordered_at or _moment(about.get("creationTimestamp")),
+            creation_timestamp=wish.ordered_at
+            or _moment(item["metadata"].get("creationTimestamp")),
             deletion_timestamp=_deleted_at(item, wish),
-            annotations=_kept_annotations(item),
+            annotations=annotations,
         ),
-        spec=read,
+        spec=spec,
         status=status,
     )
 
@@ -270,8 +324,26 @@ def _kept_annotations(item: Mapping[str, Any]) -> dict[str, str]:
     return {name: str(said[name]) for name in (naming.MANAGEMENT_STATE, RETRY) if name in said}
 
 
-def _read_ours(spec: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec:
+def _unread(item: Mapping[str, Any], place: Place, wish: ClusterOrderWish) -> OrderSpec:
+    """In place of a wish that cannot be understood: what taking the order back needs."""
+    asked = _moment(item["metadata"].get("deletionTimestamp"))
+    return OrderSpec(
+        cluster_name=wish.cluster_name or item["metadata"]["name"],
+        hub=wish.hub or place.hub,
+        platform_settings=wish.platform_settings,
+        delete_by=(wish.delete_by or asked + place.delete_within) if asked else None,
+    )
+
+
+def _read_ours(item: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec:
+    spec = item["spec"]
     wish = camel.load(ClusterOrderWish, spec["boatyard"])
+    if wish.secret_ref.name and secret_ref(item) is None:
+        raise Refused(
+            "spec.boatyard.secretRef names a Secret that is not this order's;"
+            f" name {naming.inputs_secret_name(item['metadata']['name'])}",
+            reason="BadReference",
+        )
     network = spec.get("network") or {}
     shown = parameters.from_text(spec.get("templateParameters") or "", wish.parameter_types)
     hidden = parameters.from_text(secrets.get(PARAMETERS, ""), wish.parameter_types)

@@ -41,9 +41,11 @@ def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
         return {}
     try:
         said = msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(
-            "spec.templateParameters is no JSON map encoded as a string", reason="BadParameters"
+            "spec.templateParameters is no JSON map encoded as a string;"
+            """ write it like '{"name": "value"}', or leave it out""",
+            reason="BadParameters",
         ) from error
     return {name: _typed(value, types.get(name)) for name, value in said.items()}
 
@@ -64,7 +66,11 @@ def _type(one: Mapping[str, Any]) -> str:
 def _typed(value: Any, kind: str | None) -> dict[str, Any]:
     if kind == _WHOLE:
         if not isinstance(value, dict):
-            raise Refused("a template parameter lost its type", reason="BadParameters")
+            raise Refused(
+                "spec.templateParameters: one of them lost its type, which spec.boatyard.parameterTypes"
+                " leaves to its value; write both as they were",
+                reason="BadParameters",
+            )
         return value
     found = _guess(value) if kind is None else kind
     if found in _WIDE and isinstance(value, int):

@@ -16,7 +16,7 @@ from boatyard.model.generated.boatyard import (
     OrderPhase,
 )
 from boatyard.orderbook.mapping import camel
-from boatyard.orderbook.mapping.orders import MASK, Object
+from boatyard.orderbook.mapping.orders import MASK, Object, credentials_ref
 
 # OSAC knows four phases; the conditions and `status.boatyard` say the rest.
 PHASES: Mapping[OrderPhase, str] = {
@@ -75,25 +75,19 @@ def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
     }
 
 
-def credentials_ref(order: Order, item: Mapping[str, Any]) -> Object:
-    """Where the cluster's kubeconfig is kept: in the cluster's own namespace, or beside the order."""
+def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
+    """Where the cluster's kubeconfig is to be kept: in the cluster's own namespace, or beside the order."""
     about = item["metadata"]
     namespace = cluster_namespace(order) or about["namespace"]
-    return {"namespace": str(namespace), "name": credentials_name(about["name"])}
-
-
-def credentials_name(order_name: str) -> str:
-    """Of the Secret with the cluster's kubeconfig."""
-    return f"{order_name}-credentials"
+    return {"namespace": str(namespace), "name": naming.credentials_secret_name(about["name"])}
 
 
 def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
     if not order.status.credentials.kubeconfig:
         return None
     if order.status.credentials.kubeconfig == MASK:  # they are where they were
-        known: Object | None = (before.get("status") or {}).get("credentialsRef")
-        return known
-    return credentials_ref(order, before)
+        return credentials_ref(before)
+    return place_of_credentials(order, before)
 
 
 def _observed(name: str, order: Order, count: int) -> Object:

@@ -21,7 +21,7 @@ from boatyard.model.generated.boatyard import (
     StepState,
 )
 from boatyard.model.outcome import Done, Waiting
-from boatyard.orderbook.port import OrderBook, retries
+from boatyard.orderbook.port import OrderBook, retries, unreadable
 from boatyard.platforms.port import API_ANSWERS, Access, ClusterSeen
 from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
@@ -33,6 +33,7 @@ from boatyard.resources.reconciling import Result, Turn
 
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
 
+UNREADABLE = "Unreadable"  # reason of an order that nobody understands
 _CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")  # whom questions are about
 
 
@@ -60,6 +61,8 @@ class OrderReconciler:
         asked = retries(order)
         if asked > order.status.retried:
             return _retried(order, asked, turn.now)
+        if unreadable(order) and not _is_leaving(order):
+            return _not_understood(order, unreadable(order), turn.now)
         if _is_leaving(order) and plan.needs_planning(order):
             return _plan_leaving(order, turn.now)
         try:
@@ -245,10 +248,37 @@ def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
     if _is_leaving(order) and _is_late(order, now):
         return _abandoned(order, order.status.items, now)
     failed = Failed(Fault.UNAVAILABLE, getattr(error, "reason", "Unavailable"), str(error))
+    return _not_planned(order, _attempt_now(order, failed), now)
+
+
+def _not_understood(order: Order, why: str, now: datetime) -> Result:
+    """It has failed, says why, and keeps all it has. Once it can be understood again it is planned anew."""
+    told = any(
+        step.state == StepState.FAILED and (step.reason, step.message) == (UNREADABLE, why)
+        for step in order.status.steps
+    )
+    if told:
+        look = now + timedelta(seconds=rules.STUCK_LOOK)
+        return Result(look_again=look, hub=order.spec.hub)
+    absorbed = rules.absorb(
+        order,
+        items=order.status.items,
+        attempts=[_attempt_now(order, Failed(Fault.REFUSED, UNREADABLE, why))],
+        seen=None,
+        access=None,
+        unfinished=False,
+        now=now,
+    )
+    status = msgspec.structs.replace(absorbed.status, observed_generation=0)
+    note = Note("Failed", why)
+    return _written(order, status, look_again=absorbed.look_again, now=now, note=note)
+
+
+def _attempt_now(order: Order, failed: Failed) -> Attempt:
+    """What keeps the whole order from going on, as a try of the step it is at."""
     ended = (StepState.DONE, StepState.RELEASED)
     at = next((step.name for step in order.status.steps if step.state not in ended), "install")
-    item = Item(key="hub", kind="hub", step=at)
-    return _not_planned(order, Attempt(item=item, released=False, answer=failed), now)
+    return Attempt(item=Item(key="hub", kind="hub", step=at), released=False, answer=failed)
 
 
 def _is_leaving(order: Order) -> bool:

@@ -172,6 +172,8 @@ class KubeOrderBook:
             item = await self._hub.objects.get_order(*where)
         if item is not None:
             self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
+        else:
+            self._hub.where.pop(order_id, None)
         return item
 
     async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:

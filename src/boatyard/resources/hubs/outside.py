@@ -1,0 +1,68 @@
+"""What is outside on a hub and carries our mark, by its order. Used by the sweeps of service and operator."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from boatyard.model.errors import BoatyardError
+from boatyard.model.generated.boatyard import Item, ItemState
+from boatyard.model.outcome import Owned
+from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.orders.road import KINDS
+
+logger = logging.getLogger(__name__)
+
+_LIST_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Outside:
+    """`complete`: every driver has answered."""
+
+    by_order: Mapping[str, Sequence[Owned]]
+    complete: bool
+
+
+async def look_outside(drivers: HubDrivers) -> Outside:
+    """What the drivers name as ours. One that does not answer is asked at the next sweep."""
+    found: dict[str, list[Owned]] = {}
+    complete = True
+    asked = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
+    for driver in (*asked, *([drivers.automation] if drivers.automation else [])):
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                owned = await driver.list_owned()
+        except (BoatyardError, TimeoutError) as error:
+            logger.warning("not swept", extra={"why": str(error) or "no answer in time"})
+            complete = False
+            continue
+        for one in owned:
+            found.setdefault(one.key.partition("/")[0], []).append(one)
+    return Outside(by_order=found, complete=complete)
+
+
+def items_of(owned: Sequence[Owned]) -> tuple[Item, ...]:
+    """What was found as items of the road, which know how to be released."""
+    items: dict[str, Item] = {}
+    for one in owned:
+        key = one.key.partition("/")[2]
+        name, _, slot = key.partition("/")
+        kind = KINDS.get(name)
+        if kind is not None and kind.phase:
+            slot = ""  # a run of some generation
+        if kind is None or kind.apart or kind.per_node != bool(slot):
+            continue
+        facts: Mapping[str, str] = {"host": one.name} if one.kind in ("host", "port") else {}
+        items[key] = Item(
+            key=key,
+            kind=kind.name,
+            step=kind.step,
+            slot=slot,
+            node_set=slot.rpartition("-")[0],
+            state=ItemState.LEAVING,
+            facts=facts,
+        )
+    return tuple(items.values())
