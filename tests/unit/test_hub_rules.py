@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from boatyard.kube import naming
 from boatyard.model.caller import SHARED, Caller, Role
 from boatyard.model.errors import Refused
-from boatyard.model.generated.osac import Hub, HubSpec, Metadata
+from boatyard.model.generated.osac import Hub, HubSpec, HubStatus, Metadata
 from boatyard.resources.hubs import rules, settings
 from boatyard.resources.world import World
 from tests.support.kubeconfigs import account_token, kubeconfig, pair
@@ -163,6 +164,81 @@ ENDED = kubeconfig(user=pair(days=-0.1))
 )
 def test_what_of_a_hub_may_change(old: Hub, new: Hub, path: str) -> None:
     assert list(refused(old, new)) == ([path] if path else [])
+
+
+HOSTED = {"platform": "hosted", "dns": "sim"}
+
+
+@pytest.mark.parametrize(
+    "old, new, path",
+    [
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "settings": {"kube.namespace": "osac"}},
+            "spec.settings.kube.namespace",
+            id="to one namespace for all",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "settings": {"kube.namespace": "osac"}},
+            {"kubeconfig": GOOD},
+            "spec.settings.kube.namespace",
+            id="and back",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "namespace": "ours"},
+            "spec.namespace",
+            id="where claims are",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {"kubeconfig": GOOD, "drivers": {**HOSTED, "platform": "sim"}},
+            "spec.drivers.platform",
+            id="another platform",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {"kubeconfig": GOOD},
+            "spec.drivers.platform",
+            id="a platform left out is the simulated one",
+        ),
+        pytest.param(
+            {"drivers": {"platform": "sim"}},
+            {"drivers": {"platform": "local"}},
+            "spec.drivers.platform",
+            id="of an embedded hub",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "namespace": "boatyard-system", "drivers": {"dns": "sim"}},
+            "",
+            id="said in other words",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {
+                "kubeconfig": kubeconfig(token="new"),
+                "drivers": {**HOSTED, "checks": "hosted"},
+                "settings": {"hosted.publish": "NodePort"},
+                "zone": "lyon",
+            },
+            "",
+            id="what moves nothing",
+        ),
+    ],
+)
+def test_what_clusters_have_stays_where_it_is(
+    old: dict[str, Any], new: dict[str, Any], path: str
+) -> None:
+    used = HubStatus(used={"bm-small": 2, "clusters": 1})
+    before, after = a_hub(**old), a_hub(**new)
+
+    told = refused(replace(before, status=used), replace(after, status=used))
+
+    assert list(told) == ([path] if path else [])
+    assert all("register another hub" in words for words in told.values())
+    assert refused(before, after) == {}, "a hub with nothing on it may be made another"
+    assert rules.moves(before, after) == path
 
 
 def test_a_kubernetes_hub_has_a_namespace_of_ours_unless_it_names_one() -> None:

@@ -15,13 +15,12 @@ from boatyard.automation.port import Automation
 from boatyard.kube.client import KubeClient
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
-from boatyard.resources.hubs.ports import OPTIONAL_PORTS, PORTS
+from boatyard.resources.hubs.ports import DEFAULT_DRIVER, OPTIONAL_PORTS, PORTS
 from boatyard.resources.hubs.settings import SYSTEM_NAMESPACE
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import TwinCalls
 from boatyard.twin.client import TwinClient
 
-DEFAULT_DRIVER = "sim"
 MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
 RUNS_ROLES = "local"  # the automation that runs roles of templates
 

@@ -20,3 +20,8 @@ PORTS: Mapping[str, Mapping[str, str]] = {
 OPTIONAL_PORTS: Mapping[str, Mapping[str, str]] = {
     "automation": automation.DRIVERS,
 }
+
+DEFAULT_DRIVER = "sim"  # of a port that a hub names none for
+
+# Whose drivers keep something of a cluster for as long as there is one.
+HOLDING = ("inventory", "l2", "l3", "dns", "platform")
