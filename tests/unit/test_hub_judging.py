@@ -86,6 +86,17 @@ def test_a_hub_that_lacks_nothing() -> None:
     assert said() == {}
 
 
+def test_of_another_cluster_only_that_is_said() -> None:
+    """What it lacks is nobody's business: it is not the hub."""
+    hub = msgspec.structs.replace(a_hub(), status=HubStatus(cluster_uid="first"))
+
+    assert said(hub, cluster_uid="first") == {}
+    assert said(hub, cluster_uid="") == {}, "we may not see who it is"
+    (finding,) = judge(hub, a_look(hub, cluster_uid="second", version="v1.1"), ROLES, NOW)
+    assert (finding.result, finding.reason) == (FAILED, "OtherCluster")
+    assert "register this one as another hub" in finding.remedy
+
+
 @pytest.mark.parametrize(
     "fields, expected",
     [

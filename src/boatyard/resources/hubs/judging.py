@@ -13,6 +13,7 @@ import msgspec
 
 from boatyard.kube import naming
 from boatyard.kube.gate import FAILING
+from boatyard.kube.identity import OTHER_CLUSTER
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 from boatyard.model.generated.osac import Hub, HubConditionType
 from boatyard.resources.hubs import kubeconfigs
@@ -60,7 +61,9 @@ def settings_text(hub: Hub) -> str:
 
 
 def judge(hub: Hub, seen: Seen, roles: Roles, now: datetime) -> list[Finding]:
-    """All that can be said, in the order in which one would mend it."""
+    """All that can be said, in the order in which one would mend it. Of another cluster than it was, only that."""
+    if is_other_cluster(hub, seen):
+        return [_other_cluster(hub, seen)]
     found = [
         Finding("reachable", PASSED, f"{seen.server} answers", condition=REACHABLE),
         _credentials(hub, seen, now),
@@ -88,6 +91,24 @@ _REMEDIES = {
 }
 
 
+def _other_cluster_remedy(hub: Hub) -> str:
+    name = hub.metadata.name or hub.id
+    back = f"boatyard hub credentials {name} --kubeconfig FILE with those of the cluster it was"
+    return f"{back}, or register this one as another hub"
+
+
+def is_other_cluster(hub: Hub, seen: Seen) -> bool:
+    """Whether not the cluster answers that the hub was. One that does not tell is not taken for another."""
+    known = hub.status.cluster_uid
+    return bool(known and seen.cluster_uid and seen.cluster_uid != known)
+
+
+def _other_cluster(hub: Hub, seen: Seen) -> Finding:
+    what = f"what answers at {seen.server} is another cluster than the hub was"
+    remedy = _other_cluster_remedy(hub)
+    return Finding("reachable", FAILED, what, remedy, OTHER_CLUSTER, REACHABLE)
+
+
 def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
     """What is said of a hub that did not answer, or did not want to."""
     words = _QUESTION.sub("", str(error))
@@ -97,6 +118,8 @@ def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
         if error.reason == "BadKubeconfig":
             return [Finding("credentials", FAILED, words, renew, error.reason, AUTHORIZED)]
         remedy = _REMEDIES.get(error.reason, "it is asked again by itself; see what ails it")
+        if error.reason == OTHER_CLUSTER:
+            remedy = _other_cluster_remedy(hub)
         return [Finding("reachable", FAILED, words, remedy, error.reason, REACHABLE)]
     reachable = Finding("reachable", PASSED, "it answers", condition=REACHABLE)
     reason = error.reason if isinstance(error, Refused) else "Refused"

@@ -74,6 +74,7 @@ class Seen:
     server: str
     took: float  # seconds until the first answer
     version: str
+    cluster_uid: str = ""  # of kube-system; empty when we may not see it
     user: str = ""
     hub_time: datetime | None = None
     cluster_rights: Rights = Rights()  # ours, everywhere

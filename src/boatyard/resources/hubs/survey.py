@@ -11,6 +11,7 @@ import msgspec
 
 from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
+from boatyard.kube.identity import cluster_uid
 from boatyard.kube.kinds import CONFIG_MAPS, CRDS, LEASES, NAMESPACES, NODES, SERVICES, Kind
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.generated.osac import Hub
@@ -59,7 +60,8 @@ async def survey(
     took = asyncio.get_running_loop().time() - begun
     user, hub_time = await _whoami(client)
     namespace = system_namespace(hub)
-    cluster_rights, system_rights, served, there, settings, lease = await _together(
+    uid, cluster_rights, system_rights, served, there, settings, lease = await _together(
+        _cluster_uid(client),
         _rights(client, _ANYWHERE),
         _rights(client, namespace),
         _served(client, hub),
@@ -71,6 +73,7 @@ async def survey(
         server=client.config.server,
         took=took,
         version=version,
+        cluster_uid=uid,
         user=user,
         hub_time=hub_time,
         cluster_rights=cluster_rights,
@@ -115,6 +118,13 @@ async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
         return "", None  # older than 1.28, which the version tells too
     user = ((said.get("status") or {}).get("userInfo") or {}).get("username")
     return str(user or ""), _moment((said.get("metadata") or {}).get("creationTimestamp"))
+
+
+async def _cluster_uid(client: KubeClient) -> str:
+    try:
+        return await cluster_uid(client)
+    except (NotFound, Refused):
+        return ""
 
 
 async def _rights(client: KubeClient, namespace: str) -> Rights:
