@@ -11,6 +11,7 @@ import pytest
 
 from boatyard.api.callers import Issuer
 from boatyard.app.deployed import hub_access
+from boatyard.app.drivers import setting_checks
 from boatyard.app.hub_clients import HubClients
 from boatyard.ledger.changes import Archive, Insert
 from boatyard.ledger.ledger import Ledger
@@ -31,7 +32,9 @@ together = pytest.mark.asyncio(loop_scope="module")  # of tests that share the s
 async def reaching(ledger: Ledger, issuer: Issuer) -> AsyncIterator[Yard]:
     """A server that reaches hubs; the others of this suite do not."""
     clients = HubClients()
-    async with running(ledger, issuer, hub_access=hub_access(clients)) as yard:
+    async with running(
+        ledger, issuer, hub_access=hub_access(clients), setting_checks=setting_checks()
+    ) as yard:
         yield yard
     await clients.close()
 
@@ -94,6 +97,16 @@ async def test_a_kubeconfig_is_never_shown_again(chief: As, reaching: Yard, capl
     assert kept is not None
     assert SECRET.encode() in kept.spec.kubeconfig
     assert kept.metadata.generation == 2
+
+
+async def test_settings_that_a_driver_cannot_work_with_are_refused(chief: As) -> None:
+    hosted = {"drivers": {"platform": "hosted"}, "settings": {"hosted.platform": "Nonsense"}}
+
+    failed = await chief.refused(HUBS, "Create", object=a_hub(**hosted))
+
+    assert failed.code == "INVALID_ARGUMENT"
+    assert "spec.settings.hosted.platform: 'Nonsense' is not understood" in failed.message
+    assert "set it to one of Agent, KubeVirt, None" in failed.message
 
 
 async def test_where_orders_are_does_not_change_under_a_cluster(chief: As, reaching: Yard) -> None:

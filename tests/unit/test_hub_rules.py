@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
+from boatyard.app.drivers import setting_checks
 from boatyard.kube import naming
 from boatyard.model.caller import SHARED, Caller, Role
 from boatyard.model.errors import Refused
@@ -25,14 +27,18 @@ def a_hub(**spec: Any) -> Hub:
     return Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(**spec))
 
 
-def refused(*hubs: Hub) -> dict[str, str]:
+def replace_world(**fields: Any) -> World:
+    return dataclasses.replace(WORLD, **fields)
+
+
+def refused(*hubs: Hub, world: World = WORLD) -> dict[str, str]:
     """Path to words of what is refused; two hubs are a change from one to the other."""
     try:
         if len(hubs) == 1:
-            rules.admit_create(hubs[0], WORLD)
+            rules.admit_create(hubs[0], world)
         else:
             old, new = hubs
-            rules.admit_update(old, new, WORLD)
+            rules.admit_update(old, new, world)
     except Refused as error:
         return {one.path: str(one) for one in error.violations}
     return {}
@@ -112,6 +118,51 @@ def refused(*hubs: Hub) -> dict[str, str]:
 )
 def test_what_can_be_registered(hub: Hub, path: str) -> None:
     assert list(refused(hub)) == ([path] if path else [])
+
+
+AGENTS = {"hosted.platform": "Agent", "hosted.agent-namespace": "hosts"}
+RULEBOOK = {"eda.url": "http://eda:5000", "eda.callback-url": "http://operator:8082"}
+
+
+@pytest.mark.parametrize(
+    "drivers, given, paths",
+    [
+        pytest.param({"platform": "hosted"}, AGENTS, [], id="hosted on agents"),
+        pytest.param({"platform": "hosted"}, {"hosted.platform": "None"}, [], id="on nothing"),
+        pytest.param({"platform": "hosted"}, {}, ["hosted.platform"], id="nobody knows on what"),
+        pytest.param(
+            {"platform": "hosted"},
+            {"hosted.platform": "Agent"},
+            ["hosted.agent-namespace"],
+            id="agents from nowhere",
+        ),
+        pytest.param(
+            {"platform": "hosted"},
+            {"hosted.platform": "Nonsense", "hosted.vm.small": "large", "hosted.typo": "1"},
+            ["hosted.typo", "hosted.platform", "hosted.vm.small"],
+            id="all that is wrong",
+        ),
+        pytest.param({"automation": "eda"}, RULEBOOK, [], id="playbooks"),
+        pytest.param(
+            {"automation": "eda"},
+            {**RULEBOOK, "eda.url": "x", "eda.per-second": "-1"},
+            ["eda.url", "eda.per-second"],
+            id="a rulebook that is nowhere",
+        ),
+        pytest.param({"platform": "sim"}, {"hosted.platform": "Nonsense"}, [], id="not asked for"),
+    ],
+)
+def test_settings_with_which_a_driver_cannot_work_are_refused(
+    drivers: dict[str, str], given: dict[str, str], paths: list[str]
+) -> None:
+    hub = a_hub(kubeconfig=GOOD, drivers=drivers, settings=given)
+    asking = replace_world(setting_checks=setting_checks())
+    expected = [f"spec.settings.{path}" for path in paths]
+
+    assert list(refused(hub, world=asking)) == expected
+    assert list(refused(a_hub(kubeconfig=GOOD), hub, world=asking)) == expected
+    cordoned = replace(hub, spec=replace(hub.spec, cordoned=True))
+    assert refused(hub, cordoned, world=asking) == {}, "what was kept is not judged again"
 
 
 def test_everything_wrong_is_told_with_a_remedy() -> None:

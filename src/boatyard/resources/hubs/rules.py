@@ -6,7 +6,7 @@ not: the hub is registered, and its conditions say what it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -42,7 +42,8 @@ def complete(new: Hub) -> Hub:
 
 def admit_create(new: Hub, world: World) -> Hub:
     """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
-    _refuse([*_violations(new), *_kubeconfig_violations(new, world.now)])
+    found = [*_violations(new), *_kubeconfig_violations(new, world.now)]
+    _refuse([*found, *_unworkable(new, world)])
     return new
 
 
@@ -59,6 +60,8 @@ def admit_update(old: Hub, new: Hub, world: World) -> Hub:
         )
     elif _access(old) != _access(new):
         violations += _kubeconfig_violations(new, world.now)
+    if _told_drivers(old) != _told_drivers(new):
+        violations += _unworkable(new, world)
     if any(old.status.used.values()):
         violations += _moved(old, new)
     _refuse(violations)
@@ -95,6 +98,24 @@ def _refuse(violations: list[Violation]) -> None:
 def _access(hub: Hub) -> tuple[bytes, str, str]:
     settings = hub.spec.settings
     return hub.spec.kubeconfig, settings.get(CONTEXT, ""), settings.get(INSECURE, "")
+
+
+def _told_drivers(hub: Hub) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return hub.spec.drivers, hub.spec.settings
+
+
+def _unworkable(hub: Hub, world: World) -> Iterator[Violation]:
+    """Settings with which a driver of the hub could not work: else a tenant's order would find out."""
+    for named in hub.spec.drivers.items():
+        check = world.setting_checks.get(named)
+        if check is None:
+            continue
+        try:
+            check(hub.spec.settings)
+        except Refused as error:
+            for one in error.violations:
+                path = f"spec.settings.{one.path.removeprefix('settings.')}"
+                yield Violation(path, one.message, one.remedy)
 
 
 def _kubeconfig_violations(hub: Hub, now: datetime) -> Iterator[Violation]:
