@@ -11,10 +11,13 @@ import pytest
 
 from boatyard.api.callers import Issuer
 from boatyard.app.deployed import hub_access
+from boatyard.app.drivers import setting_checks
 from boatyard.app.hub_clients import HubClients
+from boatyard.ledger.changes import Archive, Insert
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
-from boatyard.model.generated.osac import Hub
+from boatyard.model.generated.boatyard import Order, OrderSpec
+from boatyard.model.generated.osac import Hub, Metadata
 from tests.api.doors import OURS, PRIVATE, PUBLIC, Failed, Yard, running
 from tests.api.roles import BY_KIND, As
 from tests.support.kubeconfigs import SECRET, inline, kubeconfig
@@ -29,7 +32,9 @@ together = pytest.mark.asyncio(loop_scope="module")  # of tests that share the s
 async def reaching(ledger: Ledger, issuer: Issuer) -> AsyncIterator[Yard]:
     """A server that reaches hubs; the others of this suite do not."""
     clients = HubClients()
-    async with running(ledger, issuer, hub_access=hub_access(clients)) as yard:
+    async with running(
+        ledger, issuer, hub_access=hub_access(clients), setting_checks=setting_checks()
+    ) as yard:
         yield yard
     await clients.close()
 
@@ -92,6 +97,36 @@ async def test_a_kubeconfig_is_never_shown_again(chief: As, reaching: Yard, capl
     assert kept is not None
     assert SECRET.encode() in kept.spec.kubeconfig
     assert kept.metadata.generation == 2
+
+
+async def test_settings_that_a_driver_cannot_work_with_are_refused(chief: As) -> None:
+    hosted = {"drivers": {"platform": "hosted"}, "settings": {"hosted.platform": "Nonsense"}}
+
+    failed = await chief.refused(HUBS, "Create", object=a_hub(**hosted))
+
+    assert failed.code == "INVALID_ARGUMENT"
+    assert "spec.settings.hosted.platform: 'Nonsense' is not understood" in failed.message
+    assert "set it to one of Agent, KubeVirt, None" in failed.message
+
+
+async def test_where_orders_are_does_not_change_under_a_cluster(chief: As, reaching: Yard) -> None:
+    """Also when nobody has looked at the hub since the cluster was placed."""
+    await chief(HUBS, "Create", object=a_hub())
+    about = Metadata(name="web", tenant="system", creation_timestamp=reaching.ledger.clock.now())
+    order = Order(id="web", metadata=about, spec=OrderSpec(hub="one"))
+    await reaching.ledger.commit([Insert(order)], now=reaching.ledger.clock.now())
+    moved = {"id": "one", "spec": {"namespace": "ours"}}
+
+    failed = await chief.refused(HUBS, "Update", object=moved, update_mask="spec.namespace")
+
+    assert failed.code == "FAILED_PRECONDITION"
+    assert "spec.namespace cannot change: Hub 'one' is in use by Order 'web'" in failed.message
+    assert "register another hub" in failed.message
+    kept = await reaching.ledger.get(Order, "web")
+    assert kept is not None
+    await reaching.ledger.commit([Archive(kept)], now=reaching.ledger.clock.now())
+    made = await chief(HUBS, "Update", object=moved, update_mask="spec.namespace")
+    assert made["spec"]["namespace"] == "ours"
 
 
 async def test_a_hub_that_does_not_answer_is_registered_and_told(chief: As) -> None:

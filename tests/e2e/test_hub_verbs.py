@@ -88,6 +88,7 @@ async def the_road(terminal: Terminal, lab: HubLab, home: Path) -> None:
     new.write_bytes(await lab.service_kubeconfig())
     words = ["create", "hub", "lyon-2", "--kubeconfig", str(hub), "--zone", "lyon"]
     words += ["--driver", "platform=hosted", "--setting", "hosted.platform=Agent"]
+    words += ["--setting", "hosted.agent-namespace=boatyard-system"]
     await terminal.type(*words, code=1, golden="create")
     await terminal.type("hub", "check", "lyon-2", code=1, golden="check-bare")
     await terminal.type("hub", "prepare", "lyon-2", code=1, golden="prepare")

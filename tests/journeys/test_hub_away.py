@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from boatyard.ledger.changes import Due
 from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterState
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
-from tests.support.kube_yard import KubeYard
+from boatyard.operator.lost import left_by
+from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.hub_objects import HubObjects
+from tests.support.kube_yard import HubStage, KubeYard
 
 pytestmark = pytest.mark.forms("kube")
 
@@ -120,17 +123,59 @@ async def test_an_order_forgotten_on_the_hub_but_not_here_is_forgotten(
     await yard.assert_nothing_left()
 
 
-async def test_an_order_that_somebody_removed_from_the_hub_is_placed_again(yard: KubeYard) -> None:
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    before = await yard.held(web)
+async def remove_orders(yard: KubeYard) -> list[tuple[HubStage, dict[str, Any]]]:
+    """From all hubs, finalizers or not; what was removed where."""
+    removed = []
     for stage in yard.stages.values():
         for item in (await yard._client.list(CLUSTER_ORDERS, stage.place.one_namespace)).items:
             name, namespace = item["metadata"]["name"], stage.place.one_namespace
             bare = {"metadata": {"finalizers": None}}
             await yard._client.merge_patch(CLUSTER_ORDERS, name, bare, namespace)
             await yard._client.delete(CLUSTER_ORDERS, name, namespace)
+            removed.append((stage, item))
         yard.wire.touched.add((CLUSTER_ORDERS.plural, stage.place.one_namespace))
+    return removed
+
+
+async def test_an_order_that_somebody_removed_from_the_hub_is_placed_again(yard: KubeYard) -> None:
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    before = await yard.held(web)
+    await remove_orders(yard)
     await yard.run(within=timedelta(minutes=15))
     assert await yard.state(web) == ClusterState.READY
     assert await yard.held(web) == before, "what was there was found again, and nothing made twice"
+
+
+async def test_a_delete_takes_back_what_an_order_held_that_somebody_removed(yard: KubeYard) -> None:
+    """Nobody has asked the hub for its end yet: its operator waits for the order to come again."""
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    await remove_orders(yard)
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+
+    receipt = await yard.receipt_of(web)
+    assert {line.kind for line in receipt.gone} >= {"host", "cluster", "l2"}
+    assert receipt.left == ()
+    await yard.assert_nothing_left()
+
+
+async def test_what_an_operator_has_rescued_of_a_removed_order_is_in_the_receipt(
+    yard: KubeYard,
+) -> None:
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    ((stage, item),) = await remove_orders(yard)
+    left = left_by(item, stage.place, yard.clock.now())
+    assert left is not None
+    await HubObjects(yard._client, stage.place).create_leftover(left)
+    yard.wire.touched.add((LEFTOVERS.plural, stage.place.one_namespace))
+    await yard.delete(web)
+    await yard.worker_for("Cluster").run_until_idle()
+
+    receipt = await yard.receipt_of(web)
+    assert {line.kind for line in receipt.left} >= {"host", "cluster", "l2"}
+    assert (await yard._client.list(CLUSTER_ORDERS, stage.place.one_namespace)).items == []
+    await yard.run_until_nothing_is_left()
+    await yard.assert_nothing_left()

@@ -25,6 +25,7 @@ from boatyard.resources.hubs.findings import FAILED, PASSED, WARNED, Finding
 from boatyard.resources.hubs.preparing import prepare
 from tests.support.control_plane import Authority, ControlPlane, base64, control_plane
 from tests.support.hub_lab import (
+    HOSTED,
     OPERATOR,
     POOLS,
     STORAGE_CLASSES,
@@ -153,6 +154,10 @@ async def operator_not_bound_at_home(lab: HubLab) -> None:
     await lab.admin.delete(ROLE_BINDINGS, OPERATOR, SYSTEM)
 
 
+async def operator_not_bound_hosted(lab: HubLab) -> None:
+    await lab.admin.delete(CLUSTER_ROLE_BINDINGS, HOSTED)
+
+
 async def no_settings(lab: HubLab) -> None:
     await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
 
@@ -186,6 +191,9 @@ async def another_hub(lab: HubLab) -> None:
         pytest.param(
             operator_not_bound_at_home, "operator's rights", WARNED, "create claims.boatyard.io"
         ),
+        pytest.param(
+            operator_not_bound_hosted, "operator's rights", WARNED, "patch nodepools.hypershift"
+        ),
         pytest.param(no_settings, "settings", FAILED, "not in boatyard-system yet"),
         pytest.param(another_hub, "settings", FAILED, "registered as hub 'other'"),
     ],
@@ -211,6 +219,22 @@ async def mended(lab: HubLab) -> None:
         await lab.until_served(f"/apis/{names[1]}/{version}", names[0], there=False)
     await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
     await lab.admin.delete(CLUSTER_ROLE_BINDINGS, OPERATOR)
+
+
+@pytest.mark.parametrize(
+    "plant, file",
+    [
+        pytest.param(operator_not_bound, "deploy/rbac/operator.yaml", id="everywhere"),
+        pytest.param(operator_not_bound_at_home, "deploy/rbac/operator.yaml", id="at home"),
+        pytest.param(operator_not_bound_hosted, "deploy/rbac/hosted.yaml", id="hosted"),
+    ],
+)
+async def test_the_remedy_is_the_file_that_grants_it(lab: HubLab, plant: Plant, file: str) -> None:
+    await plant(lab)
+
+    found = (await checked(lab))["operator's rights"]
+
+    assert found.remedy == f"apply {file} to the hub"
 
 
 # --- what may be instead ----------------------------------------------------------------------

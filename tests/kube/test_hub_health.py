@@ -11,13 +11,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from boatyard.app.hub_books import HubBooks
 from boatyard.kube import naming
 from boatyard.kube.gate import FAILURES
+from boatyard.kube.identity import OTHER_CLUSTER
 from boatyard.kube.kinds import CONFIG_MAPS, LEASES, NODES
 from boatyard.ledger.changes import Archive, Insert, Replace, Wake
 from boatyard.ledger.ledger import Ledger
-from boatyard.model.errors import NotFound
+from boatyard.model.errors import NotFound, Unavailable
+from boatyard.model.generated.boatyard import OrderSpec
 from boatyard.model.generated.osac import ConditionStatus, Hub, HubConditionType, HubState
+from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
 from boatyard.resources.hubs.preparing import prepare
 from boatyard.resources.hubs.reconciler import LOOK_SECONDS, HubReconciler
 from boatyard.resources.orders.drivers import HubDrivers
@@ -57,8 +61,8 @@ class Watchman:
         assert found is not None
         return found
 
-    async def change(self, **spec: Any) -> None:
-        hub = await self.hub()
+    async def change(self, id: str = "lab", **spec: Any) -> None:
+        hub = await self.hub(id)
         about = msgspec.structs.replace(hub.metadata, generation=hub.metadata.generation + 1)
         changed = msgspec.structs.replace(
             hub, metadata=about, spec=msgspec.structs.replace(hub.spec, **spec)
@@ -222,6 +226,93 @@ async def test_credentials_are_replaced_while_all_runs(watchman: Watchman) -> No
     shown = msgspec.json.encode(refused.status) + msgspec.json.encode(taken.status)
     assert b"nobody" not in shown
     assert good not in shown
+
+
+@pytest.fixture(scope="module")
+def other_plane() -> Iterator[ControlPlane]:
+    with control_plane() as plane:
+        yield plane
+
+
+@pytest.fixture
+async def other(other_plane: ControlPlane) -> AsyncIterator[HubLab]:
+    """Another cluster that would make a good hub, too."""
+    async with hub_lab(other_plane) as lab:
+        await lab.complete()
+        hub = lab.hub()
+        await prepare(await lab.clients.client(hub), hub, lab.access.crds)
+        await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+        yield lab
+
+
+async def test_another_cluster_is_not_taken_for_the_hub(watchman: Watchman, other: HubLab) -> None:
+    await watchman.register(watchman.lab.hub())
+    before = await watchman.look()
+
+    await watchman.change(kubeconfig=other.kubeconfig)
+    mistaken = await watchman.look()
+    await watchman.change(kubeconfig=await watchman.lab.service_kubeconfig())
+    back = await watchman.look()
+
+    assert before.status.cluster_uid
+    assert mistaken.status.state == HubState.UNREACHABLE
+    assert why(mistaken, HubConditionType.REACHABLE) == "OtherCluster"
+    assert "boatyard hub credentials lab" in mistaken.status.conditions[0].remedy
+    kept = before.status.cluster_uid, before.status.capacity
+    assert (mistaken.status.cluster_uid, mistaken.status.capacity) == kept
+    with pytest.raises(NotFound):
+        await other.admin.get(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+    assert back.status.state == HubState.READY, "new credentials of the same cluster"
+    assert back.status.cluster_uid == before.status.cluster_uid
+
+
+async def test_nothing_is_ordered_from_another_cluster(watchman: Watchman, other: HubLab) -> None:
+    """Also before anybody has looked at the hub again: its order book asks for itself."""
+    await watchman.register(watchman.lab.hub())
+    await watchman.look()
+    books = HubBooks(watchman.ledger, watchman.lab.clients)
+    books.fresh_seconds = 0.0
+    now, spec = datetime.now(UTC), OrderSpec(cluster_name="web", hub="lab", generation=1)
+    await watchman.change(kubeconfig=other.kubeconfig)
+    book = await books.book("lab")
+    assert book is not None
+
+    for asking in (
+        book.get("web"),
+        book.put("web", tenant="acme", spec=spec, now=now),
+        book.request_delete("web", delete_by=now, now=now),
+        book.forget("web", tenant="acme", now=now),
+        book.leftover("web"),
+    ):
+        with pytest.raises(Unavailable) as raised:
+            await asking
+        assert raised.value.reason == OTHER_CLUSTER
+    with pytest.raises(Unavailable):
+        await prepare(await other.clients.client(other.hub()), await watchman.hub(), ())
+
+    assert (await other.admin.list(CLUSTER_ORDERS)).items == []
+    await watchman.change(kubeconfig=await watchman.lab.service_kubeconfig())
+    book = await books.book("lab")
+    assert book is not None
+    assert await book.get("web") is None
+
+
+async def test_a_cluster_that_is_another_hub_is_not_remembered(
+    watchman: Watchman, other: HubLab
+) -> None:
+    """Who gave the wrong kubeconfig gives the right one."""
+    await watchman.register(watchman.lab.hub())
+    await watchman.look()
+    await watchman.register(watchman.lab.hub("again"))
+    mistaken = await watchman.look("again")
+
+    await watchman.change("again", kubeconfig=other.kubeconfig)
+    hub = await watchman.look("again")
+
+    assert why(mistaken, HubConditionType.PREPARED) == "OtherHub"
+    assert mistaken.status.cluster_uid == ""
+    assert hub.status.state == HubState.READY
+    await other.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
 
 
 async def test_an_api_server_that_goes_and_comes_back(watchman: Watchman) -> None:

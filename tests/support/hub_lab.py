@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,7 +38,8 @@ from boatyard.resources.hubs.seen import Rights, Roles
 from tests.support.control_plane import ControlPlane
 
 SYSTEM = "boatyard-system"
-OPERATOR = "boatyard-operator"
+OPERATOR, AUTOMATION = "boatyard-operator", "boatyard-automation"
+HOSTED, EDA = f"{OPERATOR}-hosted", f"{OPERATOR}-eda"  # more roles of the operator
 STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
 POOLS = Kind("metallb.io", "v1beta1", "ipaddresspools", "IPAddressPool", True)
 AGENTS = Kind("agent-install.openshift.io", "v1beta1", "agents", "Agent", True)
@@ -56,6 +57,13 @@ OPERATOR_RULES = (
 )
 OPERATOR_RULES_AT_HOME = (
     {"apiGroups": ["boatyard.io"], "resources": ["claims"], "verbs": ["create"]},
+)
+OPERATOR_RULES_HOSTED = (
+    {"apiGroups": ["hypershift.openshift.io"], "resources": ["nodepools"], "verbs": ["patch"]},
+)
+OPERATOR_RULES_EDA = ({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]},)
+AUTOMATION_RULES = (
+    {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]},
 )
 _KINDS = {
     one.kind: one
@@ -80,6 +88,9 @@ class HubLab:
             shipped.looking,
             operator=Rights(OPERATOR_RULES),
             operator_system=Rights(OPERATOR_RULES_AT_HOME),
+            operator_hosted=Rights(OPERATOR_RULES_HOSTED),
+            operator_eda=Rights(OPERATOR_RULES_EDA),
+            automation=Rights(AUTOMATION_RULES),
         )
         self.access = HubAccess(self.clients, roles, shipped_crds())
         self.kubeconfig = b""
@@ -120,18 +131,25 @@ class HubLab:
         await self.add_storage_class("standard", default=True)
         await self.apply(POOLS, {"metadata": {"name": "pool", "namespace": SYSTEM}})
         await self.renew_lease()
-        account = {"metadata": {"name": OPERATOR, "namespace": SYSTEM}}
-        await self.apply(SERVICE_ACCOUNTS, account)
-        await self.apply(CLUSTER_ROLES, {"metadata": {"name": OPERATOR}, "rules": OPERATOR_RULES})
-        at_home = {"name": OPERATOR, "namespace": SYSTEM}
-        await self.apply(ROLES, {"metadata": at_home, "rules": OPERATOR_RULES_AT_HOME})
-        await self.bind_operator({"name": OPERATOR}, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
-        await self.bind_operator(at_home, ROLES, ROLE_BINDINGS)
+        for account in (OPERATOR, AUTOMATION):
+            about = {"name": account, "namespace": SYSTEM}
+            await self.apply(SERVICE_ACCOUNTS, {"metadata": about})
+        await self.grant(OPERATOR, OPERATOR, OPERATOR_RULES)
+        await self.grant(OPERATOR, OPERATOR, OPERATOR_RULES_AT_HOME, at_home=True)
+        await self.grant(OPERATOR, HOSTED, OPERATOR_RULES_HOSTED)
 
-    async def bind_operator(self, metadata: dict[str, str], role: Kind, binding: Kind) -> None:
-        reference = {"apiGroup": role.group, "kind": role.kind, "name": OPERATOR}
-        subject = {"kind": "ServiceAccount", "name": OPERATOR, "namespace": SYSTEM}
-        body = {"metadata": metadata, "roleRef": reference, "subjects": [subject]}
+    async def grant(
+        self, account: str, name: str, rules: Sequence[Any], *, at_home: bool = False
+    ) -> None:
+        """A role of that name for one of our accounts, everywhere or in our namespace only."""
+        role, binding = (
+            (ROLES, ROLE_BINDINGS) if at_home else (CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
+        )
+        about = {"name": name} | ({"namespace": SYSTEM} if at_home else {})
+        await self.apply(role, {"metadata": about, "rules": rules})
+        reference = {"apiGroup": role.group, "kind": role.kind, "name": name}
+        subject = {"kind": "ServiceAccount", "name": account, "namespace": SYSTEM}
+        body = {"metadata": about, "roleRef": reference, "subjects": [subject]}
         await self.apply(binding, body)
 
     async def let_operator_do_anything(self) -> None:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from boatyard.app.deployed import shipped_crds, shipped_roles
-from boatyard.resources.hubs.needs import OURS, needs_of
+from pathlib import Path
+
+from boatyard.app.deployed import (
+    AUTOMATION,
+    OPERATOR,
+    OPERATOR_EDA,
+    OPERATOR_HOSTED,
+    shipped_crds,
+    shipped_roles,
+)
+from boatyard.resources.hubs.needs import EDA_FILE, HOSTED_FILE, OPERATOR_FILE, OURS, needs_of
 
 
 def test_our_crds_are_shipped() -> None:
@@ -23,3 +32,17 @@ def test_the_roles_of_the_service_name_what_they_grant() -> None:
         needs = [str(need) for need in needs_of(rights)]
         assert needs
         assert not [need for need in needs if "*" in need], "least privilege has no stars"
+
+
+def test_what_others_need_on_a_hub_is_shipped_in_the_files_that_are_named() -> None:
+    roles = shipped_roles()
+
+    for file, names in {
+        OPERATOR_FILE: {OPERATOR: (roles.operator, roles.operator_system)},
+        HOSTED_FILE: {OPERATOR_HOSTED: (roles.operator_hosted,)},
+        EDA_FILE: {OPERATOR_EDA: (roles.operator_eda,), AUTOMATION: (roles.automation,)},
+    }.items():
+        text = (Path(__file__).parents[2] / file).read_text()
+        for name, rights in names.items():
+            assert f"name: {name}\nrules:" in text.replace("\n  namespace: boatyard-system", "")
+            assert all(one.rules for one in rights)

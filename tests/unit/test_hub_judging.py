@@ -86,6 +86,17 @@ def test_a_hub_that_lacks_nothing() -> None:
     assert said() == {}
 
 
+def test_of_another_cluster_only_that_is_said() -> None:
+    """What it lacks is nobody's business: it is not the hub."""
+    hub = msgspec.structs.replace(a_hub(), status=HubStatus(cluster_uid="first"))
+
+    assert said(hub, cluster_uid="first") == {}
+    assert said(hub, cluster_uid="") == {}, "we may not see who it is"
+    (finding,) = judge(hub, a_look(hub, cluster_uid="second", version="v1.1"), ROLES, NOW)
+    assert (finding.result, finding.reason) == (FAILED, "OtherCluster")
+    assert "register this one as another hub" in finding.remedy
+
+
 @pytest.mark.parametrize(
     "fields, expected",
     [
@@ -100,7 +111,7 @@ def test_a_hub_that_lacks_nothing() -> None:
             id="a CRD of ours",
         ),
         pytest.param(
-            {"around": Surroundings(operator_lacks=(), outdated={"claims.boatyard.io": True})},
+            {"around": Surroundings(operator_lacks={}, outdated={"claims.boatyard.io": True})},
             {"crd claims.boatyard.io": (WARNED, "CrdOutdated")},
             id="an older CRD of ours",
         ),
@@ -155,69 +166,6 @@ def test_what_is_said(fields: dict[str, Any], expected: dict[str, Any]) -> None:
 
 
 HOSTED = {"platform": "hosted"}
-
-
-@pytest.mark.parametrize(
-    "settings, around, expected",
-    [
-        pytest.param({}, {"storage_classes": {"a": True}}, [], id="a default class"),
-        pytest.param({}, {"storage_classes": {"a": False}}, ["storage class"], id="no default"),
-        pytest.param({}, {"storage_classes": {}}, ["storage class"], id="no class"),
-        pytest.param(
-            {"hosted.vm-storage-class": "b"},
-            {"storage_classes": {"a": True}},
-            ["storage class"],
-            id="a class that is not there",
-        ),
-        pytest.param({}, {"metallb": False}, ["load balancer"], id="no load balancer"),
-        pytest.param({"hosted.publish": "Route"}, {"metallb": False}, [], id="and none needed"),
-        pytest.param({}, {"address_pools": 0}, ["load balancer"], id="one without addresses"),
-        pytest.param({}, {"metallb": False, "balanced": True}, [], id="another than MetalLB"),
-        pytest.param(
-            {}, {"metallb": False, "providers": frozenset({"aws"})}, [], id="that of a cloud"
-        ),
-        pytest.param(
-            {}, {"operator_lacks": [Need("", "pods", "get")]}, ["operator's rights"], id="rights"
-        ),
-        pytest.param({}, {"operator_lacks": None}, ["operator's rights"], id="rights unseen"),
-        pytest.param({}, {"storage_classes": None}, ["storage class"], id="classes unseen"),
-        pytest.param(
-            {},
-            {"metallb": False, "balanced": None, "providers": None},
-            ["load balancer"],
-            id="a load balancer unseen",
-        ),
-    ],
-)
-def test_what_clusters_will_lack_is_a_warning(
-    settings: dict[str, str], around: dict[str, Any], expected: list[str]
-) -> None:
-    hub = a_hub(drivers=HOSTED, settings=settings)
-    served = {(crd.api, crd.plural) for crd in needed_crds(hub)}
-    good: dict[str, Any] = {
-        "storage_classes": {"a": True},
-        "metallb": True,
-        "address_pools": 1,
-        "balanced": False,
-        "providers": frozenset(),
-        "operator_lacks": (),
-    }
-
-    found = said(hub, served=frozenset(served), around=Surroundings(**{**good, **around}))
-
-    assert found == dict.fromkeys(expected, (WARNED, ""))
-
-
-def test_of_an_operator_that_is_not_ours_nothing_is_said() -> None:
-    seen = a_look(around=Surroundings(operator_lacks=()))
-    elsewhere = a_hub(settings={"kube.operator-lease": "none"})
-
-    def lines(hub: Hub, roles: Roles) -> set[str]:
-        return {one.check for one in judge(hub, seen, roles, NOW)}
-
-    assert "operator's rights" in lines(a_hub(), ROLES)
-    assert "operator's rights" not in lines(elsewhere, ROLES)
-    assert "operator's rights" not in lines(a_hub(), Roles()), "no role of it is known"
 
 
 @pytest.mark.parametrize(

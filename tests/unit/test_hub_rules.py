@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from boatyard.app.drivers import setting_checks
 from boatyard.kube import naming
 from boatyard.model.caller import SHARED, Caller, Role
 from boatyard.model.errors import Refused
-from boatyard.model.generated.osac import Hub, HubSpec, Metadata
+from boatyard.model.generated.osac import Hub, HubSpec, HubStatus, Metadata
 from boatyard.resources.hubs import rules, settings
 from boatyard.resources.world import World
 from tests.support.kubeconfigs import account_token, kubeconfig, pair
@@ -24,14 +27,18 @@ def a_hub(**spec: Any) -> Hub:
     return Hub(id="h", metadata=Metadata(name="h"), spec=HubSpec(**spec))
 
 
-def refused(*hubs: Hub) -> dict[str, str]:
+def replace_world(**fields: Any) -> World:
+    return dataclasses.replace(WORLD, **fields)
+
+
+def refused(*hubs: Hub, world: World = WORLD) -> dict[str, str]:
     """Path to words of what is refused; two hubs are a change from one to the other."""
     try:
         if len(hubs) == 1:
-            rules.admit_create(hubs[0], WORLD)
+            rules.admit_create(hubs[0], world)
         else:
             old, new = hubs
-            rules.admit_update(old, new, WORLD)
+            rules.admit_update(old, new, world)
     except Refused as error:
         return {one.path: str(one) for one in error.violations}
     return {}
@@ -113,6 +120,51 @@ def test_what_can_be_registered(hub: Hub, path: str) -> None:
     assert list(refused(hub)) == ([path] if path else [])
 
 
+AGENTS = {"hosted.platform": "Agent", "hosted.agent-namespace": "hosts"}
+RULEBOOK = {"eda.url": "http://eda:5000", "eda.callback-url": "http://operator:8082"}
+
+
+@pytest.mark.parametrize(
+    "drivers, given, paths",
+    [
+        pytest.param({"platform": "hosted"}, AGENTS, [], id="hosted on agents"),
+        pytest.param({"platform": "hosted"}, {"hosted.platform": "None"}, [], id="on nothing"),
+        pytest.param({"platform": "hosted"}, {}, ["hosted.platform"], id="nobody knows on what"),
+        pytest.param(
+            {"platform": "hosted"},
+            {"hosted.platform": "Agent"},
+            ["hosted.agent-namespace"],
+            id="agents from nowhere",
+        ),
+        pytest.param(
+            {"platform": "hosted"},
+            {"hosted.platform": "Nonsense", "hosted.vm.small": "large", "hosted.typo": "1"},
+            ["hosted.typo", "hosted.platform", "hosted.vm.small"],
+            id="all that is wrong",
+        ),
+        pytest.param({"automation": "eda"}, RULEBOOK, [], id="playbooks"),
+        pytest.param(
+            {"automation": "eda"},
+            {**RULEBOOK, "eda.url": "x", "eda.per-second": "-1"},
+            ["eda.url", "eda.per-second"],
+            id="a rulebook that is nowhere",
+        ),
+        pytest.param({"platform": "sim"}, {"hosted.platform": "Nonsense"}, [], id="not asked for"),
+    ],
+)
+def test_settings_with_which_a_driver_cannot_work_are_refused(
+    drivers: dict[str, str], given: dict[str, str], paths: list[str]
+) -> None:
+    hub = a_hub(kubeconfig=GOOD, drivers=drivers, settings=given)
+    asking = replace_world(setting_checks=setting_checks())
+    expected = [f"spec.settings.{path}" for path in paths]
+
+    assert list(refused(hub, world=asking)) == expected
+    assert list(refused(a_hub(kubeconfig=GOOD), hub, world=asking)) == expected
+    cordoned = replace(hub, spec=replace(hub.spec, cordoned=True))
+    assert refused(hub, cordoned, world=asking) == {}, "what was kept is not judged again"
+
+
 def test_everything_wrong_is_told_with_a_remedy() -> None:
     told = refused(a_hub(kubeconfig=b"{", namespace="Bad", drivers={"dns": "x"}))
 
@@ -163,6 +215,81 @@ ENDED = kubeconfig(user=pair(days=-0.1))
 )
 def test_what_of_a_hub_may_change(old: Hub, new: Hub, path: str) -> None:
     assert list(refused(old, new)) == ([path] if path else [])
+
+
+HOSTED = {"platform": "hosted", "dns": "sim"}
+
+
+@pytest.mark.parametrize(
+    "old, new, path",
+    [
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "settings": {"kube.namespace": "osac"}},
+            "spec.settings.kube.namespace",
+            id="to one namespace for all",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "settings": {"kube.namespace": "osac"}},
+            {"kubeconfig": GOOD},
+            "spec.settings.kube.namespace",
+            id="and back",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "namespace": "ours"},
+            "spec.namespace",
+            id="where claims are",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {"kubeconfig": GOOD, "drivers": {**HOSTED, "platform": "sim"}},
+            "spec.drivers.platform",
+            id="another platform",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {"kubeconfig": GOOD},
+            "spec.drivers.platform",
+            id="a platform left out is the simulated one",
+        ),
+        pytest.param(
+            {"drivers": {"platform": "sim"}},
+            {"drivers": {"platform": "local"}},
+            "spec.drivers.platform",
+            id="of an embedded hub",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD},
+            {"kubeconfig": GOOD, "namespace": "boatyard-system", "drivers": {"dns": "sim"}},
+            "",
+            id="said in other words",
+        ),
+        pytest.param(
+            {"kubeconfig": GOOD, "drivers": HOSTED},
+            {
+                "kubeconfig": kubeconfig(token="new"),
+                "drivers": {**HOSTED, "checks": "hosted"},
+                "settings": {"hosted.publish": "NodePort"},
+                "zone": "lyon",
+            },
+            "",
+            id="what moves nothing",
+        ),
+    ],
+)
+def test_what_clusters_have_stays_where_it_is(
+    old: dict[str, Any], new: dict[str, Any], path: str
+) -> None:
+    used = HubStatus(used={"bm-small": 2, "clusters": 1})
+    before, after = a_hub(**old), a_hub(**new)
+
+    told = refused(replace(before, status=used), replace(after, status=used))
+
+    assert list(told) == ([path] if path else [])
+    assert all("register another hub" in words for words in told.values())
+    assert refused(before, after) == {}, "a hub with nothing on it may be made another"
+    assert rules.moves(before, after) == path
 
 
 def test_a_kubernetes_hub_has_a_namespace_of_ours_unless_it_names_one() -> None:

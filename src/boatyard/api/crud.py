@@ -33,7 +33,7 @@ from boatyard.model.errors import (
 )
 from boatyard.model.generated.osac import Project, Tenant
 from boatyard.resources.metadata import name_from_id, shown
-from boatyard.resources.world import Want, World
+from boatyard.resources.world import SettingChecks, Want, World
 
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
@@ -60,9 +60,12 @@ class Call:
 class Crud:
     """The generic verbs over one ledger."""
 
-    def __init__(self, ledger: Ledger, catalogue: Catalogue) -> None:
+    def __init__(
+        self, ledger: Ledger, catalogue: Catalogue, *, setting_checks: SettingChecks | None = None
+    ) -> None:
         self.ledger = ledger
         self.catalogue = catalogue
+        self._setting_checks = setting_checks or {}
 
     async def get(self, view: View, id: str, call: Call) -> Any:
         policy.check(call.caller, Verb.GET, view.kind.name, private=view.private)
@@ -178,7 +181,13 @@ class Crud:
             for doc in await self.catalogue.all(want.kind):
                 if doc.metadata.tenant in tenants:
                     resolved.found[want.kind.__name__, doc.id] = doc
-        return World(now=now, caller=caller, found=resolved.found, private=view.private)
+        return World(
+            now=now,
+            caller=caller,
+            found=resolved.found,
+            private=view.private,
+            setting_checks=self._setting_checks,
+        )
 
     async def commit(self, kind: Kind, changes: Sequence[Change], now: datetime) -> None:
         try:

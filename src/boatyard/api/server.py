@@ -26,6 +26,7 @@ from boatyard.model.errors import Exists, Refused
 from boatyard.model.generated.osac import Metadata, Tenant, TenantState, TenantStatus
 from boatyard.resources.hubs.access import HubAccess
 from boatyard.resources.orders.elsewhere import Elsewhere
+from boatyard.resources.world import SettingChecks
 
 
 @dataclass(frozen=True)
@@ -48,12 +49,13 @@ class ApiServer:
         hosts: Sequence[str] = (),
         hub_access: HubAccess | None = None,
         elsewhere: Elsewhere | None = None,
+        setting_checks: SettingChecks | None = None,
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
         self._catalogue = Catalogue(ledger)
         self._watches = Watches(ledger)
-        self._crud = Crud(ledger, self._catalogue)
+        self._crud = Crud(ledger, self._catalogue, setting_checks=setting_checks)
         table = methods(self._crud, self._watches, hub_access, elsewhere)
         callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
         self._grpc = GrpcDoor(table, callers)

@@ -13,7 +13,7 @@ from boatyard.api.kinds import Kind, View
 from boatyard.api.policy import Verb
 from boatyard.api.references import resolve, seek
 from boatyard.ledger.changes import Archive, Change, Replace, Unreserve
-from boatyard.model.errors import Conflict, Refused, Violation
+from boatyard.model.errors import Conflict, Precondition, Refused, Violation
 from boatyard.resources.metadata import shown
 
 
@@ -74,11 +74,22 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
     changes: list[Change] = [Replace(new, writing.note("Changed", caller, words.capitalize()))]
     changes += writing.requirements(kind, new, world.found, but=old)
     changes += writing.beside(kind, old, new, world)
+    moved = writing.maybe(rules, "moves", old, new)
+    if moved:
+        changes += writing.unused(kind, new)
     if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
         changes += _end(kind, new, call)
     else:
         changes += writing.due(kind, new, now)
-    await crud.commit(kind, changes, now)
+    try:
+        await crud.commit(kind, changes, now)
+    except Precondition as error:
+        if not moved:
+            raise
+        words = (
+            f"{moved} cannot change: {error}; leave it as it is, or register another {kind.words}"
+        )
+        raise Precondition(words) from error
     return _next(new)
 
 

@@ -14,6 +14,7 @@ from boatyard.resources.hubs.seen import Manifest, Rights, Roles
 
 SERVICE, LOOKING = "boatyard-service", "boatyard-service-looking"
 OPERATOR, OPERATOR_HOSTED = "boatyard-operator", "boatyard-operator-hosted"
+OPERATOR_EDA, AUTOMATION = "boatyard-operator-eda", "boatyard-automation"
 
 _INSTALLED = Path(__file__).parents[1] / "deploy"  # inside the package, as a wheel has it
 _CHECKED_OUT = Path(__file__).parents[3] / "deploy"
@@ -41,6 +42,8 @@ def shipped_roles() -> Roles:
         operator=_rights("ClusterRole", OPERATOR),
         operator_system=_rights("Role", OPERATOR),
         operator_hosted=_rights("ClusterRole", OPERATOR_HOSTED),
+        operator_eda=_rights("Role", OPERATOR_EDA),
+        automation=_rights("ClusterRole", AUTOMATION),
     )
 
 

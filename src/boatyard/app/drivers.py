@@ -15,13 +15,13 @@ from boatyard.automation.port import Automation
 from boatyard.kube.client import KubeClient
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
-from boatyard.resources.hubs.ports import OPTIONAL_PORTS, PORTS
+from boatyard.resources.hubs.ports import DEFAULT_DRIVER, OPTIONAL_PORTS, PORTS, SETTING_CHECKS
 from boatyard.resources.hubs.settings import SYSTEM_NAMESPACE
 from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.world import SettingChecks
 from boatyard.twin.calls import TwinCalls
 from boatyard.twin.client import TwinClient
 
-DEFAULT_DRIVER = "sim"
 MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
 RUNS_ROLES = "local"  # the automation that runs roles of templates
 
@@ -41,6 +41,15 @@ class Site:
     keeper_socket: str = ""
     connect_keeper: Connect = lambda path: KeeperClient(Path(path))
     automation: Callable[[str], Automation] | None = None  # runs the roles of a hub, by its id
+
+
+def setting_checks() -> SettingChecks:
+    """By port and driver, what refuses settings of a hub with which the driver could not work."""
+    return {
+        (port, name): _found(place)
+        for port, drivers in SETTING_CHECKS.items()
+        for name, place in drivers.items()
+    }
 
 
 class DriverMaker:
@@ -169,6 +178,10 @@ def _load(
         raise Refused(
             f"hub {hub_id}: there is no {port} driver {name!r}; there is {', '.join(ports[port])}"
         )
-    module, _, cls = place.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), cls)
+    return _found(place)
+
+
+def _found(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
     return found

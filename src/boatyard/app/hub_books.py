@@ -47,7 +47,10 @@ class HubBooks:
         check: Callable[[], None] = always,
         secrets: Secrets = Secrets.NONE,
     ) -> KubeOrderBook | None:
-        """None when the hub is none of those. Unavailable when it can never be asked as things are."""
+        """None when the hub is none of those. Unavailable when it can never be asked as things are.
+
+        Its verbs are Unavailable, reason OtherCluster, where another cluster answers than the hub was.
+        """
         hub = await self.hub(hub_id)
         if hub is None or not is_kubernetes(hub):
             return None
@@ -58,11 +61,11 @@ class HubBooks:
         system = system_namespace(hub)
         place = Place.of(hub.id, hub.spec.settings, system_namespace=system)
         held = self._connections.get(hub.id)
-        if held is not None and held[0] is client and held[1] == place:
-            return held[2]
-        made = HubConnection(client, place, system_namespace=system)
-        self._connections[hub.id] = client, place, made
-        return made
+        if held is None or held[0] is not client or held[1] != place:
+            made = HubConnection(client, place, system_namespace=system)
+            self._connections[hub.id] = held = client, place, made
+        held[2].cluster_uid = hub.status.cluster_uid
+        return held[2]
 
     async def credentials(self, order: Order) -> Credentials | None:
         """What opens the order's cluster, asked of its hub; None when the ledger itself keeps it."""

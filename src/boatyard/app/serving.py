@@ -12,6 +12,7 @@ from pathlib import Path
 from boatyard.api.callers import Issuer
 from boatyard.api.server import ApiServer, Tls, is_loopback
 from boatyard.app.deployed import hub_access
+from boatyard.app.drivers import setting_checks
 from boatyard.app.hub_books import HubBooks
 from boatyard.app.hub_clients import HubClients
 from boatyard.app.running import ISSUER_KEY
@@ -47,6 +48,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         hosts=settings.allowed_hosts,
         hub_access=hub_access(clients),
         elsewhere=HubBooks(ledger, clients),
+        setting_checks=setting_checks(),
     )
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)

@@ -94,7 +94,8 @@ def _create(parser: argparse.ArgumentParser) -> None:
             "hub",
             "boatyard.cli.hubs:create",
             "register a hub and see whether it works",
-            "boatyard create hub lyon-2 --kubeconfig hub.yaml --zone lyon --driver platform=hosted",
+            "boatyard create hub lyon-2 --kubeconfig hub.yaml --zone lyon"
+            " --driver platform=hosted --setting hosted.platform=None",
             create_hub,
         ),
     ):

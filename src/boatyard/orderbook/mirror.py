@@ -43,12 +43,13 @@ class MirroredBook:
         self._ledger = ledger
         self._lease = lease
         self._now = now
+        self._missing: Order | None = None  # the copy of one that the hub should have and has not
 
     async def get(self, order_id: str) -> Order | None:
         kept = await self._ledger.get(Order, order_id)
         found = await self._book.get(order_id)
         if found is None:
-            return await self._lost(kept)
+            return self._lost(kept)
         asked = retries(kept) if kept is not None else 0
         if asked > retries(found):
             await self._book.ask_for_retry(order_id, asked)
@@ -56,6 +57,10 @@ class MirroredBook:
         return found
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        missing, self._missing = self._missing, None
+        if missing is not None and missing.id == order_id:
+            # Only now: as long as it is not placed again, the copy says that it has not ended.
+            await self._write([Archive(missing, note=Note("Lost", "Its hub no longer has it"))])
         await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
@@ -80,11 +85,11 @@ class MirroredBook:
     async def leftover(self, leftover_id: str) -> Leftover | None:
         return await self._book.leftover(leftover_id)
 
-    async def _lost(self, kept: Order | None) -> Order | None:
+    def _lost(self, kept: Order | None) -> Order | None:
         """The hub has none. One that had ended was forgotten there by somebody who died before it was here."""
         if kept is None or kept.status.phase == OrderPhase.DELETED:
             return kept
-        await self._write([Archive(kept, note=Note("Lost", "Its hub no longer has it"))])
+        self._missing = kept
         return None
 
     async def _keep(self, kept: Order | None, found: Order) -> None:

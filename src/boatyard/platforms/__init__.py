@@ -5,3 +5,8 @@ DRIVERS = {
     "local": "boatyard.platforms.drivers.local.driver:LocalPlatform",
     "sim": "boatyard.platforms.drivers.sim:SimPlatform",
 }
+
+# What refuses settings of a hub with which the driver could do nothing. Pure: asked when a hub is stored.
+SETTING_CHECKS = {
+    "hosted": "boatyard.platforms.drivers.hosted.settings:check_alone",
+}

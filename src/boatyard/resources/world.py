@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
@@ -10,6 +10,9 @@ from typing import Any, TypeVar
 from boatyard.model.caller import Caller
 
 T = TypeVar("T")
+
+# By port and driver: refuses settings of a hub with which that driver could not work.
+SettingChecks = Mapping[tuple[str, str], Callable[[Mapping[str, str]], object]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class World:
     caller: Caller
     found: Mapping[tuple[str, str], Any] = field(default_factory=dict)
     private: bool = False  # asked through the operators' package
+    setting_checks: SettingChecks = field(default_factory=dict)
 
     def get(self, kind: type[T], id: str) -> T | None:
         return self.found.get((kind.__name__, id))

@@ -941,6 +941,8 @@ def _private_hub_status(x: osac.HubStatus) -> dict[str, Any]:
         d["version"] = v
     if x.capacity:
         d["capacity"] = x.capacity
+    if v := x.cluster_uid:
+        d["cluster_uid"] = v
     return d
 
 
@@ -960,6 +962,7 @@ def private_hub_status_from_message(m: Any) -> osac.HubStatus:
         else (),
         version=m.version,
         capacity={k: c[k] for k in c} if (c := m.capacity) else {},
+        cluster_uid=m.cluster_uid,
     )
 
 

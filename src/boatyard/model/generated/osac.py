@@ -431,6 +431,8 @@ class HubStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     version: str = ""
     # As the capacity of the spec, but found on the hub; used where the spec has none.
     capacity: Mapping[str, int] = {}
+    # Which Kubernetes it is: the uid of its namespace kube-system, kept once it knows that it is this hub.
+    cluster_uid: str = ""
 
 
 NO_HUB_STATUS = HubStatus()

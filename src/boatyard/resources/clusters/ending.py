@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from boatyard.ledger.changes import Change, Note, Reserve
-from boatyard.model.generated.boatyard import Order, OrderSpec
+from boatyard.model.generated.boatyard import Order, OrderPhase, OrderSpec
 from boatyard.model.generated.osac import Cluster, Metadata
 from boatyard.resources.clusters import placement
 
@@ -42,6 +42,13 @@ def unseen(cluster: Cluster, now: datetime) -> Order:
         metadata=Metadata(name=cluster.id, tenant=cluster.metadata.tenant, deletion_timestamp=now),
         spec=OrderSpec(cluster_name=cluster.metadata.name, hub=cluster.status.hub),
     )
+
+
+def was_placed_late(cluster: Cluster, order: Order) -> bool:
+    """Whether an order under way was placed after its cluster's end was asked for."""
+    asked, placed = cluster.metadata.deletion_timestamp, order.metadata.creation_timestamp
+    late = asked is not None and placed is not None and placed >= asked
+    return late and order.status.phase in (OrderPhase.UNSPECIFIED, OrderPhase.PROGRESSING)
 
 
 def leftover_owner(cluster_id: str) -> str:

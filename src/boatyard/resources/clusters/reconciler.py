@@ -221,6 +221,9 @@ class ClusterReconciler:
                 raise
             return await self._abandon(cluster, turn)
         if order is None:
+            kept = await self._ledger.get(Order, cluster.id)
+            if kept is not None:
+                return await self._end_lost(cluster, kept, book, turn)
             await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
             note = Note("Deleted", "Deleted; its hub holds nothing of it")
             return Result(
@@ -228,7 +231,9 @@ class ClusterReconciler:
             )
         if order.status.phase == OrderPhase.DELETED:
             return await self._end(cluster, order, book, turn)
-        if order.metadata.deletion_timestamp is None:
+        if order.metadata.deletion_timestamp is None and not await self._still_finds(
+            cluster, order, turn
+        ):
             await book.request_delete(
                 cluster.id, delete_by=turn.now + self._delete_within, now=turn.now
             )
@@ -239,6 +244,25 @@ class ClusterReconciler:
             look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
             hub=cluster.status.hub,
         )
+
+    async def _end_lost(self, cluster: Cluster, kept: Order, book: OrderBook, turn: Turn) -> Result:
+        """Its hub has lost the order before it had ended: what it held is there all the same.
+
+        What its operator has noticed stands in a Leftover. Otherwise the order is placed again, and taken back once it
+        has found what it had by its keys: an order that knows of nothing would take nothing back.
+        """
+        if await book.leftover(cluster.id) is not None:
+            return await self._abandon(cluster, turn)
+        version = await self._version(cluster)
+        spec = status.order_spec(cluster, version, kept.spec.platform_settings)
+        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=spec, now=turn.now)
+        return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
+
+    async def _still_finds(self, cluster: Cluster, order: Order, turn: Turn) -> bool:
+        """Whether it was lost and placed again, and has not found all that it had. Not for ever: it may be broken."""
+        if not ending.was_placed_late(cluster, order) or self._is_late(cluster, turn.now):
+            return False
+        return await self._ledger.archived(Order, cluster.id, sealed=True) is not None
 
     async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
         """The order has ended. What is left keeps its share of the hub reserved until it is released."""

@@ -6,29 +6,28 @@ Called by the hub reconciler, which makes conditions of it, and by `hub check`, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import msgspec
 
 from boatyard.kube import naming
 from boatyard.kube.gate import FAILING
+from boatyard.kube.identity import OTHER_CLUSTER
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 from boatyard.model.generated.osac import Hub, HubConditionType
 from boatyard.resources.hubs import kubeconfigs
 from boatyard.resources.hubs.findings import FAILED, PASSED, WARNED, Finding
 from boatyard.resources.hubs.needs import (
-    LOAD_BALANCER,
     OLDEST,
-    PUBLISH,
-    STORAGE_CLASSES,
+    SERVICE_FILE,
     is_granted,
-    is_hosted,
     needed_crds,
     needs_of,
 )
-from boatyard.resources.hubs.seen import Need, Rights, Roles, Seen, Surroundings
+from boatyard.resources.hubs.seen import Need, Rights, Roles, Seen
 from boatyard.resources.hubs.settings import CONTEXT, OPERATOR, operator_lease, system_namespace
+from boatyard.resources.hubs.surroundings import judge_surroundings, named
 
 REACHABLE = HubConditionType.REACHABLE
 AUTHORIZED = HubConditionType.AUTHORIZED
@@ -40,7 +39,6 @@ ENDS_SOON = timedelta(days=14)
 MOST_SKEW = timedelta(seconds=5)
 # A Lease that nobody renews: its own time, and some for a second replica to take over.
 TAKING_OVER = timedelta(seconds=30)
-_MOST_NAMED = 6  # of what is missing
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
 _QUESTION = re.compile(r"^(GET|POST|PUT|PATCH|DELETE) \S+: ")
 
@@ -60,7 +58,9 @@ def settings_text(hub: Hub) -> str:
 
 
 def judge(hub: Hub, seen: Seen, roles: Roles, now: datetime) -> list[Finding]:
-    """All that can be said, in the order in which one would mend it."""
+    """All that can be said, in the order in which one would mend it. Of another cluster than it was, only that."""
+    if is_other_cluster(hub, seen):
+        return [_other_cluster(hub, seen)]
     found = [
         Finding("reachable", PASSED, f"{seen.server} answers", condition=REACHABLE),
         _credentials(hub, seen, now),
@@ -72,8 +72,7 @@ def judge(hub: Hub, seen: Seen, roles: Roles, now: datetime) -> list[Finding]:
         *_clock(seen, now),
     ]
     if seen.around is not None:
-        found += _operator_rights(hub, seen.around, roles)
-        found += _around(hub, seen.around)
+        found += judge_surroundings(hub, seen.around, roles)
     return found
 
 
@@ -88,6 +87,24 @@ _REMEDIES = {
 }
 
 
+def _other_cluster_remedy(hub: Hub) -> str:
+    name = hub.metadata.name or hub.id
+    back = f"boatyard hub credentials {name} --kubeconfig FILE with those of the cluster it was"
+    return f"{back}, or register this one as another hub"
+
+
+def is_other_cluster(hub: Hub, seen: Seen) -> bool:
+    """Whether not the cluster answers that the hub was. One that does not tell is not taken for another."""
+    known = hub.status.cluster_uid
+    return bool(known and seen.cluster_uid and seen.cluster_uid != known)
+
+
+def _other_cluster(hub: Hub, seen: Seen) -> Finding:
+    what = f"what answers at {seen.server} is another cluster than the hub was"
+    remedy = _other_cluster_remedy(hub)
+    return Finding("reachable", FAILED, what, remedy, OTHER_CLUSTER, REACHABLE)
+
+
 def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
     """What is said of a hub that did not answer, or did not want to."""
     words = _QUESTION.sub("", str(error))
@@ -97,6 +114,8 @@ def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
         if error.reason == "BadKubeconfig":
             return [Finding("credentials", FAILED, words, renew, error.reason, AUTHORIZED)]
         remedy = _REMEDIES.get(error.reason, "it is asked again by itself; see what ails it")
+        if error.reason == OTHER_CLUSTER:
+            remedy = _other_cluster_remedy(hub)
         return [Finding("reachable", FAILED, words, remedy, error.reason, REACHABLE)]
     reachable = Finding("reachable", PASSED, "it answers", condition=REACHABLE)
     reason = error.reason if isinstance(error, Refused) else "Refused"
@@ -163,8 +182,8 @@ def _rights(hub: Hub, seen: Seen, roles: Roles) -> Iterator[Finding]:
         yield Finding(
             "rights",
             FAILED,
-            f"we may not {_named(lacking)}",
-            "apply deploy/rbac/service.yaml to the hub",
+            f"we may not {named(lacking)}",
+            f"apply {SERVICE_FILE} to the hub",
             "RightsMissing",
             AUTHORIZED,
         )
@@ -175,8 +194,8 @@ def _rights(hub: Hub, seen: Seen, roles: Roles) -> Iterator[Finding]:
         yield Finding(
             "rights to look",
             WARNED,
-            f"we may not {_named(unseen)}; some of what follows is not known",
-            "apply deploy/rbac/service.yaml to the hub",
+            f"we may not {named(unseen)}; some of what follows is not known",
+            f"apply {SERVICE_FILE} to the hub",
         )
 
 
@@ -186,11 +205,6 @@ def _missing(wanted: Rights, granted: Rights, seen: Seen) -> list[Need]:
         for need in needs_of(wanted)
         if not is_granted(need, granted) and need not in seen.confirmed
     ]
-
-
-def _named(lacking: Sequence[str]) -> str:
-    more = len(lacking) - _MOST_NAMED
-    return ", ".join(lacking[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _crds(hub: Hub, seen: Seen) -> Iterator[Finding]:
@@ -283,86 +297,4 @@ def _clock(seen: Seen, now: datetime) -> Iterator[Finding]:
         WARNED,
         f"it is {abs(skew).total_seconds():.0f} s {way} that of this machine",
         "let both be set by NTP",
-    )
-
-
-# --- what clusters will need -------------------------------------------------------------------
-
-
-def _operator_rights(hub: Hub, around: Surroundings, roles: Roles) -> Iterator[Finding]:
-    lacks = around.operator_lacks
-    if not operator_lease(hub) or not roles.operator.rules:
-        return
-    if lacks is None:
-        yield Finding(
-            "operator's rights",
-            WARNED,
-            "we may not ask about them",
-            "apply deploy/rbac/service.yaml, or ask: kubectl auth can-i --list"
-            f" --as=system:serviceaccount:{system_namespace(hub)}:{OPERATOR}",
-        )
-    elif lacks:
-        yield Finding(
-            "operator's rights",
-            WARNED,
-            f"it may not {_named([str(need) for need in lacks])}",
-            "apply deploy/rbac/operator.yaml to the hub",
-        )
-    else:
-        yield Finding("operator's rights", PASSED, "all that it needs is allowed")
-
-
-def _around(hub: Hub, around: Surroundings) -> Iterator[Finding]:
-    if is_hosted(hub):
-        yield _storage(hub, around)
-        yield _balancer(hub, around)
-
-
-def _storage(hub: Hub, around: Surroundings) -> Finding:
-    classes = around.storage_classes
-    if classes is None:
-        return Finding("storage class", WARNED, "we may not see them")
-    named = [hub.spec.settings[name] for name in STORAGE_CLASSES if hub.spec.settings.get(name)]
-    gone = [name for name in named if name not in classes]
-    if gone:
-        return Finding(
-            "storage class",
-            WARNED,
-            f"there is no storage class {gone[0]!r}, which the hub's settings name",
-            f"there is {', '.join(sorted(classes)) or 'none'}",
-        )
-    if named:
-        return Finding("storage class", PASSED, f"{named[0]}, by the hub's settings")
-    defaults = sorted(name for name, is_default in classes.items() if is_default)
-    if not defaults:
-        return Finding(
-            "storage class",
-            WARNED,
-            "none is the default: control planes will wait for their disks",
-            f"mark one as the default, or name one as {STORAGE_CLASSES[0]}",
-        )
-    return Finding("storage class", PASSED, f"{defaults[0]} is the default")
-
-
-def _balancer(hub: Hub, around: Surroundings) -> Finding:
-    check = "load balancer"
-    publish = hub.spec.settings.get(PUBLISH) or LOAD_BALANCER
-    if publish != LOAD_BALANCER:
-        return Finding(check, PASSED, f"none is needed: APIs are published by {publish}")
-    if around.metallb and around.address_pools == 0:
-        what = "MetalLB is there, but has no addresses to give"
-        return Finding(check, WARNED, what, "create an IPAddressPool and an L2Advertisement")
-    if around.metallb:
-        return Finding(check, PASSED, "MetalLB")
-    if around.balanced:
-        return Finding(check, PASSED, "Services of that type are given addresses")
-    if around.providers:
-        return Finding(check, PASSED, f"that of {', '.join(sorted(around.providers))}")
-    if around.balanced is None and around.providers is None:
-        return Finding(check, WARNED, "we may not see whether there is one")
-    return Finding(
-        check,
-        WARNED,
-        "nothing gives addresses to Services of type LoadBalancer",
-        f"install MetalLB, or set {PUBLISH} to NodePort or Route",
     )

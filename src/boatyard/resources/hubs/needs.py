@@ -19,6 +19,16 @@ PUBLISH, LOAD_BALANCER = "hosted.publish", "LoadBalancer"
 STORAGE_CLASSES = ("hosted.etcd-storage-class", "hosted.vm-storage-class")
 VM_SIZES = "hosted.vm."
 
+# Of the automation driver "eda".
+EDA = "eda"
+EDA_SECRET = "eda.secret"
+
+# What grants the rights that may be missing.
+SERVICE_FILE = "deploy/rbac/service.yaml"
+OPERATOR_FILE = "deploy/rbac/operator.yaml"
+HOSTED_FILE = "deploy/rbac/hosted.yaml"
+EDA_FILE = "deploy/rbac/eda.yaml"
+
 _HYPERSHIFT = "install HyperShift (multicluster-engine) on the hub"
 
 
@@ -65,6 +75,11 @@ ADDRESS_POOLS = Crd("ipaddresspools", "metallb.io", "v1beta1", "install MetalLB 
 
 def is_hosted(hub: Hub) -> bool:
     return hub.spec.drivers.get("platform") == HOSTED
+
+
+def is_automated(hub: Hub) -> bool:
+    """Whether clusters are made by playbooks, which need rights of their own."""
+    return hub.spec.drivers.get("automation") == EDA
 
 
 def needed_crds(hub: Hub) -> Sequence[Crd]:

@@ -20,3 +20,14 @@ PORTS: Mapping[str, Mapping[str, str]] = {
 OPTIONAL_PORTS: Mapping[str, Mapping[str, str]] = {
     "automation": automation.DRIVERS,
 }
+
+DEFAULT_DRIVER = "sim"  # of a port that a hub names none for
+
+# Whose drivers keep something of a cluster for as long as there is one.
+HOLDING = ("inventory", "l2", "l3", "dns", "platform")
+
+# Of drivers that can say by a hub's settings alone that they could not work.
+SETTING_CHECKS: Mapping[str, Mapping[str, str]] = {
+    "platform": platforms.SETTING_CHECKS,
+    "automation": automation.SETTING_CHECKS,
+}

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
+from boatyard.kube.identity import check_cluster
 from boatyard.kube.kinds import CONFIG_MAPS, CRDS, NAMESPACES
 from boatyard.model.errors import Conflict, Exists, NotFound, Unavailable
 from boatyard.model.generated.osac import Hub
@@ -28,8 +29,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 async def prepare(client: KubeClient, hub: Hub, crds: Sequence[Manifest]) -> list[str]:
     """Installs what is missing and corrects what is other than ours; what was done, in sentences.
 
-    Refused with the hub's words where our rights end. What was done before stays done.
+    Refused with the hub's words where our rights end. What was done before stays done. Unavailable, and nothing
+    is done, when another cluster answers than the hub was.
     """
+    await check_cluster(client, hub.status.cluster_uid)
     done = await _ensure_namespace(client, system_namespace(hub))
     for crd in crds:
         done += await _ensure_crd(client, crd)

@@ -23,7 +23,7 @@ from boatyard.resources.clusters import placement
 from boatyard.resources.clusters.reconciler import CAPACITY
 from boatyard.resources.hubs import capacity
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.hubs.checking import look
+from boatyard.resources.hubs.checking import Looked, look
 from boatyard.resources.hubs.findings import (
     EMBEDDED_CONDITIONS,
     FAILED,
@@ -34,7 +34,12 @@ from boatyard.resources.hubs.findings import (
     failing_since,
     state,
 )
-from boatyard.resources.hubs.judging import is_current, registered_as, was_not_asked
+from boatyard.resources.hubs.judging import (
+    is_current,
+    is_other_cluster,
+    registered_as,
+    was_not_asked,
+)
 from boatyard.resources.hubs.preparing import ensure_settings, remove_settings
 from boatyard.resources.hubs.seen import Seen
 from boatyard.resources.hubs.settings import is_kubernetes
@@ -66,6 +71,7 @@ class _Look:
     types: tuple[HubConditionType, ...]
     version: str = ""
     capacity: Mapping[str, int] | None = None  # None: not learned at this look
+    cluster_uid: str = ""  # of the cluster that knows that it is this hub
 
 
 class HubReconciler:
@@ -118,26 +124,33 @@ class HubReconciler:
             return None
         if looked.seen is None or looked.client is None:
             return _Look(looked.findings, KUBERNETES_CONDITIONS, hub.status.version)
-        findings = looked.findings
-        if _may_write(hub, looked.seen) and not is_current(hub, looked.seen):
+        seen, client = looked.seen, looked.client
+        if is_other_cluster(hub, seen):
+            return _Look(looked.findings, KUBERNETES_CONDITIONS, hub.status.version)
+        if _may_write(hub, seen) and not is_current(hub, seen):
             turn.check_lease()
-            findings = await self._write_settings(hub, looked.client, turn, findings)
-        found = await self._learn(hub, looked.client, turn.now)
-        return _Look(findings, KUBERNETES_CONDITIONS, looked.version, found)
+            looked = await self._write_settings(hub, client, turn, looked)
+        found = await self._learn(hub, client, turn.now)
+        return _Look(
+            looked.findings,
+            KUBERNETES_CONDITIONS,
+            seen.version,
+            found,
+            _identity(hub, looked.seen),
+        )
 
     async def _write_settings(
-        self, hub: Hub, client: KubeClient, turn: Turn, findings: list[Finding]
-    ) -> list[Finding]:
-        """Tells the hub who it is, and what is then to be said of it. Where we may not, the findings stand."""
+        self, hub: Hub, client: KubeClient, turn: Turn, looked: Looked
+    ) -> Looked:
+        """Tells the hub who it is, and what is then seen of it. Where we may not, the look before stands."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 for done in await ensure_settings(client, hub):
                     logger.info("hub prepared", extra={"hub": hub.id, "done": done})
         except (BoatyardError, TimeoutError) as error:
             logger.warning("hub not prepared", extra={"hub": hub.id, "why": str(error)})
-            return findings
-        again = await look(hub, self._access, turn.now, thorough=False)
-        return again.findings
+            return looked
+        return await look(hub, self._access, turn.now, thorough=False)
 
     async def _learn(self, hub: Hub, client: KubeClient, now: datetime) -> Mapping[str, int] | None:
         generation, last = self._learned.get(hub.id, (0, now))
@@ -229,8 +242,17 @@ def pause_before_look(hub: Hub, now: datetime) -> timedelta:
 
 
 def _may_write(hub: Hub, seen: Seen) -> bool:
-    """Another hub's settings are left alone."""
+    """Another hub's settings are left alone, and so is a cluster that may not be the one the hub was."""
+    if hub.status.cluster_uid not in ("", seen.cluster_uid):
+        return False
     return seen.settings is None or registered_as(seen.settings) in ("", hub.id)
+
+
+def _identity(hub: Hub, seen: Seen | None) -> str:
+    """The uid of a cluster that knows that it is this hub."""
+    if seen is None or registered_as(seen.settings) != hub.id:
+        return ""
+    return seen.cluster_uid
 
 
 def _status(hub: Hub, looked: _Look, used: Mapping[str, int], now: datetime) -> HubStatus:
@@ -246,6 +268,7 @@ def _status(hub: Hub, looked: _Look, used: Mapping[str, int], now: datetime) -> 
         version=looked.version,
         capacity=old.capacity if looked.capacity is None else looked.capacity,
         used=used,
+        cluster_uid=old.cluster_uid or looked.cluster_uid,
     )
 
 

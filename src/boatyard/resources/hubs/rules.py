@@ -6,7 +6,7 @@ not: the hub is registered, and its conditions say what it lacks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from boatyard.model.errors import Refused, Violation
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs import kubeconfigs
-from boatyard.resources.hubs.ports import OPTIONAL_PORTS, PORTS
+from boatyard.resources.hubs.ports import DEFAULT_DRIVER, HOLDING, OPTIONAL_PORTS, PORTS
 from boatyard.resources.hubs.settings import (
     CONTEXT,
     INSECURE,
@@ -24,6 +24,7 @@ from boatyard.resources.hubs.settings import (
     ORDERS_NAMESPACE,
     SYSTEM_NAMESPACE,
     is_kubernetes,
+    system_namespace,
 )
 from boatyard.resources.metadata import is_label, is_subdomain, shown
 from boatyard.resources.world import World
@@ -41,7 +42,8 @@ def complete(new: Hub) -> Hub:
 
 def admit_create(new: Hub, world: World) -> Hub:
     """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
-    _refuse([*_violations(new), *_kubeconfig_violations(new, world.now)])
+    found = [*_violations(new), *_kubeconfig_violations(new, world.now)]
+    _refuse([*found, *_unworkable(new, world)])
     return new
 
 
@@ -58,8 +60,34 @@ def admit_update(old: Hub, new: Hub, world: World) -> Hub:
         )
     elif _access(old) != _access(new):
         violations += _kubeconfig_violations(new, world.now)
+    if _told_drivers(old) != _told_drivers(new):
+        violations += _unworkable(new, world)
+    if any(old.status.used.values()):
+        violations += _moved(old, new)
     _refuse(violations)
     return new
+
+
+def moves(old: Hub, new: Hub) -> str:
+    """By which fields what is on the hub would be looked for elsewhere: nothing may be on it, nor begin to be."""
+    return ", ".join(violation.path for violation in _moved(old, new))
+
+
+def _moved(old: Hub, new: Hub) -> Iterator[Violation]:
+    """Each change that moves where orders are, or where what they hold is. What is not found would count as gone."""
+    remedy = "leave it as it is while the hub has clusters, or register another hub"
+    if is_kubernetes(old):
+        path = f"spec.settings.{ORDERS_NAMESPACE}"
+        if old.spec.settings.get(ORDERS_NAMESPACE) != new.spec.settings.get(ORDERS_NAMESPACE):
+            yield Violation(path, "the orders of the hub's clusters are kept there", remedy)
+        if system_namespace(old) != system_namespace(new):
+            what = "the claims of the hub's clusters are kept there"
+            yield Violation("spec.namespace", what, remedy)
+    for port in HOLDING:
+        before, after = (hub.spec.drivers.get(port, DEFAULT_DRIVER) for hub in (old, new))
+        if before != after:
+            what = f"what the hub's clusters have of it is known to {shown(before)} alone"
+            yield Violation(f"spec.drivers.{port}", what, remedy)
 
 
 def _refuse(violations: list[Violation]) -> None:
@@ -70,6 +98,24 @@ def _refuse(violations: list[Violation]) -> None:
 def _access(hub: Hub) -> tuple[bytes, str, str]:
     settings = hub.spec.settings
     return hub.spec.kubeconfig, settings.get(CONTEXT, ""), settings.get(INSECURE, "")
+
+
+def _told_drivers(hub: Hub) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    return hub.spec.drivers, hub.spec.settings
+
+
+def _unworkable(hub: Hub, world: World) -> Iterator[Violation]:
+    """Settings with which a driver of the hub could not work: else a tenant's order would find out."""
+    for named in hub.spec.drivers.items():
+        check = world.setting_checks.get(named)
+        if check is None:
+            continue
+        try:
+            check(hub.spec.settings)
+        except Refused as error:
+            for one in error.violations:
+                path = f"spec.settings.{one.path.removeprefix('settings.')}"
+                yield Violation(path, one.message, one.remedy)
 
 
 def _kubeconfig_violations(hub: Hub, now: datetime) -> Iterator[Violation]:

@@ -45,6 +45,8 @@ class Roles:
     operator: Rights = Rights()  # everywhere
     operator_system: Rights = Rights()  # in our own namespace
     operator_hosted: Rights = Rights()  # everywhere, where control planes are hosted
+    operator_eda: Rights = Rights()  # in our own namespace, where playbooks make clusters
+    automation: Rights = Rights()  # everywhere; those of the playbooks
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,10 @@ class Surroundings:
     address_pools: int | None = None  # of MetalLB
     balanced: bool | None = None  # some Service of type LoadBalancer has been given an address
     providers: frozenset[str] | None = None  # of nodes: "aws", "openstack"; empty without a cloud
-    operator_lacks: Sequence[Need] | None = None  # of its rights
+    # Of their rights; the operator's by the file that grants them.
+    operator_lacks: Mapping[str, Sequence[Need]] | None = None
+    automation_lacks: Sequence[Need] | None = None
+    automation_secret: bool | None = None  # the one that the hub's settings name is there
     outdated: Mapping[str, bool] = field(default_factory=dict)  # CRDs of ours: other than ours
 
 
@@ -74,6 +79,7 @@ class Seen:
     server: str
     took: float  # seconds until the first answer
     version: str
+    cluster_uid: str = ""  # of kube-system; empty when we may not see it
     user: str = ""
     hub_time: datetime | None = None
     cluster_rights: Rights = Rights()  # ours, everywhere

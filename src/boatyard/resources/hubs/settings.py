@@ -17,6 +17,8 @@ NO_LEASE = "none"
 SYSTEM_NAMESPACE = "boatyard-system"  # where nothing else was said
 OPERATOR = "boatyard-operator"  # the operator's Lease, Deployment and service account
 
+AUTOMATION = "boatyard-automation"  # the service account of playbooks
+
 LONGEST_ORDERS_NAMESPACE = 29  # what a hosted control plane's namespace leaves of a label
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -11,17 +11,30 @@ import msgspec
 
 from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
-from boatyard.kube.kinds import CONFIG_MAPS, CRDS, LEASES, NAMESPACES, NODES, SERVICES, Kind
+from boatyard.kube.identity import cluster_uid
+from boatyard.kube.kinds import (
+    CONFIG_MAPS,
+    CRDS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    SECRETS,
+    SERVICES,
+    Kind,
+)
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.asking import listed, maybe, nothing, together
 from boatyard.resources.hubs.needs import (
     ADDRESS_POOLS,
+    EDA_SECRET,
     OURS,
+    is_automated,
     is_granted,
-    is_hosted,
     needed_crds,
     needs_of,
 )
+from boatyard.resources.hubs.reviewing import REVIEWS, lacks_of, operator_lacks, reviewed
 from boatyard.resources.hubs.seen import (
     Lease,
     Manifest,
@@ -31,7 +44,11 @@ from boatyard.resources.hubs.seen import (
     Seen,
     Surroundings,
 )
-from boatyard.resources.hubs.settings import OPERATOR, operator_lease, system_namespace
+from boatyard.resources.hubs.settings import (
+    AUTOMATION,
+    operator_lease,
+    system_namespace,
+)
 
 T = TypeVar("T")
 
@@ -42,8 +59,6 @@ _POOLS = Kind(
 )
 # No such namespace need exist: whoever has a right in it has that right everywhere.
 _ANYWHERE = "boatyard-anywhere"
-_AT_ONCE = 8
-_REVIEWS = "/apis/authorization.k8s.io/v1"
 
 
 async def survey(
@@ -59,18 +74,20 @@ async def survey(
     took = asyncio.get_running_loop().time() - begun
     user, hub_time = await _whoami(client)
     namespace = system_namespace(hub)
-    cluster_rights, system_rights, served, there, settings, lease = await _together(
+    uid, cluster_rights, system_rights, served, there, settings, lease = await together(
+        _cluster_uid(client),
         _rights(client, _ANYWHERE),
         _rights(client, namespace),
         _served(client, hub),
-        _maybe(client.get(NAMESPACES, namespace)),
-        _maybe(client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)),
+        maybe(client.get(NAMESPACES, namespace)),
+        maybe(client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)),
         _lease(client, hub),
     )
     return Seen(
         server=client.config.server,
         took=took,
         version=version,
+        cluster_uid=uid,
         user=user,
         hub_time=hub_time,
         cluster_rights=cluster_rights,
@@ -117,13 +134,20 @@ async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
     return str(user or ""), _moment((said.get("metadata") or {}).get("creationTimestamp"))
 
 
+async def _cluster_uid(client: KubeClient) -> str:
+    try:
+        return await cluster_uid(client)
+    except (NotFound, Refused):
+        return ""
+
+
 async def _rights(client: KubeClient, namespace: str) -> Rights:
     body = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
-    said = await client.call("POST", f"{_REVIEWS}/selfsubjectrulesreviews", body=body)
+    said = await client.call("POST", f"{REVIEWS}/selfsubjectrulesreviews", body=body)
     status = said.get("status") or {}
     return Rights(tuple(status.get("resourceRules") or ()), bool(status.get("incomplete")))
 
@@ -140,49 +164,14 @@ async def _confirmed(
     ):
         if granted.incomplete:
             unsure = [need for need in needs_of(wanted) if not is_granted(need, granted)]
-            found.update(await _reviewed(client, unsure, place))
+            found.update(await reviewed(client, unsure, place))
     return frozenset(found)
-
-
-async def _reviewed(
-    client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
-) -> list[Need]:
-    """Those that are granted to us, or to the user named."""
-    kind = "SubjectAccessReview" if user else "SelfSubjectAccessReview"
-
-    async def is_allowed(need: Need) -> bool:
-        resource, _, part = need.resource.partition("/")
-        asked = {
-            "group": need.group,
-            "resource": resource,
-            "subresource": part,
-            "verb": need.verb,
-            "name": need.name,
-            "namespace": namespace,
-        }
-        spec: dict[str, Any] = {"resourceAttributes": asked}
-        if user:
-            account = user.split(":")
-            spec |= {
-                "user": user,
-                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"],
-            }
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-        said = await client.call("POST", f"{_REVIEWS}/{kind.lower()}s", body=body)
-        return bool((said.get("status") or {}).get("allowed"))
-
-    granted: list[Need] = []
-    for start in range(0, len(needs), _AT_ONCE):
-        part = needs[start : start + _AT_ONCE]
-        answers = await _together(*(is_allowed(need) for need in part))
-        granted += [need for need, allowed in zip(part, answers, strict=True) if allowed]
-    return granted
 
 
 async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
     """Which of the kinds that may matter here the hub serves. Discovery is open to everybody it knows."""
     apis = sorted({crd.api for crd in (*needed_crds(hub), ADDRESS_POOLS)})
-    answers = await _together(*(_maybe(client.call("GET", f"/apis/{api}")) for api in apis))
+    answers = await together(*(maybe(client.call("GET", f"/apis/{api}")) for api in apis))
     return frozenset(
         (api, str(resource.get("name")))
         for api, said in zip(apis, answers, strict=True)
@@ -195,7 +184,7 @@ async def _lease(client: KubeClient, hub: Hub) -> Lease | None:
     name = operator_lease(hub)
     if not name:
         return None
-    found = await _maybe(client.get(LEASES, name, system_namespace(hub)))
+    found = await maybe(client.get(LEASES, name, system_namespace(hub)))
     if not isinstance(found, dict):
         return None
     spec = found.get("spec") or {}
@@ -217,13 +206,14 @@ async def _surroundings(
     served: frozenset[tuple[str, str]],
 ) -> Surroundings:
     metallb = (ADDRESS_POOLS.api, ADDRESS_POOLS.plural) in served
-    classes, pools, services, nodes, outdated, lacks = await _together(
-        _listed(client, STORAGE_CLASSES),
-        _listed(client, _POOLS) if metallb else _nothing(),
-        _listed(client, SERVICES, fields="spec.type=LoadBalancer"),
-        _listed(client, NODES),
+    classes, pools, services, nodes, outdated, lacks, automation = await together(
+        listed(client, STORAGE_CLASSES),
+        listed(client, _POOLS) if metallb else nothing(),
+        listed(client, SERVICES, fields="spec.type=LoadBalancer"),
+        listed(client, NODES),
         _outdated(client, crds),
-        _operator_lacks(client, hub, roles),
+        operator_lacks(client, hub, roles),
+        _automation(client, hub, roles),
     )
     return Surroundings(
         storage_classes=None
@@ -234,35 +224,31 @@ async def _surroundings(
         balanced=None if services is None else any(map(_has_address, services)),
         providers=None if nodes is None else frozenset(_providers(nodes)),
         operator_lacks=lacks,
+        automation_lacks=automation[0],
+        automation_secret=automation[1],
         outdated=outdated,
     )
 
 
-async def _operator_lacks(client: KubeClient, hub: Hub, roles: Roles) -> Sequence[Need] | None:
-    """Which of its rights the operator's service account has not. None when we may not ask about others."""
-    if not operator_lease(hub):
-        return ()
-    user = f"system:serviceaccount:{system_namespace(hub)}:{OPERATOR}"
-    lacks: list[Need] = []
-    for rights, namespace in (
-        (roles.operator, ""),
-        (roles.operator_hosted if is_hosted(hub) else Rights(), ""),
-        (roles.operator_system, system_namespace(hub)),
-    ):
-        needs = list(needs_of(rights))
-        try:
-            granted = set(await _reviewed(client, needs, namespace, user))
-        except Refused:
-            return None
-        lacks += [need for need in needs if need not in granted]
-    return lacks
+async def _automation(
+    client: KubeClient, hub: Hub, roles: Roles
+) -> tuple[Sequence[Need] | None, bool | None]:
+    """What the playbooks' account may not do, and whether the Secret for them is there. It is not kept."""
+    if not is_automated(hub):
+        return (), None
+    lacks = await lacks_of(client, hub, AUTOMATION, roles.automation)
+    name = hub.spec.settings.get(EDA_SECRET)
+    if not name:
+        return lacks, None
+    found = await maybe(client.get(SECRETS, name, system_namespace(hub)))
+    return lacks, None if isinstance(found, Refused) else found is not None
 
 
 async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
     """Of our CRDs that are there and that we may read: whether they are other than those given."""
     ours = {crd["metadata"]["name"]: crd for crd in crds}
     names = [crd.name for crd in OURS if crd.name in ours]
-    answers = await _together(*(_maybe(client.get(CRDS, name)) for name in names))
+    answers = await together(*(maybe(client.get(CRDS, name)) for name in names))
     return {
         name: schemas(found) != schemas(ours[name])
         for name, found in zip(names, answers, strict=True)
@@ -298,45 +284,6 @@ def _providers(nodes: Iterable[Manifest]) -> set[str]:
     }
     bare = ("", "baremetalhost", "kind", "k3s")
     return {cloud for cloud, there, _ in found if there and cloud not in bare}
-
-
-# --- asking ------------------------------------------------------------------------------------
-
-
-async def _maybe(asking: Awaitable[Any]) -> Any:
-    """The answer, None when there is no such thing, the refusal when we may not know."""
-    try:
-        return await asking
-    except NotFound:
-        return None
-    except Refused as error:
-        return error
-
-
-async def _listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
-    """None when we may not see them."""
-    try:
-        return (await client.list(kind, fields=fields)).items
-    except (Refused, NotFound):
-        return None
-
-
-async def _nothing() -> None:
-    return None
-
-
-async def _together(*asked: Awaitable[Any]) -> list[Any]:
-    """The answers of all, asked at once; the first that fails ends the others."""
-
-    async def one(asking: Awaitable[Any]) -> Any:
-        return await asking
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(asking)) for asking in asked]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
-    return [task.result() for task in tasks]
 
 
 def _moment(text: Any) -> datetime | None:

@@ -151,6 +151,8 @@ class KubeOrderBook:
         else:
             async with self._hub.call(f"reading leftover {leftover_id}"):
                 item = await self._hub.objects.find_leftover(leftover_id)
+                if item is None:
+                    await self._hub.check_cluster()
         return leftovers.to_leftover(item, place) if item is not None else None
 
     async def ask_for_retry(self, order_id: str, count: int) -> None:
@@ -170,10 +172,11 @@ class KubeOrderBook:
             item = await self._hub.objects.find_order(order_id)
         else:
             item = await self._hub.objects.get_order(*where)
-        if item is not None:
-            self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
-        else:
+        if item is None:
             self._hub.where.pop(order_id, None)
+            await self._hub.check_cluster()  # so nothing is ever written to another cluster either
+            return None
+        self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
         return item
 
     async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:

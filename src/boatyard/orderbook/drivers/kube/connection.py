@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from boatyard.kube.client import KubeClient
 from boatyard.kube.errors import about_an_order
+from boatyard.kube.identity import check_cluster
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.orderbook.hub_claims import HubClaims, KnownClaims
 from boatyard.orderbook.hub_objects import HubObjects
@@ -37,6 +38,8 @@ class HubConnection:
         self.objects = HubObjects(client, place)
         self.claims = HubClaims(client, system_namespace, known=known_claims)
         self.place = place
+        # The uid of the cluster that the hub is, once known: what is not found in another one is not gone.
+        self.cluster_uid = ""
         self.where: dict[str, tuple[str, str]] = {}  # order id to namespace and name
         self._seats = asyncio.Semaphore(at_once)
         self._call_seconds = call_seconds
@@ -65,6 +68,10 @@ class HubConnection:
             raise about_an_order(error) from error
         finally:
             self._seats.release()
+
+    async def check_cluster(self) -> None:
+        """Unavailable, reason OtherCluster, when another cluster answers than the hub was."""
+        await check_cluster(self.objects.client, self.cluster_uid)
 
     async def inputs(self, namespace: str, name: str, version: str) -> Mapping[str, str]:
         """The contents of an order's Secret, read once per version. Unavailable while it is not there."""

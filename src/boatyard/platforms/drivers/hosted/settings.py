@@ -177,6 +177,11 @@ def check_hub(settings: Mapping[str, str]) -> None:
         raise Refused("", *violations, reason="BadSettings")
 
 
+def check_alone(settings: Mapping[str, str]) -> None:
+    """Refused when a hub could not host the cluster of a template that says nothing about hosting."""
+    choose({}, settings)
+
+
 def named_platform(template: Mapping[str, str], hub: Mapping[str, str]) -> str:
     """The platform that `choose` would choose, also when other settings are wrong."""
     name = "hosted.platform"
@@ -217,7 +222,8 @@ def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
 
 
 def _not_understood(name: str, value: str, setting: Setting) -> Violation:
-    return Violation(name, f"{value!r} is not understood", f"set it to {setting.values}")
+    what = f"{value!r} is not understood" if value else "is not set"
+    return Violation(name, what, f"set it to {setting.values}")
 
 
 def _unknown(settings: Mapping[str, str], whose: str) -> list[Violation]:
