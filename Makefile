@@ -86,5 +86,6 @@ lock: $(VENV)/.locked
 	@$(COMPILE) $(UPGRADE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml requirements/dev.in -c requirements/run.txt -o requirements/dev.txt
+	@$(COMPILE) $(UPGRADE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	@$(COMPILE) $(UPGRADE) requirements/eda.in -o requirements/eda.txt
 	@$(COMPILE) $(UPGRADE) requirements/ansible.in -o requirements/ansible.txt
