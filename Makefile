@@ -38,8 +38,8 @@ test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
 
 bench: setup
-	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py bench/automation.py bench/operators.py; do \
-		if [ -e $$script ]; then echo "== $$script"; $(BIN)/python $$script || exit 1; fi; \
+	@for words in fleet.py api.py nodes.py local.py automation.py "fleet.py --hub kube" operators.py; do \
+		echo "== bench/$$words"; $(BIN)/python bench/$$words || exit 1; \
 	done
 
 proto: setup
