@@ -38,8 +38,8 @@ test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
 
 bench: setup
-	@for script in bench/fleet.py bench/api.py bench/nodes.py bench/local.py bench/automation.py bench/operators.py; do \
-		if [ -e $$script ]; then echo "== $$script"; $(BIN)/python $$script || exit 1; fi; \
+	@for words in fleet.py api.py nodes.py local.py automation.py "fleet.py --hub kube" operators.py; do \
+		echo "== bench/$$words"; $(BIN)/python bench/$$words || exit 1; \
 	done
 
 proto: setup
@@ -86,5 +86,6 @@ lock: $(VENV)/.locked
 	@$(COMPILE) $(UPGRADE) requirements/uv.in -o requirements/uv.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(UPGRADE) pyproject.toml requirements/dev.in -c requirements/run.txt -o requirements/dev.txt
+	@$(COMPILE) $(UPGRADE) requirements/build.in -c requirements/dev.txt -o requirements/build.txt
 	@$(COMPILE) $(UPGRADE) requirements/eda.in -o requirements/eda.txt
 	@$(COMPILE) $(UPGRADE) requirements/ansible.in -o requirements/ansible.txt

@@ -23,6 +23,7 @@ from report import Report, bars, database, table
 from yard import Broken, Door, Yard, in_parallel
 
 from boatyard.model.caller import Role
+from boatyard.model.errors import Refused
 from boatyard.twin.layout import fleet_layout
 
 CLUSTERS = "osac.public.v1.Clusters"
@@ -336,5 +337,5 @@ async def main() -> int:
 if __name__ == "__main__":
     try:
         sys.exit(asyncio.run(main()))
-    except Broken as broken:
-        sys.exit(f"bench/fleet: {broken}")
+    except (Broken, Refused) as error:  # refused: the programs of a hub are not installed
+        sys.exit(f"bench/fleet: {error}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64decode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 import pytest
 import yaml
 
+from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
-from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES
+from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_play import MACHINES, Play
+from tests.support.hosted_play import MACHINES, ORDERS, Play
 from tests.support.hosted_values import well
 
 USER = "hosted-operator"
@@ -71,6 +73,7 @@ async def live(play: Play, admin: KubeClient) -> None:
     await play.driver.observe(play.key)
     await play.give_access("clusters: [{cluster: {server: 'https://api.example:6443'}}]")
     await play.driver.access(play.key)
+    assert "https://api.example:6443" in await read_by_others(play, admin)
     await play.leave("compute-0")
     await admin.delete(MACHINES, "m-0", play.home)
     await play.leave("compute-0")
@@ -83,11 +86,24 @@ async def live(play: Play, admin: KubeClient) -> None:
     await admin.delete(NAMESPACES, play.home)
 
 
+async def read_by_others(play: Play, admin: KubeClient) -> str:
+    """The kubeconfig, as tools that know OSAC find it: by the account `hub-access` beside the order."""
+    account = f"system:serviceaccount:{ORDERS}:{naming.HUB_ACCESS}"
+    reader = KubeClient(replace(admin.config, impersonate_user=account), timeout=30)
+    try:
+        cluster = await reader.get(HOSTED_CLUSTERS, play.order, play.namespace)
+        secret = await reader.get(SECRETS, cluster["status"]["kubeconfig"]["name"], play.namespace)
+    finally:
+        await reader.close()
+    return b64decode(secret["data"]["kubeconfig"]).decode()
+
+
+@pytest.mark.parametrize("settings", [{}, {"osac-compatible": "true"}], ids=str)
 async def test_a_whole_life_needs_no_more_than_these_rights(
-    hosting: KubeClient, operator: KubeClient
+    hosting: KubeClient, operator: KubeClient, settings: dict[str, str]
 ) -> None:
     await allow(hosting)
-    play = Play(operator, "Agent")
+    play = Play(operator, "Agent", settings)
     await live(play, hosting)
 
     async def is_gone() -> bool:

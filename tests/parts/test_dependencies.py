@@ -42,9 +42,10 @@ def test_everything_asked_for_is_locked() -> None:
 
     assert {name(line) for line in project()["dependencies"]} <= locked
     assert locked <= set(packages("dev.txt"))
+    assert set(packages("build.txt")) <= set(packages("dev.txt"))
 
 
-@pytest.mark.parametrize("lock", ["uv.txt", "run.txt", "dev.txt", "ansible.txt"])
+@pytest.mark.parametrize("lock", ["uv.txt", "run.txt", "dev.txt", "build.txt", "ansible.txt"])
 def test_a_lock_has_hashes_and_no_addresses(lock: str) -> None:
     text = (ROOT / "requirements" / lock).read_text()
 

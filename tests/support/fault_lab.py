@@ -10,7 +10,6 @@ import asyncio
 import json
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -35,7 +34,7 @@ from tests.support.desks import SPEC
 from tests.support.fault_proxy import FaultProxy
 from tests.support.hub_plane import admin, hang_up, new_place
 from tests.support.operating import OperatedHub
-from tests.support.processes import BOATYARD, Program
+from tests.support.processes import BOATYARD, Program, planted
 from tests.support.stage import small_layout
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +127,7 @@ class FaultHub(OperatedHub):
         (home / "kubeconfig").write_text(json.dumps(way))
         command = BOATYARD
         if plant:
-            command = (sys.executable, "-m", "tests.support.planted", plant)
+            command = planted(plant)
         replica = Program(
             "operator",
             home=home,

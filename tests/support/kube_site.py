@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from tests.support.control_plane import ControlPlane
 from tests.support.distributed import ANY_PORT, INSTANT
 from tests.support.hypershift_manifests import agent, namespace
 from tests.support.hypershift_player import Kubectl, PlayerProcess, eventually, hypershift_hub
-from tests.support.processes import Program, run
+from tests.support.processes import BOATYARD, Program, planted, run
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
 SYSTEM = "boatyard-system"
 HOSTS = "hosts"
 HUB = "lyon-2"
@@ -85,6 +86,7 @@ class KubeSite:
         self.player = player
         self.kubectl = Kubectl(plane)
         self.operators: list[Program] = []
+        self.plant = ""  # "module:function", called first in every operator
         self.pull_secret = home / "pull-secret.json"
         self.pull_secret.write_text(PULL_SECRET)
 
@@ -141,7 +143,12 @@ class KubeSite:
         kubeconfig = home / "kubeconfig"
         kubeconfig.write_text(json.dumps(self.kubeconfig("boatyard-operator")))
         words = ("--kubeconfig", str(kubeconfig), "--probes", "127.0.0.1:0")
-        program = Program("operator", *words, "--data", str(self.data), home=home)
+        program = Program(
+            *("operator", *words, "--data", str(self.data)),
+            home=home,
+            environ={"PYTHONPATH": str(ROOT)},
+            command=planted(self.plant) if self.plant else BOATYARD,
+        )
         self.operators.append(program)
         assert program.ready().startswith("boatyard: operator")
         return program
@@ -176,11 +183,61 @@ class KubeSite:
         ]
         return {kind: names for kind, names in found.items() if names}
 
+    def lead(self) -> tuple[Program | None, dict[str, int]]:
+        """The operator that the Lease names, when it lives; and what that is at, with how often it was tried."""
+        lease = self.kubectl.get("lease", "boatyard-operator", SYSTEM) or {"metadata": {}}
+        holder = (lease.get("spec") or {}).get("holderIdentity") or "__"
+        said = (lease["metadata"].get("annotations") or {}).get("boatyard.io/at") or "{}"
+        living = [one for one in self.operators if one.process.poll() is None]
+        found = next((one for one in living if str(one.pid) == holder.split("_")[-2]), None)
+        return found, json.loads(said)
+
+    def shared_agents(self) -> dict[str, list[str]]:
+        """Hosts that are several orders' at once, with the names of these."""
+        words = "agents,machines.cluster.x-k8s.io,nodepools"
+        return {
+            host: sorted(orders)
+            for host, orders in users_of_agents(self.kubectl.list(words)).items()
+            if len(orders) > 1
+        }
+
     def logs(self) -> str:
         logs = [self.home / "up.log", *(one.log for one in self.operators), self.player.log]
         return "\n".join(
             f"--- {log.name}\n{log.read_text()[-3000:]}" for log in logs if log.exists()
         )
+
+
+def users_of_agents(things: Sequence[Mapping[str, Any]]) -> dict[str, set[str]]:
+    """Host → names of the orders whose it is, by what Agents, Machines and NodePools say themselves."""
+    found: dict[str, set[str]] = {}
+    for one in things:
+        about, spec = one["metadata"], one.get("spec") or {}
+        match one["kind"]:
+            case "Agent":
+                bound = _order_of((spec.get("clusterDeploymentName") or {}).get("namespace", ""))
+                marked = (about.get("labels") or {}).get("osac.openshift.io/clusterorder")
+                pairs = [(about["name"], bound), (about["name"], marked)]
+            case "Machine":
+                host = str(spec.get("providerID") or "").rpartition("/")[2]
+                pairs = [(host, _order_of(about["namespace"]))]
+            case _:
+                nodes = [
+                    json.loads(value)
+                    for name, value in (about.get("annotations") or {}).items()
+                    if name.startswith("node.boatyard.io/")
+                ]
+                pairs = [(node["host"], _order_of(about["namespace"])) for node in nodes]
+        for host, order in pairs:
+            if host and order:
+                found.setdefault(host, set()).add(order)
+    return found
+
+
+def _order_of(namespace: str) -> str:
+    """Of a namespace of a cluster, or of its control plane: both end with the order's name."""
+    _, found, name = namespace.rpartition("-order-")
+    return f"order-{name}" if found else ""
 
 
 @contextmanager

@@ -17,6 +17,11 @@ BOATYARD = (sys.executable, "-m", "boatyard.app.main")
 READY_SECONDS = 60.0
 
 
+def planted(plant: str) -> tuple[str, ...]:
+    """The same with something changed in it first: "module:function" is called."""
+    return (sys.executable, "-m", "tests.support.planted", plant)
+
+
 def environment(home: Path) -> dict[str, str]:
     """The caller's, without settings and directories of the user's own, and with simulated clusters only."""
     kept = {

@@ -31,7 +31,7 @@ def with_settings(**settings: str) -> dict[str, Any]:
 
 
 def test_every_object_carries_the_key_whole_and_as_a_label() -> None:
-    ground = [one.manifest for one in rendering.ground(PLACE, osac_compatible=False)]
+    ground = [one.manifest for one in rendering.ground(PLACE)]
     secret = rendering.pull_secret(PLACE, "pull", "{}").manifest
     for manifest in (*ground, secret, cluster(), pool()):
         about = manifest["metadata"]
@@ -45,9 +45,7 @@ def test_every_object_carries_the_key_whole_and_as_a_label() -> None:
 
 
 def test_a_cluster_has_a_ground_of_its_own() -> None:
-    namespace, account, admin, access, policy = (
-        one.manifest for one in rendering.ground(PLACE, osac_compatible=False)
-    )
+    namespace, account, admin, access, policy = (one.manifest for one in rendering.ground(PLACE))
     assert namespace["metadata"]["name"] == f"boatyard-acme-{ORDER}"
     assert "namespace" not in namespace["metadata"]
     assert account["metadata"]["name"] == "osac"
@@ -60,11 +58,6 @@ def test_a_cluster_has_a_ground_of_its_own() -> None:
     ]
     assert policy["metadata"]["name"] == "boatyard"
     assert policy["spec"]["ingress"] == [{"from": [{"podSelector": {}}]}], "nobody from elsewhere"
-
-
-def test_a_compatible_hub_has_the_role_of_the_orders_namespace() -> None:
-    access = rendering.ground(PLACE, osac_compatible=True)[3].manifest
-    assert access["roleRef"]["name"] == "boatyard-acme-hub-access-hosted-clusters"
 
 
 def test_names_are_those_that_existing_tools_know() -> None:

@@ -64,6 +64,25 @@ def test_make_alone_lists_the_targets_and_needs_nothing(tmp_path: Path) -> None:
         assert f"make {target} " in result.stdout
 
 
+def test_bench_measures_orders_in_both_places(tmp_path: Path) -> None:
+    """A Python that only says what it was told; `setup` counts as done."""
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text('#!/bin/sh\necho "told $@"\n')
+    python.chmod(0o755)
+    result = subprocess.run(
+        ["make", "-C", str(ROOT), "-o", "setup", "bench", f"VENV={tmp_path}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    told = [line.split()[1:] for line in result.stdout.splitlines() if line.startswith("told ")]
+    assert ["bench/fleet.py"] in told
+    assert ["bench/fleet.py", "--hub", "kube"] in told
+    assert all((ROOT / words[0]).is_file() for words in told)
+
+
 def test_a_python_that_serves_is_found_behind_one_that_does_not(tmp_path: Path) -> None:
     programs = {"git": "", "python3.11": SHIM_OF_NOTHING, "python3": "#!/bin/sh\n"}
 

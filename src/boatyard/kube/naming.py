@@ -124,11 +124,6 @@ def credentials_secret_name(order_name: str) -> str:
     return f"{order_name}-credentials"
 
 
-def hub_access_role(order_namespace: str) -> str:
-    """The ClusterRole that lets the service read a cluster's HostedCluster and credentials."""
-    return f"{order_namespace}-hub-access-hosted-clusters"
-
-
 def claim_name(pool: str, item: str) -> str:
     """The name of a claim: whoever creates it first has the item."""
     # The length keeps "a/b" + "c" and "a" + "b/c" apart.

@@ -190,8 +190,7 @@ async def _prepare(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) 
     """The ground that a HostedCluster stands on."""
     if wish.choice.platform == AGENT:
         await _ensure_agent_role(hub, wish.choice.agent_namespace)
-    osac = hub.settings.get("osac-compatible") == "true"
-    first, *ground = rendering.ground(place, osac_compatible=osac)
+    first, *ground = rendering.ground(place)
     if not covers(namespace, first.manifest):
         await hub.apply(first)
     hub.remember(place)

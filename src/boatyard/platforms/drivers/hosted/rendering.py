@@ -72,7 +72,7 @@ class Rendered:
     manifest: Manifest
 
 
-def ground(place: Place, *, osac_compatible: bool) -> tuple[Rendered, ...]:
+def ground(place: Place) -> tuple[Rendered, ...]:
     """What every cluster has of its own before HyperShift hears of it, in the order of making."""
     account = {"kind": "ServiceAccount", "name": naming.SERVICE_ACCOUNT}
     reader = {
@@ -80,7 +80,9 @@ def ground(place: Place, *, osac_compatible: bool) -> tuple[Rendered, ...]:
         "name": naming.HUB_ACCESS,
         "namespace": place.order_namespace,
     }
-    role = naming.hub_access_role(place.order_namespace) if osac_compatible else HUB_ACCESS_ROLE
+    # Tools of others read as this account and look at no role. Theirs is named after the order's namespace: the rights
+    # that are shipped could not name it, and so not bind it.
+    read = _cluster_role(HUB_ACCESS_ROLE)
     same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
     return (
         Rendered(NAMESPACES, _manifest(place, place.namespace, namespaced=False)),
@@ -96,7 +98,7 @@ def ground(place: Place, *, osac_compatible: bool) -> tuple[Rendered, ...]:
         ),
         Rendered(
             ROLE_BINDINGS,
-            _manifest(place, naming.HUB_ACCESS, roleRef=_cluster_role(role), subjects=[reader]),
+            _manifest(place, naming.HUB_ACCESS, roleRef=read, subjects=[reader]),
         ),
         Rendered(
             NETWORK_POLICIES,
