@@ -43,7 +43,7 @@ spec:
 def yard(home: Path) -> Iterator[LocalYard]:
     if lacking := real.missing():
         pytest.skip(f"real nodes cannot be had here: {'; '.join(lacking)}")
-    yard = LocalYard(home, needs_assets())
+    yard = LocalYard(home, needs_assets(), real_nodes=True)
     yard.start()
     try:
         yield yard
@@ -70,6 +70,9 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
     assert yard.nodes("web") == {"compute-0": True, "compute-1": True}
     yard.kubectl("web", "apply", "-f", "-", given=WEB)
     yard.kubectl("web", "rollout", "status", "deployment/web", "--timeout=90s")
+
+    root = ("run", "root", "--image=localhost/busybox:1", "--privileged")
+    assert 'violates PodSecurity "baseline:latest"' in yard.kubectl("web", *root, code=1)
 
     first, node, _ = pods(yard)[0]
     other = next(pod for pod in pods(yard) if pod[1] != node)
@@ -108,6 +111,19 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
         check=False,
     ).stdout
     assert groups == ""
+
+
+def test_real_nodes_are_refused_until_an_operator_switches_them_on(yard: LocalYard) -> None:
+    words = ("create", "cluster", "web", "--tenant", "acme", "--template", "kubernetes_small")
+    keeper = yard.keeper()
+    yard.kill()  # its keeper lives on, with the switch as it was
+    yard.real_nodes = False
+    yard.start()
+    assert yard.keeper() != keeper
+    told = yard.typed(*words, "-p", "nodes=real", code=2)
+    assert "spec.template_parameters.nodes: real nodes are switched off here" in told
+    assert "boatyard up --real-nodes" in told
+    assert "web" not in yard.typed("get", "clusters")
 
 
 def test_nodes_of_an_unknown_kind_are_refused(yard: LocalYard) -> None:
