@@ -12,6 +12,7 @@ import pytest
 
 from boatyard.platforms.drivers.local import real
 from tests.support.assets import needs_assets
+from tests.support.local_cluster import control_groups
 from tests.support.local_yard import LocalYard, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -104,13 +105,7 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
     mounts = subprocess.run(["findmnt", "-l"], capture_output=True, text=True, check=False).stdout
     assert str(yard.home) not in mounts
     assert slug not in mounts
-    groups = subprocess.run(
-        ["find", "/sys/fs/cgroup", "-maxdepth", "2", "-name", f"*{slug}*"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    assert groups == ""
+    assert control_groups(yard.data / "local", slug) == []
 
 
 def test_real_nodes_are_refused_until_an_operator_switches_them_on(yard: LocalYard) -> None:
