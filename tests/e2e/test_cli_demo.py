@@ -94,7 +94,7 @@ def test_what_a_kept_demo_says_can_be_typed_and_ctrl_c_ends_it_well(place):
             said.append(line.strip())
             if line.startswith("Ctrl-C ends it"):
                 break
-        there = next(line for line in said if line.startswith("export XDG")).split("    ")[0]
+        there = next(line for line in said if line.startswith("export XDG"))
         typed = next(line for line in said if line.endswith("get clusters"))
         answer = subprocess.run(
             ["sh", "-c", f"{there}; {typed}"], capture_output=True, text=True, check=False

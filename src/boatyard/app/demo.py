@@ -112,9 +112,9 @@ def kept_words(home: Path, boatyard: str, kubectl: str = "") -> str:
     there = shlex.quote(str(home))
     template = local_catalogue.SMALL if kubectl else "small"
     lines = [
-        "Still running. In another terminal:",
+        "Still running. In another terminal, to speak to this yard:",
         "",
-        f"  export XDG_RUNTIME_DIR={there}/run XDG_CONFIG_HOME={there}/config    to speak to this yard",
+        f"  export XDG_RUNTIME_DIR={there}/run XDG_CONFIG_HOME={there}/config",
         f"  {boatyard} get clusters",
         f"  {boatyard} create cluster web-3 --tenant acme --template {template}",
     ]
