@@ -9,7 +9,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: help setup demo up assets ansible check test bench proto format lock
 
 help:
-	@echo "make demo    a simulated data centre, one cluster from order to receipt"
+	@echo "make demo    a simulated data centre, one cluster from order to receipt; KEEP=1 leaves it running till Ctrl-C"
 	@echo "make up      Boatyard on this machine: gRPC 8000, REST 8080"
 	@echo "make assets  the Kubernetes programs for real clusters here; ALL=1 every version (minutes, once)"
 	@echo "make ansible an environment for Ansible, which runs templates (half a minute, once)"
@@ -20,7 +20,7 @@ help:
 	@echo "make setup   only .venv; make format: formats; make lock: locks the dependencies anew"
 
 demo: setup
-	@$(BIN)/boatyard demo
+	@$(BIN)/boatyard demo $(if $(KEEP),--keep)
 
 up: setup
 	@$(BIN)/boatyard up

@@ -73,6 +73,37 @@ def test_with_the_programs_at_hand_the_demo_ends_with_a_real_cluster(place):
     assert [line.split()[1] for line in nodes] == ["Ready", "Ready"]
     assert 'deployment "hello" successfully rolled out' in said
     assert said.count("1/1     Running") == 3
+    assert "--template kubernetes_small\n" in said[said.index("What to try next") :]
+    assert list(place.iterdir()) == []
+    assert processes_at(place) == []
+
+
+@pytest.mark.timeout(180)
+def test_what_a_kept_demo_says_can_be_typed_and_ctrl_c_ends_it_well(place):
+    with subprocess.Popen(
+        [*DEMO, "--keep"],
+        env=environment(place),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as demo:
+        assert demo.stdout is not None
+        said = []
+        for line in demo.stdout:
+            said.append(line.strip())
+            if line.startswith("Ctrl-C ends it"):
+                break
+        there = next(line for line in said if line.startswith("export XDG"))
+        typed = next(line for line in said if line.endswith("get clusters"))
+        answer = subprocess.run(
+            ["sh", "-c", f"{there}; {typed}"], capture_output=True, text=True, check=False
+        )
+        assert answer.returncode == 0, answer.stderr
+        os.killpg(demo.pid, signal.SIGINT)
+        rest = demo.stdout.read()
+        assert demo.wait(60) == 0, rest
+    assert "--template small" in rest
     assert list(place.iterdir()) == []
     assert processes_at(place) == []
 

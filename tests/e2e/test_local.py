@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.assets import needs_assets
-from tests.support.local_cluster import KINDS, NEW, OLD, marks, yard_mark
+from tests.support.local_cluster import KINDS, NEW, OLD, control_groups, marks, yard_mark
 from tests.support.local_yard import LocalYard, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(600)]
@@ -371,6 +371,7 @@ def assert_gone(yard: LocalYard, slug: str, user: int | None, ports: list[int]) 
     assert not [mark for _, mark in marks() if mark.startswith(f"{yards}/{slug}")]
     assert not any(f":{port} " in listening() for port in ports)
     assert not list(yard.data.rglob(f"*{slug}*"))
+    assert control_groups(yard.data / "local", slug) == []
     if user is not None:
         assert not [entry for entry in Path("/proc").glob("[0-9]*") if owner(entry) == user]
         words = ["find", tempfile.gettempdir(), "/dev/shm", "-xdev", "-uid", str(user)]

@@ -12,6 +12,7 @@ import pytest
 
 from boatyard.platforms.drivers.local import real
 from tests.support.assets import needs_assets
+from tests.support.local_cluster import control_groups
 from tests.support.local_yard import LocalYard, until
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
@@ -43,7 +44,7 @@ spec:
 def yard(home: Path) -> Iterator[LocalYard]:
     if lacking := real.missing():
         pytest.skip(f"real nodes cannot be had here: {'; '.join(lacking)}")
-    yard = LocalYard(home, needs_assets())
+    yard = LocalYard(home, needs_assets(), real_nodes=True)
     yard.start()
     try:
         yield yard
@@ -70,6 +71,9 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
     assert yard.nodes("web") == {"compute-0": True, "compute-1": True}
     yard.kubectl("web", "apply", "-f", "-", given=WEB)
     yard.kubectl("web", "rollout", "status", "deployment/web", "--timeout=90s")
+
+    root = ("run", "root", "--image=localhost/busybox:1", "--privileged")
+    assert 'violates PodSecurity "baseline:latest"' in yard.kubectl("web", *root, code=1)
 
     first, node, _ = pods(yard)[0]
     other = next(pod for pod in pods(yard) if pod[1] != node)
@@ -101,13 +105,20 @@ def test_pods_talk_across_real_nodes_and_everything_goes(yard: LocalYard) -> Non
     mounts = subprocess.run(["findmnt", "-l"], capture_output=True, text=True, check=False).stdout
     assert str(yard.home) not in mounts
     assert slug not in mounts
-    groups = subprocess.run(
-        ["find", "/sys/fs/cgroup", "-maxdepth", "2", "-name", f"*{slug}*"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout
-    assert groups == ""
+    assert control_groups(yard.data / "local", slug) == []
+
+
+def test_real_nodes_are_refused_until_an_operator_switches_them_on(yard: LocalYard) -> None:
+    words = ("create", "cluster", "web", "--tenant", "acme", "--template", "kubernetes_small")
+    keeper = yard.keeper()
+    yard.kill()  # its keeper lives on, with the switch as it was
+    yard.real_nodes = False
+    yard.start()
+    assert yard.keeper() != keeper
+    told = yard.typed(*words, "-p", "nodes=real", code=2)
+    assert "spec.template_parameters.nodes: real nodes are switched off here" in told
+    assert "boatyard up --real-nodes" in told
+    assert "web" not in yard.typed("get", "clusters")
 
 
 def test_nodes_of_an_unknown_kind_are_refused(yard: LocalYard) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -9,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +18,7 @@ from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local import components, places
 from boatyard.platforms.drivers.local.records import Record, Records
 from boatyard.platforms.port import ClusterWanted, Rest
-from tests.support.local_cluster import WANTED, LocalCluster, marked, marks
+from tests.support.local_cluster import WANTED, LocalCluster, control_groups, marked, marks
 from tests.support.local_site import LocalSite, until
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)]
@@ -24,6 +26,16 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(240)
 
 def listening() -> str:
     return subprocess.run(["ss", "-Htlnp"], capture_output=True, text=True, check=True).stdout
+
+
+def in_its_groups(cluster: LocalCluster) -> set[str]:
+    """By whom the processes of a cluster are bounded: how the names of their groups begin."""
+    found = set()
+    for path in control_groups(cluster.site.keeper.directory, cluster.slug):
+        members = {int(pid) for pid in (Path(path) / "cgroup.procs").read_text().split()}
+        if members == {pid for (pid,) in cluster.running().values()}:
+            found.add(Path(path).name.partition("-")[0])
+    return found
 
 
 def owned_by(user: int) -> str:
@@ -42,11 +54,14 @@ async def test_a_deleted_cluster_leaves_no_process_port_or_file(shared: LocalSit
     await cluster.until_whole()
     record = cluster.record()
     assert all(f":{port} " in listening() for port in record["ports"].values())
+    if os.geteuid() == 0:
+        assert in_its_groups(cluster) == {"boatyard"}
 
     await cluster.release()
 
     assert cluster.running() == {}
     assert shared.inside() == []
+    assert control_groups(shared.keeper.directory, cluster.slug) == []
     assert not any(f":{port} " in listening() for port in record["ports"].values())
     left = {path for path in shared.directory.rglob("*") if path.name != "keeper.log"} - files
     assert {path for path in left if "twin" not in path.parts} == set()

@@ -184,6 +184,13 @@ def yard_mark(directory: Path) -> str:
     return hashlib.sha256(os.fsencode(directory)).hexdigest()[:10]
 
 
+def control_groups(directory: Path, slug: str) -> list[str]:
+    """Of a cluster and of its real nodes; `directory` is its keeper's."""
+    names = (f"boatyard-{yard_mark(directory)}-{slug}", f"by-{slug}*")
+    found = [path for name in names for path in Path("/sys/fs/cgroup").rglob(name)]
+    return sorted(str(path) for path in found)
+
+
 def marks() -> Iterator[tuple[int, str]]:
     """Every process with a mark of ours, read without the product."""
     for name in os.listdir("/proc"):

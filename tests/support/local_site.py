@@ -47,13 +47,19 @@ class KeeperProcess:
     """At most one lives at a time, on one directory."""
 
     def __init__(
-        self, directory: Path, twin: Path, assets: Path, command: Sequence[str] = KEEPER
+        self,
+        directory: Path,
+        twin: Path,
+        assets: Path,
+        command: Sequence[str] = KEEPER,
+        words: Sequence[str] = (),
     ) -> None:
         self.directory = directory
         self.socket = directory / "k.sock"
         self.assets = assets
         self._twin = twin
         self._command = command
+        self._words = words
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
@@ -70,6 +76,7 @@ class KeeperProcess:
                 *self._command,
                 *("--directory", str(self.directory), "--socket", str(self.socket)),
                 *("--twin", str(self._twin), "--assets", str(self.assets)),
+                *self._words,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
@@ -226,14 +233,19 @@ def end_inside(directory: Path) -> None:
 
 @asynccontextmanager
 async def local_site(
-    assets: Assets | Path, *, delays: str = "instant", command: Sequence[str] = KEEPER
+    assets: Assets | Path,
+    *,
+    delays: str = "instant",
+    command: Sequence[str] = KEEPER,
+    words: Sequence[str] = (),
 ) -> AsyncIterator[LocalSite]:
+    """`words` are more of the keeper's arguments."""
     # Short, for the kernel's sake: the path of a socket has 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="by-"))
     place = assets if isinstance(assets, Path) else assets.directory
     try:
         async with a_twin(directory, delays=delays) as twin:
-            keeper = KeeperProcess(directory / "local", directory / "t.sock", place, command)
+            keeper = KeeperProcess(directory / "local", directory / "t.sock", place, command, words)
             site = LocalSite(directory, twin, keeper)
             try:
                 await keeper.start()

@@ -48,19 +48,20 @@ class Lines:
 
 
 class LocalYard:
-    def __init__(self, home: Path, assets: Assets) -> None:
+    def __init__(self, home: Path, assets: Assets, *, real_nodes: bool = False) -> None:
         self.home = home
         self.data = home / "data"
         self._assets = assets
         self._environ = INSTANT | {"BOATYARD_ASSETS": str(assets.directory)}
+        self.real_nodes = real_nodes  # as an operator has switched it, at the next start
         self.up: Program | None = None
 
     # --- Boatyard -------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self.up = Program(
-            "up", "--data", str(self.data), *ANY_PORT, home=self.home, environ=self._environ
-        )
+        words = ["up", "--data", str(self.data), *ANY_PORT]
+        words += ["--real-nodes"] if self.real_nodes else []
+        self.up = Program(*words, home=self.home, environ=self._environ)
         assert self.up.ready().startswith("boatyard: ready")
 
     def kill(self) -> None:

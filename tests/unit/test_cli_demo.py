@@ -24,6 +24,19 @@ def test_every_act_is_a_command(place):
             assert make_parser().parse_args(list(act.words)).verb == act.words[0]
 
 
+@pytest.mark.parametrize("template, kubectl", [("small", ""), ("kubernetes_small", "x/kubectl")])
+def test_the_closing_words_are_of_the_template_that_was_shown(template, kubectl):
+    words = demo.closing_words(".venv/bin/boatyard", kubectl)
+    assert f"--template {template}\n" in words
+    assert ("x/kubectl --kubeconfig web-1.kubeconfig get nodes" in words) == bool(kubectl)
+    assert ".venv/bin/boatyard demo --keep" in words
+    commands = [
+        line.split("    ")[0].split() for line in words.splitlines() if "/boatyard " in line
+    ]
+    for command in commands:
+        assert make_parser().parse_args(command[1:]).verb == command[1]
+
+
 def test_when_boatyard_cannot_start_its_last_words_are_shown(place, monkeypatch, capsys):
     program = "import sys; print('no room on the disk'); sys.exit(3)"
     monkeypatch.setattr(demo, "_boatyard", lambda: (sys.executable, "-c", program))

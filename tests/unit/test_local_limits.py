@@ -6,7 +6,9 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -82,10 +84,47 @@ def _processor_time(pid: int) -> int:
     return int(fields[11]) + int(fields[12])
 
 
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> Callable[[], Any]:
+    """Why, of each warning."""
+    monkeypatch.setattr(limits, "_told", set())
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return lambda: [getattr(record, "why", "") for record in caplog.records]
+
+
+def test_limits_that_cannot_be_set_are_told_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Callable[[], Any]
+) -> None:
+    monkeypatch.setattr(limits, "ROOT", tmp_path)  # no hierarchy is mounted there
+    for _ in range(3):
+        assert not limits.join(NAME, os.getpid(), Limits())
+    assert told() == [f"{tmp_path}/memory: No such file or directory"]
+
+
+def test_without_root_it_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, told: Callable[[], Any]
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    for _ in range(3):
+        assert not limits.join(NAME, os.getpid(), Limits())
+    assert told() == ["not run as root"]
+
+
+def test_a_group_that_does_not_go_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(limits, "ROOT", tmp_path)
+    monkeypatch.setattr(limits, "_GONE_SECONDS", 0.05)
+    group = tmp_path / "pids" / f"boatyard-{NAME}"
+    (group / "somebody").mkdir(parents=True)  # is in it: it cannot be removed
+    limits.remove(NAME)
+    assert [getattr(record, "group", "") for record in caplog.records] == [str(group)]
+
+
 def test_removing_nothing_is_fine() -> None:
     limits.remove("nobody")
 
 
-def test_somebody_who_is_not_there_cannot_join() -> None:
+def test_somebody_who_is_not_there_cannot_join(told: Callable[[], Any]) -> None:
     assert not limits.join(NAME, 2**22 + 1, Limits())
     limits.remove(NAME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -57,14 +57,24 @@ class Call:
     mask_from_body: bool = False  # REST: the mask was not given but read off the body
 
 
+# Asked of every new document that its rules have admitted: Refused when those who would carry it out cannot.
+Consult = Callable[[Any, World], Awaitable[None]]
+
+
 class Crud:
     """The generic verbs over one ledger."""
 
     def __init__(
-        self, ledger: Ledger, catalogue: Catalogue, *, setting_checks: SettingChecks | None = None
+        self,
+        ledger: Ledger,
+        catalogue: Catalogue,
+        consult: Consult | None = None,
+        *,
+        setting_checks: SettingChecks | None = None,
     ) -> None:
         self.ledger = ledger
         self.catalogue = catalogue
+        self._consult = consult
         self._setting_checks = setting_checks or {}
 
     async def get(self, view: View, id: str, call: Call) -> Any:
@@ -142,6 +152,8 @@ class Crud:
         violations += await self._home_violations(kind, resolved)
         world = await self.world(view, resolved, caller, now=doc.metadata.creation_timestamp)
         admitted = writing.ask(violations, lambda: rules.admit_create(resolved.doc, world))
+        if self._consult is not None:
+            await self._consult(admitted, world)
         return admitted, world
 
     async def _check_never_used(self, kind: Kind, id: str) -> None:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from boatyard.api.callers import Callers, Issuer, TokenChecker
 from boatyard.api.calls import methods
 from boatyard.api.catalogue import Catalogue
-from boatyard.api.crud import Crud
+from boatyard.api.crud import Consult, Crud
 from boatyard.api.grpc import GrpcDoor
 from boatyard.api.rest import RestDoor
 from boatyard.api.watch import Watches
@@ -50,12 +50,13 @@ class ApiServer:
         hub_access: HubAccess | None = None,
         elsewhere: Elsewhere | None = None,
         setting_checks: SettingChecks | None = None,
+        consult: Consult | None = None,
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
         self._catalogue = Catalogue(ledger)
         self._watches = Watches(ledger)
-        self._crud = Crud(ledger, self._catalogue, setting_checks=setting_checks)
+        self._crud = Crud(ledger, self._catalogue, consult, setting_checks=setting_checks)
         table = methods(self._crud, self._watches, hub_access, elsewhere)
         callers = Callers(TokenChecker(issuer.public_key(), ledger.clock.now), anonymous=anonymous)
         self._grpc = GrpcDoor(table, callers)

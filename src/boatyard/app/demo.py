@@ -84,15 +84,43 @@ REAL = (
     Act("", (*_KUBECTL, "get", "deployments,pods", "-o", "wide"), "kubectl"),
 )
 
-NEXT = """\
+_NEXT = """\
 That was all of it, and it is gone again: no process, no file. What to try next:
 
-  boatyard up                                           the same, to stay; then in another terminal:
-  boatyard create cluster web-1 --tenant acme --template small
-  boatyard get clusters -w                              changes as they happen
-  boatyard explain cluster web-1                        why it is where it is
-  docs/guide/first-cluster.md                           the same walk, slowly
+{lines}
+  docs/guide/first-cluster.md    the same walk, slowly
 """
+
+
+def closing_words(boatyard: str, kubectl: str = "") -> str:
+    """What one can do now to have what was shown, and keep it. Without `kubectl` it was simulated."""
+    template = local_catalogue.SMALL if kubectl else "small"
+    lines = [
+        f"{boatyard} demo --keep    the same, and what it has made stays until Ctrl-C",
+        f"{boatyard} up             a yard of your own, to stay; then in another terminal:",
+        f"{boatyard} create cluster {NAME} --tenant acme --template {template}",
+        f"{boatyard} kubeconfig {NAME} -o {NAME}.kubeconfig",
+    ]
+    if kubectl:
+        lines.append(f"{kubectl} --kubeconfig {NAME}.kubeconfig get nodes")
+    lines.append(f"{boatyard} explain cluster {NAME}")
+    return _NEXT.format(lines="\n".join(f"  {line}" for line in lines))
+
+
+def kept_words(home: Path, boatyard: str, kubectl: str = "") -> str:
+    """How to use what still runs, from another terminal."""
+    there = shlex.quote(str(home))
+    template = local_catalogue.SMALL if kubectl else "small"
+    lines = [
+        "Still running. In another terminal, to speak to this yard:",
+        "",
+        f"  export XDG_RUNTIME_DIR={there}/run XDG_CONFIG_HOME={there}/config",
+        f"  {boatyard} get clusters",
+        f"  {boatyard} create cluster web-3 --tenant acme --template {template}",
+    ]
+    if kubectl:
+        lines.append(f"  {kubectl} --kubeconfig {there}/web-2.kubeconfig get pods -A")
+    return "\n".join([*lines, "", "Ctrl-C ends it and removes everything."])
 
 
 class DemoFailed(Exception):
@@ -125,7 +153,10 @@ def run(args: Namespace) -> int:
 def _run(home: Path, *, keep: bool, simulated: bool) -> int:
     assets = Assets()
     versions = () if simulated else assets.versions()
-    environ = _environment(home, assets.program(versions[-1], "kubectl") if versions else None)
+    kubectl = assets.program(versions[-1], "kubectl") if versions else None
+    environ = _environment(home, kubectl)
+    typed = [_typed("boatyard", Path(sys.executable).with_name("boatyard"))]
+    typed += [_typed("kubectl", kubectl)] if kubectl else []
     began = time.monotonic()
     with _Yard(home, environ) as yard:
         if versions:
@@ -138,14 +169,13 @@ def _run(home: Path, *, keep: bool, simulated: bool) -> int:
         for act in REAL if versions else SIMULATED:
             _perform(act, home, environ)
         if keep:
-            if versions:
-                print(f"\nStill running: kubectl --kubeconfig {home}/web-2.kubeconfig get pods -A")
-            print("Ctrl-C ends it.")
-            signal.pause()
+            print(f"\n{kept_words(home, *typed)}", flush=True)
+            with suppress(KeyboardInterrupt):
+                signal.pause()
     if yard.stragglers:
         raise DemoFailed(f"{len(yard.stragglers)} processes did not stop by themselves; killed")
     print(f"Done in {time.monotonic() - began:.0f} seconds.\n")
-    print(NEXT, end="")
+    print(closing_words(*typed), end="")
     return 0
 
 
@@ -178,6 +208,15 @@ def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
         raise KeyboardInterrupt
     if done.returncode:
         raise DemoFailed(f"`{typed}` ended with {done.returncode}")
+
+
+def _typed(name: str, place: Path) -> str:
+    """How a program is called here: by its name, or by where it is when no PATH leads there."""
+    if shutil.which(name) or not place.exists():
+        return name
+    with suppress(ValueError):
+        place = place.relative_to(Path.cwd())
+    return shlex.quote(str(place))
 
 
 def _boatyard() -> Sequence[str]:

@@ -52,6 +52,7 @@ def _up(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="no catalogue, hubs or tenants to begin with",
     )
+    _real_nodes(parser)
 
 
 def _serve(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +67,16 @@ def _twin(parser: argparse.ArgumentParser) -> None:
 
 def _keeper(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--data", metavar="DIR", help="where its clusters are kept")
+    _real_nodes(parser)
+
+
+def _real_nodes(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--real-nodes",
+        action="store_true",
+        default=None,
+        help="clusters may have nodes that run containers: their tenants can become root here",
+    )
 
 
 def _player(parser: argparse.ArgumentParser) -> None:

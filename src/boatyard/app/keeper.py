@@ -28,4 +28,6 @@ def run(args: Namespace) -> int:
         return 1
     if settings.assets:
         words += ["--assets", str(settings.assets_dir)]
+    if settings.real_nodes:
+        words.append("--real-nodes")
     return server.main(words)

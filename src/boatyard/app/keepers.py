@@ -17,7 +17,7 @@ from pathlib import Path
 from boatyard.app.settings import Settings
 from boatyard.app.sockets import socket_in
 from boatyard.assets import Assets
-from boatyard.model.errors import Unavailable
+from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.local.driver import KeeperClient
 
 logger = logging.getLogger(__name__)
@@ -47,11 +47,14 @@ def is_needed(settings: Settings) -> bool:
     return bool(find_assets(settings).versions()) or (clusters.is_dir() and any(clusters.iterdir()))
 
 
-def keeper_command(directory: Path, *, socket: str, twin_socket: str, assets: str) -> list[str]:
+def keeper_command(
+    directory: Path, *, socket: str, twin_socket: str, assets: str, real_nodes: bool = False
+) -> list[str]:
     """What is run to keep the clusters of a directory; it says "ready" once it listens."""
     command = [sys.executable, "-m", "boatyard.platforms.drivers.local.server"]
     command += ["--directory", str(directory), "--socket", socket, "--twin", twin_socket]
-    return [*command, "--assets", assets] if assets else command
+    command += ["--assets", assets] if assets else []
+    return [*command, "--real-nodes"] if real_nodes else command
 
 
 @asynccontextmanager
@@ -65,7 +68,7 @@ async def start_keeper(settings: Settings, *, twin_socket: str) -> AsyncIterator
         return
     socket = keeper_socket(settings)
     keeper = _Keeper(settings, socket, twin_socket)
-    await keeper.ensure()
+    await keeper.ensure_as_told()
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(keeper.watch(), name="watching the keeper")
         try:
@@ -82,8 +85,21 @@ class _Keeper:
         self._socket = socket
         assets = str(Path(settings.assets).expanduser().absolute()) if settings.assets else ""
         self._command = keeper_command(
-            self._directory, socket=socket, twin_socket=twin_socket, assets=assets
+            self._directory,
+            socket=socket,
+            twin_socket=twin_socket,
+            assets=assets,
+            real_nodes=settings.real_nodes,
         )
+        self._real_nodes = settings.real_nodes
+
+    async def ensure_as_told(self) -> None:
+        """One that was started with other settings makes room for a new one; its clusters run on meanwhile."""
+        await self.ensure()
+        if await self._allows_real_nodes() != self._real_nodes:
+            logger.info("the keeper is replaced", extra={"real_nodes": self._real_nodes})
+            await self._end(stop_clusters=False)
+            await self.ensure()
 
     async def ensure(self) -> None:
         """The one that is there, or a new one. One that is only just starting, or ending, is waited for."""
@@ -107,20 +123,35 @@ class _Keeper:
                     await self.ensure()
 
     async def stop(self) -> None:
-        """Ends it with its clusters stopped, and waits until it has let go of the directory."""
+        """Ends it with its clusters stopped."""
+        await self._end(stop_clusters=True)
+
+    async def _end(self, *, stop_clusters: bool) -> None:
+        """Waits until it has let go of the directory."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 while is_locked(self._lock):
-                    await self._ask_to_end()  # again: it may have been only just starting
+                    # Again: it may have been only just starting.
+                    await self._ask_to_end(stop_clusters=stop_clusters)
                     await asyncio.sleep(_PAUSE_SECONDS)
         except TimeoutError:
             logger.error("the keeper of local clusters did not end")
 
-    async def _ask_to_end(self) -> None:
+    async def _ask_to_end(self, *, stop_clusters: bool) -> None:
         client = KeeperClient(Path(self._socket), timeout=5.0)
         with contextlib.suppress(Unavailable):
-            await client.call("keeper.shutdown", stop_clusters=True)
+            await client.call("keeper.shutdown", stop_clusters=stop_clusters)
         await client.close()
+
+    async def _allows_real_nodes(self) -> bool | None:
+        """None when it cannot say."""
+        client = KeeperClient(Path(self._socket), timeout=5.0)
+        try:
+            return bool((await client.call("keeper.real_nodes"))["allowed"])
+        except (Unavailable, Refused):  # one of an older version has no such verb
+            return None
+        finally:
+            await client.close()
 
     async def _answers(self) -> bool:
         client = KeeperClient(Path(self._socket), timeout=5.0)

@@ -114,7 +114,7 @@ def _templates(version: str, now: datetime) -> Sequence[ClusterTemplate]:
                 ClusterTemplateParameterDefinition(
                     name="nodes",
                     title="Nodes",
-                    description="`simulated` nodes take no room; `real` ones run containers (root only).",
+                    description="`simulated` nodes take no room; `real` ones run containers, if an operator allows it.",
                     type="type.googleapis.com/google.protobuf.StringValue",
                     default={
                         "@type": "type.googleapis.com/google.protobuf.StringValue",

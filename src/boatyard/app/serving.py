@@ -15,6 +15,8 @@ from boatyard.app.deployed import hub_access
 from boatyard.app.drivers import setting_checks
 from boatyard.app.hub_books import HubBooks
 from boatyard.app.hub_clients import HubClients
+from boatyard.app.keepers import keeper_socket
+from boatyard.app.real_nodes import RealNodesConsulted
 from boatyard.app.running import ISSUER_KEY
 from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
@@ -49,6 +51,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         hub_access=hub_access(clients),
         elsewhere=HubBooks(ledger, clients),
         setting_checks=setting_checks(),
+        consult=RealNodesConsulted(Path(keeper_socket(settings))),
     )
     try:
         await server.start(settings.grpc, settings.rest, tls=tls)

@@ -38,6 +38,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real
     twin_layout: str = ""  # JSON file with the data centre of a new twin; empty: two small hubs
+    real_nodes: bool = False  # clusters may have real nodes, whose tenants can become root here
     keeper_socket: str = ""  # unix socket of the keeper of clusters; empty: in the data directory
     workers_at_once: int = 32  # objects one worker process looks at side by side
     lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker

@@ -14,6 +14,7 @@ HERE = (
     "/proc/self/cwd"  # reached without walking through directories that may be closed to the user
 )
 BALANCER = "balancer"
+ADMISSION = "admission.json"
 API_PORT_IN_SEGMENT = 6443
 _QUOTA = 2 * 1024**3  # bytes an etcd may hold
 _FORGET = ["--audit-log-maxsize=20", "--audit-log-maxbackup=2", "--audit-log-maxage=30"]
@@ -173,6 +174,7 @@ def _api_server(record: Record, number: int) -> Component:
         "--anonymous-auth=false",
         "--allow-privileged=true",
         "--enable-admission-plugins=NodeRestriction",
+        *([f"--admission-control-config-file={HERE}/{ADMISSION}"] if record.real else []),
         "--profiling=false",
         f"--client-ca-file={HERE}/pki/ca.crt",
         f"--tls-cert-file={HERE}/pki/apiserver.crt",
@@ -270,6 +272,27 @@ def administrator_policy() -> bytes:
         "spec": {"user": ADMINISTRATOR, **everything},
     }
     return json.dumps(policy).encode() + b"\n"
+
+
+def admission_config() -> bytes:
+    """Pods on real nodes are not privileged and see nothing of the machine, unless a namespace is labelled otherwise.
+
+    It keeps accidents away, not the cluster's administrator, who may set the label.
+    """
+    level = {"enforce": "baseline", "enforce-version": "latest"}
+    pods = {
+        "apiVersion": "pod-security.admission.config.k8s.io/v1",
+        "kind": "PodSecurityConfiguration",
+        "defaults": level,
+        "exemptions": {"namespaces": ["kube-system"]},
+    }
+    return json.dumps(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "AdmissionConfiguration",
+            "plugins": [{"name": "PodSecurity", "configuration": pods}],
+        }
+    ).encode()
 
 
 def audit_policy() -> bytes:

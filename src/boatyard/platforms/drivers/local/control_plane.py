@@ -118,7 +118,7 @@ class ControlPlane:
         if record.leaving or _is_due(record):
             return False
         if wanted.rest == Rest.AWAKE:
-            return self.available and record.version == wanted.version
+            return self.available and record.version == wanted.version and not self.ground.moving
         return self.gone_to_rest
 
     async def drive(self) -> None:
@@ -240,7 +240,7 @@ class ControlPlane:
         rest = [
             Wanted(component, versions[-1], netns) for component in components.controllers(record)
         ]
-        self.say(available=True, message="")
+        self.say(available=True, message=self.ground.moving)
         return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
 
     async def _begins_to_listen(self, record: Record, version: str) -> bool:

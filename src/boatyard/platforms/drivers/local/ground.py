@@ -6,6 +6,11 @@ from __future__ import annotations
 class Ground:
     """Does nothing; real nodes do."""
 
+    @property
+    def moving(self) -> str:
+        """What is still on its way to the control plane's version, in words. Empty: nothing."""
+        return ""
+
     async def prepare(self) -> None:
         """Before anything is started."""
 

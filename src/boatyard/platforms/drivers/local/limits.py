@@ -1,15 +1,20 @@
 """How much of this machine the processes of one cluster may take together. By control groups, as root.
 
-Without root, or where control groups cannot be written, only what every process inherits bounds it.
+Without root, or where control groups cannot be written, only what every process inherits bounds it. The log says so,
+once for each reason.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 ROOT = Path("/sys/fs/cgroup")
 _GONE_SECONDS = 5.0
@@ -27,17 +32,46 @@ class Limits:
 def join(name: str, pid: int, limits: Limits) -> bool:
     """Puts a process into the cluster's groups, which are made when they are not there. False when that cannot be."""
     if os.geteuid() != 0:
+        _tell("not run as root")
         return False
-    try:
-        for hierarchy, settings in _settings(limits):
-            group = hierarchy / _group(name)
+    for hierarchy, settings in _settings(limits):
+        group = hierarchy / _group(name)
+        try:
             group.mkdir(exist_ok=True)
-            for file, value in settings.items():
-                (group / file).write_text(value)
+            _write(group, settings)
             (group / "cgroup.procs").write_text(str(pid))
-    except OSError:
-        return False
+        except ProcessLookupError:
+            return False  # it has ended, and needs no bound any more
+        except OSError as error:
+            _tell(f"{hierarchy}: {error.strerror or error}")
+            return False
     return True
+
+
+def bound(name: str, limits: Limits) -> bool:
+    """Bounds groups that somebody else has made at the top of the hierarchies. False when that cannot be."""
+    for hierarchy, settings in _settings(limits):
+        try:
+            _write(hierarchy / name, settings)
+        except OSError as error:
+            _tell(f"{hierarchy}: {error.strerror or error}")
+            return False
+    return True
+
+
+def _write(group: Path, settings: Mapping[str, str]) -> None:
+    for file, value in settings.items():
+        (group / file).write_text(value)
+
+
+_told: set[str] = set()
+
+
+def _tell(why: str) -> None:
+    """The same at every start of every component would be noise."""
+    if why not in _told:
+        _told.add(why)
+        logger.warning("clusters are not bounded", extra={"why": why})
 
 
 def remove(name: str) -> None:
@@ -53,6 +87,8 @@ def _remove(group: Path) -> None:
             group.rmdir()
             return
         time.sleep(0.02)
+    if group.is_dir():
+        logger.warning("control group not removed", extra={"group": str(group)})
 
 
 def _settings(limits: Limits) -> list[tuple[Path, dict[str, str]]]:

@@ -36,6 +36,7 @@ def write_files(record: Record, directory: Path) -> None:
         ("encryption.json", components.encryption_config(record)),
         ("audit-policy.json", components.audit_policy()),
         ("administrator.jsonl", components.administrator_policy()),
+        (components.ADMISSION, components.admission_config()),  # read where nodes are real
     ):
         path = directory / "run" / name
         if not path.exists() or path.read_bytes() != content:

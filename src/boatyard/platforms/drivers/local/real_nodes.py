@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import ipaddress
 import logging
+import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from boatyard.kube.kinds import NODES
 from boatyard.model.errors import BoatyardError
@@ -27,12 +30,20 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 1.0
 STARTING_SECONDS = 0.1
 READY_SECONDS = 20.0
+STOP_SECONDS = 15.0
 _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
 _LOST = "The node does not answer."
+_LOOKING = "Nodes are being looked at."
+_MOVING = "Nodes are moving to the new version."
+_OF_NO_VERSION = "containerd"  # the machine's, whatever the cluster's version is
 
 
 class RealNodes(Ground):
-    """Every look does what is missing; what runs is found by its mark, as the control plane's parts are."""
+    """Every look does what is missing; what runs is found by its mark, as the control plane's parts are.
+
+    The digest at the mark's end is of version and arguments: who runs with others is replaced, one node after the
+    other, and only once the whole control plane has the new version. Pods run on meanwhile.
+    """
 
     def __init__(self, plane: ControlPlane, *, mark: str, program: FindProgram) -> None:
         self._plane = plane
@@ -41,7 +52,9 @@ class RealNodes(Ground):
         self._states: dict[str, NodeState] = {}
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
-        self._prepared: dict[str, real.RealNode] = {}  # by slot
+        # By slot, of those that are ready; None while nobody has looked.
+        self._versions: dict[str, str] | None = None
+        self._prepared: dict[str, tuple[str, real.RealNode]] = {}  # by slot, with its version
 
     def wake(self) -> None:
         self._wake.set()
@@ -73,32 +86,60 @@ class RealNodes(Ground):
     async def _pass(self) -> float:
         record = self._plane.record
         wait = LOOK_SECONDS
+        failed: BoatyardError | None = None
         running = await asyncio.to_thread(find, f"{self._mark}/")
         try:
             for node in record.nodes.values():
-                if not node.leaving_since and not await self._keep(record, node, running):
+                if node.leaving_since:
+                    continue
+                replace = wait == LOOK_SECONDS  # all before it are whole
+                if not await self._keep(record, node, running, replace=replace):
                     wait = STARTING_SECONDS
+        except BoatyardError as error:
+            failed = error  # how the nodes are is looked at all the same
         finally:
             for processes in running.values():
                 for process in processes:
                     process.close()
         await self._look(record)
+        if failed is not None:
+            raise failed
         if any(not self._states.get(node.slot, _JOINING).ready for node in record.nodes.values()):
             return min(wait, 0.2)
         return wait
 
     async def _keep(
-        self, record: Record, node: NodeRecord, running: Mapping[str, list[Marked]]
+        self,
+        record: Record,
+        node: NodeRecord,
+        running: Mapping[str, list[Marked]],
+        *,
+        replace: bool,
     ) -> bool:
-        """True when all its programs run and answer; starts the first that does not run."""
-        place = self._prepared.get(node.slot)
-        if place is None:
+        """True when all its programs run and answer; starts the first that does not run.
+
+        One that is outdated runs on until it may be replaced.
+        """
+        version, place = self._prepared.get(node.slot, ("", None))
+        if place is None or (version != record.version and replace):
             place = await asyncio.to_thread(self._describe, record, node)
             await real.prepare_node(place)
-            self._prepared[node.slot] = place
+            version, self._prepared[node.slot] = record.version, (record.version, place)
         for component in real.components(place):
-            mark = f"{self._mark}/{node.slot}/{component.name}"
-            if not any(process.alive for process in running.get(mark, ())):
+            name = f"{self._mark}/{node.slot}/{component.name}"
+            mark = f"{name}/{_digest(component, version)}"
+            ours = [
+                process
+                for whole, processes in running.items()
+                if whole == name or whole.startswith(f"{name}/")
+                for process in processes
+                if process.alive
+            ]
+            outdated = [process for process in ours if process.mark != mark]
+            if outdated and not replace:
+                return False
+            await self._end(outdated)
+            if len(outdated) == len(ours):
                 await self._start(place, component, mark)
                 if component.name == "containerd":
                     await self._until_ready(component)
@@ -124,6 +165,17 @@ class RealNodes(Ground):
         process = await asyncio.to_thread(start, spec)
         process.close()
         logger.info("node component started", extra={"component": mark})
+
+    async def _end(self, processes: Sequence[Marked]) -> None:
+        """Politely, then not. What they have started runs on."""
+        for process in processes:
+            process.signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        while left := [process for process in processes if process.alive]:
+            if time.monotonic() > deadline:
+                for process in left:
+                    process.signal(signal.SIGKILL)
+            await asyncio.sleep(0.02)
 
     async def _until_ready(self, component: real.Component) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -183,6 +235,7 @@ class RealNodes(Ground):
             return
         found = {node["metadata"]["name"]: node for node in (await client.list(NODES)).items}
         states = {}
+        versions = {}
         for node in record.nodes.values():
             before = self._states.get(node.slot, _JOINING)
             seen = found.get(node.slot)
@@ -193,10 +246,22 @@ class RealNodes(Ground):
                 ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
                 message = "" if ready else _LOST if before.joined else _JOINING.message
                 states[node.slot] = NodeState(before.joined or ready, ready, message)
+                if ready and not node.leaving_since:
+                    versions[node.slot] = _version_of(seen)
+        if versions != self._versions:
+            self._versions = versions
+            self._plane.wake()  # it says whether all is as wanted
         if states != self._states:
             self._states = states
             changed, self._changed = self._changed, asyncio.Event()
             changed.set()
+
+    @property
+    def moving(self) -> str:
+        record = self._plane.record
+        if self._versions is None:
+            return _LOOKING if record.nodes else ""
+        return _MOVING if set(self._versions.values()) - {record.version} else ""
 
     # --- the ground the control plane stands on ------------------------------------------------
 
@@ -215,6 +280,7 @@ class RealNodes(Ground):
         place = self._plane.directory / "nodes"
         names = {*await real.list_nodes(slug), *(n.slot for n in self._plane.record.nodes.values())}
         self._prepared.clear()
+        self._versions = None
         for name in sorted(names):
             await real.clean_node(slug, name, place / name)
 
@@ -225,3 +291,14 @@ class RealNodes(Ground):
     async def end_node(self, node: NodeRecord) -> None:
         self._prepared.pop(node.slot, None)
         await real.clean_node(self._plane.slug, node.slot, self.directory_of(node))
+
+
+def _digest(component: real.Component, version: str) -> str:
+    of = "" if component.name == _OF_NO_VERSION else version
+    return hashlib.sha256("\0".join((of, *component.argv)).encode()).hexdigest()[:8]
+
+
+def _version_of(node: Mapping[str, Any]) -> str:
+    """Of its kubelet."""
+    info = (node.get("status") or {}).get("nodeInfo") or {}
+    return str(info.get("kubeletVersion", "")).removeprefix("v")

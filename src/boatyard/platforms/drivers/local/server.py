@@ -36,6 +36,8 @@ from boatyard.twin.client import TwinClient
 
 logger = logging.getLogger(__name__)
 
+REAL_NODES_OFF = "real nodes are switched off here"
+SWITCH_ON = "an operator switches them on: boatyard up --real-nodes"
 _LOCK_LOOKS = 10
 
 VERBS = frozenset(
@@ -57,9 +59,10 @@ VERBS = frozenset(
 
 
 class Following:
-    """Nodes follow the machines of the twin, or are real."""
+    """Nodes follow the machines of the twin, or are real where an operator has switched that on."""
 
-    def __init__(self, twin_socket: str) -> None:
+    def __init__(self, twin_socket: str, *, real_nodes: bool) -> None:
+        self._real_nodes = real_nodes
         self._twin = TwinClient(Path(twin_socket))
         self._machines: dict[str, Machines] = {}
 
@@ -68,20 +71,23 @@ class Following:
             self._machines[hub] = TwinMachines(self._twin, hub)
         return self._machines[hub]
 
+    def real_nodes(self) -> dict[str, Any]:
+        """Whether real nodes may be ordered here, and what this machine lacks for them."""
+        return {"allowed": self._real_nodes, "missing": list(real.missing())}
+
     def check_real(self) -> None:
-        missing = real.missing()
-        if missing:
-            raise Refused(
-                f"real nodes cannot be had here: {'; '.join(missing)}", reason="NoRealNodes"
-            )
+        if not self._real_nodes:
+            raise Refused(f"{REAL_NODES_OFF}; {SWITCH_ON}", reason="RealNodesOff")
+        real.check_all()
 
     async def close(self) -> None:
         await self._twin.close()
 
 
 class Server:
-    def __init__(self, keeper: Keeper) -> None:
+    def __init__(self, keeper: Keeper, follow: Following) -> None:
         self._keeper = keeper
+        self._follow = follow
         self._tasks: set[asyncio.Task[None]] = set()
         self.stop = asyncio.Event()
         self.stop_clusters = False
@@ -93,6 +99,8 @@ class Server:
                 self.stop_clusters = bool(args.get("stop_clusters"))
                 self.stop.set()
                 return encode_answer(number, os.getpid(), None)
+            if verb == "real_nodes":
+                return encode_answer(number, await asyncio.to_thread(self._follow.real_nodes), None)
             if verb not in VERBS:
                 raise Refused(f"the keeper has no verb {verb!r}")
             method = getattr(self._keeper, verb)
@@ -151,13 +159,15 @@ class _Connection(asyncio.Protocol):
             self._transport.write(answer)
 
 
-async def serve(directory: Path, socket_path: Path, *, assets: Path | None, twin: str) -> None:
+async def serve(
+    directory: Path, socket_path: Path, *, assets: Path | None, twin: str, real_nodes: bool
+) -> None:
     """Until a signal or `shutdown`. Refused when another keeper holds the directory."""
     check_socket_path(socket_path)
     with _locked(directory):
-        follow = Following(twin)
+        follow = Following(twin, real_nodes=real_nodes)
         keeper = Keeper(directory, programs=Assets(assets), follow=follow)
-        server = Server(keeper)
+        server = Server(keeper, follow)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop.set)
@@ -222,13 +232,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--socket", type=Path, required=True)
     parser.add_argument("--twin", required=True)
     parser.add_argument("--assets", type=Path)
+    parser.add_argument("--real-nodes", action="store_true")
     args = parser.parse_args(argv)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     _bound_resources()
     try:
-        asyncio.run(serve(args.directory, args.socket, assets=args.assets, twin=args.twin))
+        asyncio.run(
+            serve(
+                args.directory,
+                args.socket,
+                assets=args.assets,
+                twin=args.twin,
+                real_nodes=args.real_nodes,
+            )
+        )
     except BoatyardError as error:
         sys.stderr.write(f"keeper: {error}\n")
         return 1

@@ -9,7 +9,7 @@ from boatyard.platforms.drivers.local.real.nodes import (
     freeze_node,
     prepare_node,
 )
-from boatyard.platforms.drivers.local.real.requirements import missing
+from boatyard.platforms.drivers.local.real.requirements import check_all, missing
 from boatyard.platforms.drivers.local.real.segment import (
     clean_segment,
     list_nodes,
@@ -21,6 +21,7 @@ __all__ = [
     "Component",
     "RealNode",
     "after_containerd",
+    "check_all",
     "clean_node",
     "clean_segment",
     "components",

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from boatyard.model.errors import Unavailable
+from boatyard.platforms.drivers.local import limits
+from boatyard.platforms.drivers.local.limits import Limits
 
 ROOT = Path("/sys/fs/cgroup")
 SYSTEM = "system"
@@ -50,8 +52,11 @@ def list_groups(prefix: str) -> set[str]:
     }
 
 
-def make(name: str) -> None:
-    """The node's group in every hierarchy, able to take processes and to be divided."""
+def make(name: str, bounds: Limits) -> None:
+    """The node's group in every hierarchy, able to take processes and to be divided.
+
+    Its pods together take no more than the bounds; with version 2 the node's own programs count, too.
+    """
     for hierarchy in hierarchies():
         group = hierarchy / name
         group.mkdir(exist_ok=True)
@@ -63,6 +68,7 @@ def make(name: str) -> None:
         for group in (ROOT, ROOT / name):
             _divide(group)
     (tracker() / name / SYSTEM).mkdir(exist_ok=True)
+    limits.bound(name, bounds)
 
 
 def _divide(group: Path) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from boatyard.platforms.drivers.local.limits import Limits
 from boatyard.platforms.drivers.local.real.names import node_name, segment_name
 
 BRIDGE = "br0"
 LINK = "eth0"
+_BOUNDS = Limits(memory=4 * 1024**3, threads=4000)
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,7 @@ class RealNode:
     proxy_kubeconfig: str = ""  # CN=system:kube-proxy
     cluster_dns: str = ""  # the address pods ask for names; none: they ask nobody
     cluster_domain: str = "cluster.local"
+    bounds: Limits = _BOUNDS  # of all its pods together
 
     @property
     def netns(self) -> str:

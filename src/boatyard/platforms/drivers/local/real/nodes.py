@@ -61,7 +61,7 @@ async def prepare_node(node: RealNode) -> None:
     await allow_forwarding(node.netns)
     # Nodes know only the gateway; it knows which node has which pods.
     await ensure_route(node.segment, node.pod_cidr, node.ip)
-    await asyncio.to_thread(cgroups.make, node.netns)
+    await asyncio.to_thread(cgroups.make, node.netns, node.bounds)
     await asyncio.to_thread(_write_files, node)
 
 
