@@ -66,7 +66,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Takes up every cluster where it was left."""
-        known = {record.slug for record in self.records}
+        known = {*self.records.unreadable, *(record.slug for record in self.records)}
         await asyncio.to_thread(end_strays, self._mark, known)
         for record in self.records:
             self._open(record)
