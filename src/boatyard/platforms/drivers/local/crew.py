@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local import balancer, limits
+from boatyard.platforms.drivers.local import balancer, limits, places
 from boatyard.platforms.drivers.local.components import BALANCER, Component
 from boatyard.processes.marked import Marked, ProcessSpec, find, start
 
@@ -80,7 +80,9 @@ class Crew:
         """Takes back everybody who carries the cluster's mark."""
         # A start whose caller was cancelled goes on, and carries no mark yet.
         await asyncio.gather(*self._starting, return_exceptions=True)
-        for mark, processes in (await asyncio.to_thread(find, f"{self._mark}/")).items():
+        users = () if self._user is None else (self._user,)
+        marked = await asyncio.to_thread(find, f"{self._mark}/", users)
+        for mark, processes in marked.items():
             name = mark[len(self._mark) + 1 :].partition("/")[0]
             for process in processes:
                 held = self._held.get(name)
@@ -267,7 +269,7 @@ class Crew:
 
 def end_strays(mark: str, known: Collection[str]) -> None:
     """Ends processes of clusters that nothing is known of: somebody has removed their records by hand."""
-    for whole, processes in find(f"{mark}/").items():
+    for whole, processes in find(f"{mark}/", places.USERS).items():
         cluster = whole.split("/")[1].partition("-")[0]
         for process in processes:
             if cluster not in known:

@@ -73,7 +73,7 @@ class RealNodes(Ground):
     async def _pass(self) -> float:
         record = self._plane.record
         wait = LOOK_SECONDS
-        running = await asyncio.to_thread(find, f"{self._mark}/")
+        running = await asyncio.to_thread(find, f"{self._mark}/", ())
         try:
             for node in record.nodes.values():
                 if not node.leaving_since and not await self._keep(record, node, running):
