@@ -188,6 +188,7 @@ class ControlPlane:
         if record.rolling_back:
             await moving.roll_back(self, record)
             return 0.0
+        await asyncio.to_thread(self.crew.shorten_logs)
         if record.version and not self.has_data(record):
             words = "The cluster's objects are gone from this machine; restore a backup."
             self.say(available=False, message=words)

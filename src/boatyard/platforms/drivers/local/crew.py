@@ -16,6 +16,7 @@ from pathlib import Path
 from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local import balancer, limits, places
 from boatyard.platforms.drivers.local.components import BALANCER, Component
+from boatyard.processes.logs import shorten
 from boatyard.processes.marked import Marked, ProcessSpec, find, start
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 STOP_SECONDS = 15.0
 STEADY_SECONDS = 10.0  # who has run for so long has come up
 LONGEST_PAUSE = 10.0
-LONGEST_LOG = 10 * 1024 * 1024
 
 FindProgram = Callable[[str, str], Path]  # version, program → file
 
@@ -69,6 +69,7 @@ class Crew:
         self._directory = directory
         self._user = user
         self._program = program
+        self._logs = directory.parent / "log"
         self._on_exit = on_exit
         self._held: dict[str, Marked] = {}  # by component name
         self._started: dict[str, float] = {}
@@ -161,7 +162,7 @@ class Crew:
 
     async def _start(self, wanted: Wanted, now: float) -> None:
         component = wanted.component
-        log = self._directory.parent / "log"
+        log = self._logs
         log.mkdir(exist_ok=True, mode=0o700)
         if component.program == BALANCER:
             executable = Path(sys.executable)
@@ -181,7 +182,6 @@ class Crew:
             netns="" if component.program == BALANCER else wanted.netns,
             environ=component.environ,
         )
-        _shorten(spec.log)
         starting = asyncio.ensure_future(asyncio.to_thread(start, spec))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
@@ -249,6 +249,11 @@ class Crew:
 
     def _mark_of(self, wanted: Wanted) -> str:
         return f"{self._mark}/{wanted.component.name}/{wanted.digest}"
+    def shorten_logs(self) -> None:
+        """Of everybody who writes here, also of nodes. Files are copied: not for the event loop."""
+        for log in self._logs.glob("*.log"):
+            shorten(log)
+
 
     def _hold(self, name: str, process: Marked) -> None:
         before = self._held.pop(name, None)
@@ -281,10 +286,3 @@ def end_strays(mark: str, known: Collection[str]) -> None:
 async def _ended(process: Marked) -> None:
     while process.alive:  # noqa: ASYNC110 - its descriptor has a reader already, so it is asked
         await asyncio.sleep(0.01)
-
-
-def _shorten(log: Path) -> None:
-    """A log that has grown too long begins anew; the end of the old one is kept beside it."""
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LONGEST_LOG:
-            log.replace(log.with_name(log.name + ".1"))
