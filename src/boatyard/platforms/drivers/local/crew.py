@@ -35,11 +35,13 @@ class Wanted:
     component: Component
     version: str
     netns: str = ""
+    reads: str = ""  # a mark of what it reads when it starts, and never again
 
     @property
     def digest(self) -> str:
         text = "\0".join((self.version, self.netns, *self.component.arguments))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        made = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{made}-{self.reads}" if self.reads else made
 
 
 @dataclass
@@ -67,9 +69,9 @@ class Crew:
         self._group = mark.replace("/", "-")
         self._limits = bounds
         self._directory = directory
+        self._logs = directory.parent / "log"
         self._user = user
         self._program = program
-        self._logs = directory.parent / "log"
         self._on_exit = on_exit
         self._held: dict[str, Marked] = {}  # by component name
         self._started: dict[str, float] = {}
@@ -108,6 +110,14 @@ class Crew:
         name = wanted.component.name
         return self.is_running(name) and self._held[name].mark == self._mark_of(wanted)
 
+    def _has_only_read(self, wanted: Wanted) -> bool:
+        """Runs, and is what it should be but for what it has read."""
+        name = wanted.component.name
+        if not wanted.reads or not self.is_running(name) or self.is_right(wanted):
+            return False
+        held = self._held[name].mark.rpartition("/")[2]
+        return held.partition("-")[0] == wanted.digest.partition("-")[0]
+
     def age(self, name: str, now: float) -> float:
         return now - self._started.get(name, 0.0)
 
@@ -119,11 +129,20 @@ class Crew:
         return max((self._trouble[n].times for n in names if n in self._trouble), default=0)
 
     async def ensure(self, wanted: Sequence[Wanted], now: float) -> float:
-        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run."""
+        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run.
+
+        Who has only read something that was renewed since is replaced too, one at a time, and not before the
+        last one started is steady: there is no hurry, and of several members the others do the work.
+        """
         wait = 0.0
         wrong = [one for one in wanted if not self.is_right(one)]
         if wrong:
             await self.adopt()
+        patient = [one for one in wrong if self._has_only_read(one)]
+        if patient and self._all_steady(wanted, now):
+            logger.info("component renewed", extra={"component": patient[0].component.name})
+            patient = patient[1:]
+        wrong = [one for one in wrong if one not in patient]
         outdated = [
             one.component
             for one in wrong
@@ -142,6 +161,10 @@ class Crew:
                 continue
             await self._start(one, now)
         return wait
+
+    def _all_steady(self, wanted: Sequence[Wanted], now: float) -> bool:
+        names = [one.component.name for one in wanted]
+        return all(self.is_running(n) and self.age(n, now) > STEADY_SECONDS for n in names)
 
     def _note_end(self, name: str, now: float) -> _Trouble:
         """An end soon after the start makes us wait before the next start, ever longer."""
@@ -226,6 +249,11 @@ class Crew:
                     raise Unavailable(f"{name} does not stand still")
                 await asyncio.sleep(0.005)
 
+    def shorten_logs(self) -> None:
+        """Of everybody who writes here, also of nodes. Files are copied: not for the event loop."""
+        for log in self._logs.glob("*.log"):
+            shorten(log)
+
     def thaw(self) -> None:
         for process in self._held.values():
             process.signal(signal.SIGCONT)
@@ -249,11 +277,6 @@ class Crew:
 
     def _mark_of(self, wanted: Wanted) -> str:
         return f"{self._mark}/{wanted.component.name}/{wanted.digest}"
-    def shorten_logs(self) -> None:
-        """Of everybody who writes here, also of nodes. Files are copied: not for the event loop."""
-        for log in self._logs.glob("*.log"):
-            shorten(log)
-
 
     def _hold(self, name: str, process: Marked) -> None:
         before = self._held.pop(name, None)
