@@ -202,7 +202,10 @@ class ControlPlane:
         now_runs = record.version or target
         if target != now_runs and target != record.failed_version:
             return await moving.upgrade(self, record, target)
-        return await self.keep_up(record, [now_runs] * record.members)
+        wait = await self.keep_up(record, [now_runs] * record.members)
+        if self.available:  # whatever version it came from, it needs no way back any more
+            await asyncio.to_thread(moving.forget_snapshots, self.directory / "private")
+        return wait
 
     def has_data(self, record: Record) -> bool:
         """An etcd that finds nothing begins with nothing, and a tenant's empty cluster would look healthy."""
@@ -307,15 +310,15 @@ class ControlPlane:
         if heard is Heard.YES:
             self._silent = 0
             return True
-        self._silent += 1
-        if self.available and self._silent > 1:
-            self.say(available=False, message="The API does not answer.")
         if heard is Heard.STRANGER:
             self._silent = 0
             if self.message != _STRANGER:
                 logger.error("the API server does not know us", extra={"cluster": self.slug})
             self.say(available=False, message=_STRANGER)
             return False
+        self._silent += 1
+        if self.available and self._silent > 1:
+            self.say(available=False, message="The API does not answer.")
         if not self.available and not self.message:
             self.say(available=False, message="The API server is starting.")
         if self._silent >= HUNG_AFTER and self.available is False:
