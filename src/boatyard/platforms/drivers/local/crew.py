@@ -190,7 +190,7 @@ class Crew:
         if component.program == BALANCER:
             executable = Path(sys.executable)
             argv: tuple[str, ...] = ("python", "-I", "-S", balancer.__file__, *component.arguments)
-            user = None  # our own few lines, from a place its user may not be able to read
+            user = None  # from a place its user may not be able to read: it becomes that user by itself
         else:
             executable = self._program(wanted.version, component.program)
             argv = (component.program, *component.arguments)
