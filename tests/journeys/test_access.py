@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
 from boatyard.model.generated.osac import ClusterState
+from boatyard.pki.authority import CERTIFICATE_LIFE, Authority
 from boatyard.platforms.drivers.sim import SimPlatform
 from boatyard.platforms.port import Access
+from boatyard.resources.orders.renewing import ASK_BEFORE
 from tests.support.yard import Yard
 
 
@@ -89,3 +93,37 @@ async def test_a_simulated_cluster_says_that_it_is(yard: Yard) -> None:
     web = await yard.order("web", sizes={"compute": 1})
     await yard.run_to(web, ClusterState.READY)
     assert (await yard.order_of(web)).status.credentials.simulated
+
+
+def kubeconfig_until(end: datetime) -> str:
+    authority = Authority.create("any", now=end - CERTIFICATE_LIFE)
+    pem = authority.issue("admin", client=True, now=end - CERTIFICATE_LIFE)
+    data = base64.b64encode(pem.certificate).decode()
+    return json.dumps({"users": [{"name": "admin", "user": {"client-certificate-data": data}}]})
+
+
+async def test_an_access_that_ends_soon_is_asked_for_again_while_nothing_else_happens(
+    yard: Yard, asked: Asked
+) -> None:
+    now = yard.clock.now()
+    asked.renewed = before = kubeconfig_until(now + ASK_BEFORE + timedelta(hours=2))
+    web = await yard.order("web", sizes={"compute": 1})
+    await yard.run_to(web, ClusterState.READY)
+    times = asked.times
+    await yard.run(within=timedelta(hours=1))
+    assert asked.times == times, "it is good for long"
+
+    asked.renewed = after = kubeconfig_until(now + timedelta(days=365))
+    await yard.break_service("platform.access", "dead")
+    await yard.run(within=timedelta(hours=2))
+    assert await yard.state(web) == ClusterState.READY, "the one we have is still good"
+    assert (await yard.order_of(web)).status.credentials.kubeconfig == before
+    await yard.heal()
+
+    async def renewed() -> bool:
+        return (await yard.order_of(web)).status.credentials.kubeconfig == after
+
+    await yard.run(renewed, within=timedelta(hours=1))
+    times = asked.times
+    await yard.run(within=timedelta(hours=1))
+    assert asked.times == times

@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from boatyard.kube.kinds import NODES
+from boatyard.processes.logs import LONGEST_LOG
 from tests.support.local_cluster import KINDS, LocalCluster, marked, marks
 from tests.support.local_site import LocalSite, until
 
@@ -87,6 +88,18 @@ async def test_what_died_while_there_was_no_keeper_is_started_by_the_next(
     await cluster.ensure()
     assert cluster.running()["kube-apiserver-0"] == processes["kube-apiserver-0"]
     assert await cluster.get() == before
+
+
+async def test_the_log_of_a_running_component_begins_anew_when_it_is_long(
+    cluster: LocalCluster,
+) -> None:
+    before = cluster.running()
+    log = cluster.directory / "log" / "kube-apiserver-0.log"
+    with log.open("ab") as file:
+        file.write(b"x" * (LONGEST_LOG + 1))
+    await until(lambda: log.stat().st_size < LONGEST_LOG, "the log is short again")
+    assert log.with_name("kube-apiserver-0.log.1").stat().st_size == LONGEST_LOG
+    assert cluster.running() == before
 
 
 async def test_a_second_process_of_a_component_is_ended(cluster: LocalCluster) -> None:

@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from boatyard.model.errors import BoatyardError
+from tests.local.test_isolation import users
 from tests.support.assets import needs_assets
 from tests.support.local_cluster import KINDS, NEW, OLD, LocalCluster, uids
 from tests.support.local_site import LocalSite, local_site, until
@@ -39,6 +40,13 @@ async def cluster(site: LocalSite) -> LocalCluster:
 async def settled(cluster: LocalCluster) -> None:
     await cluster.until_whole()
     await cluster.settle()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives each cluster a user of its own")
+async def test_everybody_runs_as_the_clusters_own_user(cluster: LocalCluster) -> None:
+    (user,) = users(cluster)
+    assert "balancer" in cluster.running()
+    assert user == cluster.record()["user"] != 0
 
 
 @asynccontextmanager

@@ -47,6 +47,21 @@ async def test_a_version_that_hangs_is_given_up_and_the_old_one_goes_on(
     assert uids(await cluster.get()) == uids(before)
     assert (await cluster.platform.observe(cluster.key)).version == OLD
     await cluster.ensure(version=OLD)
+    await until(lambda: not ways_back(cluster), "what it was before is not kept for ever")
+    await cluster.release()
+
+
+def ways_back(cluster: LocalCluster) -> list[str]:
+    return [path.name for path in (cluster.directory / "private").glob("before-*")]
+
+
+async def test_once_it_has_come_up_nothing_is_kept_of_what_was_before(site: LocalSite) -> None:
+    cluster = LocalCluster(site, "order-4", version=OLD)
+    await cluster.ensure()
+    before = await cluster.put()
+    await cluster.ensure(version=NEW)
+    await until(lambda: not ways_back(cluster), "the snapshot before the upgrade is gone")
+    assert uids(await cluster.get()) == uids(before)
     await cluster.release()
 
 

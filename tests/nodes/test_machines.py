@@ -178,3 +178,18 @@ async def test_a_second_agent_finds_the_nodes_as_the_first_left_them(field: Fiel
     addresses = {pod["metadata"]["uid"]: pod["status"]["podIP"] for pod in await field.pods()}
     assert pods.items() <= addresses.items()
     assert len(set(addresses.values())) == 5
+
+
+async def test_a_bare_condition_written_by_hand_stops_no_heartbeat(field: Field) -> None:
+    """`kubectl edit --subresource=status` is enough to write one without any moment."""
+    first, second = field.add(2)
+    field.start()
+    await field.until_ready()
+
+    bare = '{"status": {"conditions": [{"type": "Odd", "status": "True"}]}}'
+    await field.kubectl("patch", "node", first, "--subresource=status", "-p", bare)
+
+    await field.until_it_beats(first)
+    await field.until_it_beats(second)
+    field.check_running()
+    assert await field.condition(first, "Odd") == "True"

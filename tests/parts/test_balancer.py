@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -253,6 +254,7 @@ async def test_it_is_small_and_quick() -> None:
         pytest.param(["--upstream=127.0.0.1:1"], "--listen", id="nowhere to listen"),
         pytest.param(["--listen=here", "--upstream=127.0.0.1:1"], "here", id="no port"),
         pytest.param(["--verbose"], "--verbose", id="an unknown option"),
+        pytest.param(["--user=root"], "root", id="a user by name"),
         pytest.param(
             ["--listen=192.0.2.1:1", "--upstream=127.0.0.1:1"], "192.0.2.1", id="not our address"
         ),
@@ -273,6 +275,27 @@ def test_a_network_namespace_is_refused_when_not_root() -> None:
 def test_a_network_namespace_that_is_not_there_is_refused() -> None:
     words = ["--listen=127.0.0.1:0", "--upstream=127.0.0.1:1", "--netns=by-none-such"]
     assert "by-none-such" in refused(words).stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="run as root to see it")
+async def test_it_carries_as_the_user_it_is_told_to_be() -> None:
+    user = 1_500_000_001
+    async with upstream(b"a") as a, running([a], f"--user={user}") as balancer:
+        assert await balancer.ask() == b"a"
+        fields = status_of(balancer.process.pid)
+        assert fields["Uid"] == fields["Gid"] == 4 * [str(user)]
+        assert fields["Groups"] == []
+        assert int(fields["CapEff"][0], 16) == int(fields["CapPrm"][0], 16) == 0
+
+
+def status_of(pid: int) -> dict[str, list[str]]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: rest.split() for name, _, rest in (line.partition(":") for line in lines)}
+
+
+def test_who_may_not_become_another_user_says_so() -> None:
+    words = ["--listen=127.0.0.1:0", "--upstream=127.0.0.1:1", "--user=1500000001"]
+    assert "1500000001" in refused(words, nobody=os.geteuid() == 0).stderr
 
 
 def refused(words: Sequence[str], *, nobody: bool = False) -> subprocess.CompletedProcess[str]:

@@ -310,15 +310,17 @@ async def test_the_name_in_the_certificate_must_fit_or_be_named(
             await get(client)
 
 
-@pytest.mark.parametrize("way", ["inline", "files", "plugin"])
+@pytest.mark.parametrize("way", ["inline", "files", "one file", "plugin"])
 async def test_a_client_certificate_is_shown(tmp_path: Path, ours: Authority, way: str) -> None:
     certificate, key = ours.issue("me")
     (tmp_path / "me.crt").write_bytes(certificate)
     (tmp_path / "me.key").write_bytes(key)
+    (tmp_path / "me.pem").write_bytes(certificate + key)
     printed = {"clientCertificateData": certificate.decode(), "clientKeyData": key.decode()}
     config: dict[str, Any] = {
         "inline": {"certificate": certificate, "key": key},
         "files": {"certificate_file": f"{tmp_path}/me.crt", "key_file": f"{tmp_path}/me.key"},
+        "one file": {"certificate_file": f"{tmp_path}/me.pem", "key_file": f"{tmp_path}/me.pem"},
         "plugin": {"plugin": plugin(tmp_path, f"say({V1!r}, **{printed!r})")},
     }[way]
     async with told_by_tls(tmp_path, ours, "127.0.0.1", mutual=True) as told:

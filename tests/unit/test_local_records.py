@@ -85,12 +85,26 @@ def test_a_directory_without_a_record_was_never_promised_to_anybody(tmp_path: Pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_record_that_cannot_be_read_is_nobodys_to_remove(tmp_path: Path) -> None:
-    place = tmp_path / Records(tmp_path).save(record()).slug / "cluster.json"
-    place.write_bytes(b'{"key": "order-')
-    with pytest.raises(Refused, match=str(place)):
-        Records(tmp_path)
-    assert place.exists()
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(b'{"key": "order-', id="torn"),
+        pytest.param(b"", id="empty"),
+        pytest.param(b'{"key": "order-1/cluster"}', id="of another release"),
+        pytest.param(b'{"key": "\xff\xfe"}', id="no text"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_nobodys_to_remove(tmp_path: Path, damage: bytes) -> None:
+    records = Records(tmp_path)
+    place = tmp_path / records.save(record()).slug / "cluster.json"
+    records.save(record("order-2/cluster"))
+    place.write_bytes(damage)
+    again = Records(tmp_path)
+    assert place.read_bytes() == damage
+    assert [one.key for one in again] == ["order-2/cluster"], "the others are there"
+    assert list(again.unreadable.values()) == [place]
+    with pytest.raises(Unavailable, match=str(place)):
+        again.find("order-1/cluster")
 
 
 def test_a_removal_that_was_cut_short_is_finished_by_the_next_keeper(tmp_path: Path) -> None:

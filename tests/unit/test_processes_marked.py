@@ -84,6 +84,33 @@ def test_a_stranger_without_the_mark_is_never_found(mark: str, tmp_path: Path) -
         stranger.kill()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start somebody as another user")
+def test_a_mark_counts_only_from_users_that_can_be_ours(mark: str, tmp_path: Path) -> None:
+    """A stranger on this machine may give its own process any environment."""
+    cluster, stranger = 1_500_000_001, 1_500_000_002
+    tmp_path.chmod(0o755)
+    for user in (None, cluster, stranger):
+        environ = {"PATH": "/usr/bin:/bin"}
+        sleep = ProcessSpec(
+            mark=mark,
+            argv=("sleep", "600"),
+            executable=Path("/bin/sleep"),
+            directory=tmp_path,
+            log=tmp_path / "log",
+            user=user,
+            environ=environ,
+        )
+        start(sleep).close()
+
+    def users(*ours: int) -> list[int]:
+        pids = [one.pid for one in find(mark, ours)[mark]]
+        return sorted(os.stat(f"/proc/{pid}").st_uid for pid in pids)
+
+    assert users() == [os.geteuid()]
+    assert users(cluster) == [os.geteuid(), cluster]
+    assert len(find(mark)[mark]) == 3, "who does not ask gets all"
+
+
 def test_a_process_that_stands_still_is_alive_and_goes_on(mark: str, tmp_path: Path) -> None:
     started = start(spec(mark, tmp_path))
     started.signal(signal.SIGSTOP)

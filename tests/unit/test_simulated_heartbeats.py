@@ -57,6 +57,16 @@ async def test_the_version_comes_back_and_the_connection_is_kept(
     assert len({one.connection for one in told.asked}) == 1
 
 
+async def test_a_connection_of_somebody_not_known_any_more_is_not_used_again(
+    told: ToldKube, wire: Wire
+) -> None:
+    """It was opened with a certificate that has ended; the next is opened with the one of the day."""
+    told.tell(failure(401, "Unauthorized"), Says(thing("n", 7)))
+
+    assert [await wire.put(PATH, b"{}") for _ in range(2)] == [None, "7"]
+    assert len({one.connection for one in told.asked}) == 2
+
+
 async def test_what_is_no_plain_success_is_left_to_the_client(told: ToldKube, wire: Wire) -> None:
     told.tell(
         failure(409, "Conflict"),

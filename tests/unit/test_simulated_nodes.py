@@ -131,6 +131,22 @@ def test_a_missing_label_is_noticed_and_further_ones_are_nobody_s_business() -> 
     assert not see_node(item, replace(SPEC, labels={"zone": "a"})).labelled
 
 
+def test_a_condition_without_moments_is_read_and_kept() -> None:
+    """What an API server shows of one that somebody wrote with a type and a status alone."""
+    node = as_kept(node_body(SPEC, MACHINE, NOW))
+    bare = {"type": "Odd", "status": "True", "lastHeartbeatTime": None, "lastTransitionTime": None}
+    ready = {**bare, "type": "Ready"}
+    node["status"]["conditions"] = [bare, ready]
+
+    seen = see_node(node, SPEC)
+    found = {
+        one["type"]: one for one in node_status(SPEC, MACHINE, seen.conditions, NOW)["conditions"]
+    }
+
+    assert found["Odd"]["lastTransitionTime"] is None
+    assert found["Ready"]["lastTransitionTime"] == "2026-01-01T12:00:00Z"
+
+
 def test_conditions_keep_their_transition_and_those_of_others_stay() -> None:
     foreign = Condition("NetworkUnavailable", "False", last_transition_time="2020-01-01T00:00:00Z")
     lost = Condition("Ready", "Unknown", last_transition_time="2020-01-01T00:00:00Z")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
 from typing import Any
 
@@ -163,10 +164,45 @@ def test_a_failing_pod_is_restarted_ever_more_patiently_and_recovers_when_it_may
 
 @pytest.mark.parametrize(
     "elapsed, restarts, again_at",
-    [(0, 1, 10), (9.9, 1, 10), (10, 2, 30), (30, 3, 70), (310, 6, 610), (620, 7, 910)],
+    [
+        (-5, 1, 10),
+        (0, 1, 10),
+        (9.9, 1, 10),
+        (10, 2, 30),
+        (30, 3, 70),
+        (309.9, 5, 310),
+        (310, 6, 610),
+        (609.9, 6, 610),
+        (610, 7, 910),
+        (620, 7, 910),
+        (910, 8, 1210),
+    ],
 )
 def test_crash_loops(elapsed: float, restarts: int, again_at: float) -> None:
     assert crash_loop(elapsed) == (restarts, again_at)
+
+
+def test_a_pod_said_to_fail_since_the_year_one_costs_no_more_than_another() -> None:
+    """Its start is the tenant's to write. Walked restart by restart this takes a minute of everybody's."""
+    kubelet = Kubelet(annotations={FAILS: "true"})
+    kubelet.settle()
+    kubelet.item["status"]["startTime"] = "0001-01-01T00:00:00Z"
+    began = time.process_time()
+    kubelet.settle()
+    assert time.process_time() - began < 1
+    assert 200_000_000 < kubelet.container["restartCount"] < 2**31
+
+
+@pytest.mark.parametrize("moment", ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"])
+def test_a_pod_with_an_odd_start_is_played_on(moment: str) -> None:
+    kubelet = Kubelet(annotations={FAILS: "true"})
+    kubelet.settle()
+    kubelet.item["status"]["startTime"] = moment
+    kubelet.settle()
+    assert kubelet.container["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    move = kubelet.move()
+    assert isinstance(move, Later)
+    assert move.at > kubelet.now, "it is not looked at over and over"
 
 
 @pytest.mark.parametrize("grace, seconds", [(30, 1), (1, 1), (3600, 1)])

@@ -32,7 +32,10 @@ class ExecPlugin:
 
 @dataclass(frozen=True)
 class KubeConfig:
-    """One server and one user. Inline values win over files; files are read when a connection is made."""
+    """One server and one user. Inline values win over files; files are read when a connection is made.
+
+    A certificate and its key may be in one file, named twice: renewed, the two never part.
+    """
 
     server: str
     ca: bytes = b""

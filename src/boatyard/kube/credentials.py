@@ -65,7 +65,8 @@ class Credentials:
         config, printed = self._config, self._printed
         token = config.token or self._read(config.token_file).decode(errors="replace").strip()
         certificate = config.certificate or self._read(config.certificate_file)
-        key = config.key or self._read(config.key_file)
+        one_file = config.key_file == config.certificate_file and not config.certificate
+        key = config.key or (b"" if one_file else self._read(config.key_file))
         if printed is not None:
             token = token or printed.token
             certificate, key = certificate or printed.certificate, key or printed.key

@@ -1,7 +1,8 @@
 """Child processes that outlive us and are found again by a mark in their environment.
 
 There are no pid files: between a start and the writing of one we could die. Whoever carries the mark
-is ours, however it came to be, and a pid that was given to somebody else does not carry it.
+is ours, however it came to be, and a pid that was given to somebody else does not carry it. A mark is no
+secret: where strangers share the machine, it counts only from those users that ours run under.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import select
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -156,19 +157,23 @@ def _enter_netns(name: str) -> None:
         os.close(file)
 
 
-def find(prefix: str) -> dict[str, list[Marked]]:
-    """Every process of ours whose mark starts with `prefix`, by mark. The caller closes them."""
+def find(prefix: str, users: Container[int] | None = None) -> dict[str, list[Marked]]:
+    """Every process whose mark starts with `prefix`, by mark. The caller closes them.
+
+    Given `users`, only of those and of ourselves: anybody may write a mark into an environment of his own.
+    """
     _reap()
     found: dict[str, list[Marked]] = {}
     for pid in _pids():
-        if not _mark_of(pid).startswith(prefix):
+        if not _mark_of(pid).startswith(prefix) or not _is_of(pid, users):
             continue
         try:
             process = Marked(_mark_of(pid), pid)
         except ProcessLookupError:
             continue
         # Looked at again now that it is held: the number cannot pass to a stranger any more.
-        if process.mark and _mark_of(pid) == process.mark and process.alive:
+        same = process.mark and _mark_of(pid) == process.mark and _is_of(pid, users)
+        if same and process.alive:
             found.setdefault(process.mark, []).append(process)
         else:
             process.close()
@@ -179,6 +184,19 @@ def _pids() -> Iterator[int]:
     for name in os.listdir("/proc"):
         if name.isdigit():
             yield int(name)
+
+
+def _is_of(pid: int, users: Container[int] | None) -> bool:
+    """Of one of these users altogether: real, effective, saved and for files."""
+    if users is None:
+        return True
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(errors="replace")
+    except OSError:
+        return False
+    ids = next((line.split()[1:] for line in status.splitlines() if line.startswith("Uid:")), [])
+    own = os.geteuid()
+    return bool(ids) and all(int(one) == own or int(one) in users for one in ids)
 
 
 def _mark_of(pid: int) -> str:

@@ -20,6 +20,7 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
     StepState,
 )
+from boatyard.model.generated.osac import ClusterRest
 from boatyard.model.outcome import Done, Waiting
 from boatyard.orderbook.port import OrderBook, retries, unreadable
 from boatyard.platforms.port import API_ANSWERS, Access, ClusterSeen
@@ -27,6 +28,7 @@ from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
 from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.orders.renewing import ends_soon
 from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.orders.steps.telling import NoStories, Stories
 from boatyard.resources.reconciling import Result, Turn
@@ -172,6 +174,7 @@ async def _look(
     """What the platform says of the cluster, and the access to it where that is not known yet."""
     platform, key = context.drivers.platform, context.key("cluster")
     wants_access = plan.wants_access(context.order, items)
+    renews = plan.rest_of(context.order) == ClusterRest.AWAKE  # one that sleeps renews nothing
     found: list[ClusterSeen] = []
     ways: list[Access] = []
 
@@ -179,6 +182,9 @@ async def _look(
         found.append(await platform.observe(key))
         if wants_access:
             with contextlib.suppress(NotFound):  # not yet: asked again on the next look
+                ways.append(await platform.access(key))
+        elif renews and ends_soon(context.order.status.credentials.kubeconfig, context.now):
+            with contextlib.suppress(BoatyardError):  # the one we have is good for a while
                 ways.append(await platform.access(key))
         return Done()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -43,11 +44,14 @@ class Backups:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def one(self, key: str) -> asyncio.Lock:
-        """Held by whoever makes or removes that backup."""
-        return self._locks.setdefault(key, asyncio.Lock())
+        """Held by whoever makes or removes that backup. It is there as long as somebody holds it or waits for it."""
+        lock = self._locks.get(key)
+        if lock is None:
+            lock = self._locks[key] = asyncio.Lock()
+        return lock
 
     def place(self, key: str) -> Path:
         return self._directory / slug_of(key)

@@ -8,6 +8,7 @@ it is up within a tenth of a second and stays small. Upstreams are never reloade
 * With several upstreams those that are down are tried twice a second, those that are up every five.
 * SIGTERM: no new connections, the others may finish for `--drain` seconds.
 * `--netns NAME`: listens where it was started and connects inside that network namespace.
+* `--user NUMBER`: what needs root is done first, the rest as that user.
 """
 
 from __future__ import annotations
@@ -280,6 +281,8 @@ def main(arguments: Sequence[str]) -> int:
         if options.netns:
             # The listener stays where it was made; every socket made from here on is inside.
             enter(options.netns)
+        if options.user is not None:
+            become(options.user)
     except BadUse as problem:
         say(f"balancer: {problem}")
         return 2
@@ -299,6 +302,7 @@ class Options:
         self.listen: Address | None = None
         self.upstreams: list[Address] = []
         self.netns = ""
+        self.user: int | None = None
         self.drain = 5.0
 
 
@@ -316,6 +320,8 @@ def read_options(arguments: Sequence[str]) -> Options:
                 options.upstreams.append(read_address(value))
             case "--netns":
                 options.netns = value
+            case "--user":
+                options.user = read_user(value)
             case "--drain":
                 options.drain = read_seconds(value)
             case _:
@@ -330,6 +336,12 @@ def read_address(text: str) -> Address:
     if not host or not port.isdigit():
         raise BadUse(f"not a HOST:PORT: {text!r}")
     return host.strip("[]"), int(port)
+
+
+def read_user(text: str) -> int:
+    if not text.isdigit():
+        raise BadUse(f"not the number of a user: {text!r}")
+    return int(text)
 
 
 def read_seconds(text: str) -> float:
@@ -363,6 +375,16 @@ def enter(netns: str) -> None:
     if libc.setns(file, _CLONE_NEWNET) != 0:
         raise BadUse(f"cannot enter {netns!r}: {os.strerror(ctypes.get_errno())}")
     os.close(file)
+
+
+def become(user: int) -> None:
+    """For good: no right of root is left, and no group of root's."""
+    try:
+        os.setgroups([])
+        os.setresgid(user, user, user)
+        os.setresuid(user, user, user)
+    except OSError as error:
+        raise BadUse(f"cannot become user {user}: {error.strerror}") from error
 
 
 def family(address: Address) -> socket.AddressFamily:

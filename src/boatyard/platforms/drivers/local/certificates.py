@@ -17,6 +17,7 @@ RENEW_BEFORE = timedelta(days=90)
 ADMINISTRATOR = "admin"  # the user of the kubeconfig that comes with the cluster
 ADMINS = "boatyard:admins"  # the group of those we issue access for
 KUBELET_CLIENTS = "boatyard:kubelet-clients"
+OUR_OWN = "super-admin.pem"
 _AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
 _PRIVATE = ("super-admin", "admin")
 
@@ -53,6 +54,9 @@ def ensure_certificates(
             write_durably(place / f"{name}.key", pem.key, group=group)
             write_durably(place / f"{name}.crt", pem.certificate, group=group)
             made = True
+    # We ourselves read it again whenever it is another one: certificate and key in one file never part.
+    pem = read(private, "super-admin")
+    _keep(private / OUR_OWN, pem.certificate + pem.key, None)
     ca = (pki / "ca.crt").read_bytes()
     for name in (*_PRIVATE, "controller-manager", "scheduler"):
         place, group = (private, None) if name in _PRIVATE else (run, record.user)
@@ -64,10 +68,13 @@ def ensure_certificates(
             ca=ca,
             pem=pem,
         )
-        path = place / f"{name}.kubeconfig"
-        if not path.exists() or path.read_text() != text:
-            write_durably(path, text.encode(), group=group)
+        _keep(place / f"{name}.kubeconfig", text.encode(), group)
     return made
+
+
+def _keep(path: Path, content: bytes, group: int | None) -> None:
+    if not path.exists() or path.read_bytes() != content:
+        write_durably(path, content, group=group)
 
 
 def make_directory(path: Path, group: int | None, *, owned: bool = False) -> None:

@@ -83,6 +83,8 @@ def balancers(record: Record) -> list[Component]:
     arguments += [f"--upstream={upstream}" for upstream in upstreams]
     if record.real:
         arguments.append(f"--netns={segment(record)}")
+    if record.user is not None:
+        arguments.append(f"--user={record.user}")
     return [Component("balancer", BALANCER, tuple(arguments), {})]
 
 

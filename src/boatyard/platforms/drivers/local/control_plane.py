@@ -20,8 +20,10 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import BoatyardError, Unavailable
 from boatyard.platforms.drivers.local import components, moving, preparing
+from boatyard.platforms.drivers.local.certificates import OUR_OWN
 from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
 from boatyard.platforms.drivers.local.first_words import (
+    Heard,
     bind_groups,
     is_ready,
     listens,
@@ -41,6 +43,7 @@ HUNG_AFTER = 12  # looks in a row without an answer
 RESTING_SECONDS = 60.0
 BUG_SECONDS = 10.0  # after a pass that ended as none should
 _NEVER = -1.0
+_STRANGER = "The API does not accept the certificate of its keeper."
 
 
 class ControlPlane:
@@ -75,6 +78,7 @@ class ControlPlane:
         self._told: tuple[object, ...] = ()
         self._silent = 0
         self.listening = False  # its administrator is answered
+        self._reads: dict[str, str] = {}  # by program: what it reads only when it starts
         self._bound = ""  # the version whose groups have their rights
         self.crew = Crew(
             f"{mark}/{slug}",
@@ -184,6 +188,7 @@ class ControlPlane:
             await self.ground.freeze(frozen=False)
             record = self.change(frozen=False)
         await asyncio.gather(self.prepare(record), self._begin(record))
+        await asyncio.to_thread(self.crew.shorten_logs)
         await self.ground.prepare()
         if record.rolling_back:
             await moving.roll_back(self, record)
@@ -197,7 +202,10 @@ class ControlPlane:
         now_runs = record.version or target
         if target != now_runs and target != record.failed_version:
             return await moving.upgrade(self, record, target)
-        return await self.keep_up(record, [now_runs] * record.members)
+        wait = await self.keep_up(record, [now_runs] * record.members)
+        if self.available:  # whatever version it came from, it needs no way back any more
+            await asyncio.to_thread(moving.forget_snapshots, self.directory / "private")
+        return wait
 
     def has_data(self, record: Record) -> bool:
         """An etcd that finds nothing begins with nothing, and a tenant's empty cluster would look healthy."""
@@ -238,7 +246,8 @@ class ControlPlane:
         if not self.available and self._rush.is_on(self.slug):
             return READY_PROBE_SECONDS
         rest = [
-            Wanted(component, versions[-1], netns) for component in components.controllers(record)
+            Wanted(component, versions[-1], netns, self._reads.get(component.program, ""))
+            for component in components.controllers(record)
         ]
         self.say(available=True, message=self.ground.moving)
         return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
@@ -262,10 +271,17 @@ class ControlPlane:
         if not record.encryption_keys:
             key = base64.b64encode(os.urandom(32)).decode()
             record = self.change(encryption_keys=(key,))
-        await asyncio.to_thread(preparing.write_files, record, self.directory)
+        self._reads = await asyncio.to_thread(preparing.write_files, record, self.directory)
         if self.client is None:
-            text = (self.directory / "private" / "super-admin.kubeconfig").read_text()
-            config = read_kubeconfig(text)
+            private = self.directory / "private"
+            ours = str(private / OUR_OWN)
+            config = replace(
+                read_kubeconfig((private / "super-admin.kubeconfig").read_text()),
+                certificate=b"",
+                certificate_file=ours,
+                key=b"",
+                key_file=ours,
+            )
             self.client = KubeClient(config)
             if record.members > 1 and not record.real:
                 self._members = [
@@ -282,18 +298,24 @@ class ControlPlane:
 
     async def _all_answer(self) -> bool:
         """Each API server by itself, past the balancer that would hide one that does not."""
-        return all([await is_ready(client) for client in self._members])
+        return all([await is_ready(client) is Heard.YES for client in self._members])
 
     async def answers(self, record: Record) -> bool:
         """Does the API say that it is ready?"""
         assert self.client is not None
         return await self._noted(record, await is_ready(self.client))
 
-    async def _noted(self, record: Record, answered: bool) -> bool:
-        """One that stays silent for long is ended, and so begun anew."""
-        if answered:
+    async def _noted(self, record: Record, heard: Heard) -> bool:
+        """One that stays silent for long is ended, and so begun anew. One that does not know us is well."""
+        if heard is Heard.YES:
             self._silent = 0
             return True
+        if heard is Heard.STRANGER:
+            self._silent = 0
+            if self.message != _STRANGER:
+                logger.error("the API server does not know us", extra={"cluster": self.slug})
+            self.say(available=False, message=_STRANGER)
+            return False
         self._silent += 1
         if self.available and self._silent > 1:
             self.say(available=False, message="The API does not answer.")

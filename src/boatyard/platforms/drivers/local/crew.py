@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from boatyard.model.errors import Unavailable
-from boatyard.platforms.drivers.local import balancer, limits
+from boatyard.platforms.drivers.local import balancer, limits, places
 from boatyard.platforms.drivers.local.components import BALANCER, Component
+from boatyard.processes.logs import shorten
 from boatyard.processes.marked import Marked, ProcessSpec, find, start
 
 logger = logging.getLogger(__name__)
@@ -23,7 +24,6 @@ logger = logging.getLogger(__name__)
 STOP_SECONDS = 15.0
 STEADY_SECONDS = 10.0  # who has run for so long has come up
 LONGEST_PAUSE = 10.0
-LONGEST_LOG = 10 * 1024 * 1024
 
 FindProgram = Callable[[str, str], Path]  # version, program → file
 
@@ -35,11 +35,13 @@ class Wanted:
     component: Component
     version: str
     netns: str = ""
+    reads: str = ""  # a mark of what it reads when it starts, and never again
 
     @property
     def digest(self) -> str:
         text = "\0".join((self.version, self.netns, *self.component.arguments))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        made = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{made}-{self.reads}" if self.reads else made
 
 
 @dataclass
@@ -67,6 +69,7 @@ class Crew:
         self._group = mark.replace("/", "-")
         self._limits = bounds
         self._directory = directory
+        self._logs = directory.parent / "log"
         self._user = user
         self._program = program
         self._on_exit = on_exit
@@ -80,7 +83,9 @@ class Crew:
         """Takes back everybody who carries the cluster's mark."""
         # A start whose caller was cancelled goes on, and carries no mark yet.
         await asyncio.gather(*self._starting, return_exceptions=True)
-        for mark, processes in (await asyncio.to_thread(find, f"{self._mark}/")).items():
+        users = () if self._user is None else (self._user,)
+        marked = await asyncio.to_thread(find, f"{self._mark}/", users)
+        for mark, processes in marked.items():
             name = mark[len(self._mark) + 1 :].partition("/")[0]
             for process in processes:
                 held = self._held.get(name)
@@ -105,6 +110,14 @@ class Crew:
         name = wanted.component.name
         return self.is_running(name) and self._held[name].mark == self._mark_of(wanted)
 
+    def _has_only_read(self, wanted: Wanted) -> bool:
+        """Runs, and is what it should be but for what it has read."""
+        name = wanted.component.name
+        if not wanted.reads or not self.is_running(name) or self.is_right(wanted):
+            return False
+        held = self._held[name].mark.rpartition("/")[2]
+        return held.partition("-")[0] == wanted.digest.partition("-")[0]
+
     def age(self, name: str, now: float) -> float:
         return now - self._started.get(name, 0.0)
 
@@ -116,11 +129,20 @@ class Crew:
         return max((self._trouble[n].times for n in names if n in self._trouble), default=0)
 
     async def ensure(self, wanted: Sequence[Wanted], now: float) -> float:
-        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run."""
+        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run.
+
+        Who has only read something that was renewed since is replaced too, one at a time, and not before the
+        last one started is steady: there is no hurry, and of several members the others do the work.
+        """
         wait = 0.0
         wrong = [one for one in wanted if not self.is_right(one)]
         if wrong:
             await self.adopt()
+        patient = [one for one in wrong if self._has_only_read(one)]
+        if patient and self._all_steady(wanted, now):
+            logger.info("component renewed", extra={"component": patient[0].component.name})
+            patient = patient[1:]
+        wrong = [one for one in wrong if one not in patient]
         outdated = [
             one.component
             for one in wrong
@@ -139,6 +161,10 @@ class Crew:
                 continue
             await self._start(one, now)
         return wait
+
+    def _all_steady(self, wanted: Sequence[Wanted], now: float) -> bool:
+        names = [one.component.name for one in wanted]
+        return all(self.is_running(n) and self.age(n, now) > STEADY_SECONDS for n in names)
 
     def _note_end(self, name: str, now: float) -> _Trouble:
         """An end soon after the start makes us wait before the next start, ever longer."""
@@ -159,12 +185,12 @@ class Crew:
 
     async def _start(self, wanted: Wanted, now: float) -> None:
         component = wanted.component
-        log = self._directory.parent / "log"
+        log = self._logs
         log.mkdir(exist_ok=True, mode=0o700)
         if component.program == BALANCER:
             executable = Path(sys.executable)
             argv: tuple[str, ...] = ("python", "-I", "-S", balancer.__file__, *component.arguments)
-            user = None  # our own few lines, from a place its user may not be able to read
+            user = None  # from a place its user may not be able to read: it becomes that user by itself
         else:
             executable = self._program(wanted.version, component.program)
             argv = (component.program, *component.arguments)
@@ -179,7 +205,6 @@ class Crew:
             netns="" if component.program == BALANCER else wanted.netns,
             environ=component.environ,
         )
-        _shorten(spec.log)
         starting = asyncio.ensure_future(asyncio.to_thread(start, spec))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
@@ -224,6 +249,11 @@ class Crew:
                     raise Unavailable(f"{name} does not stand still")
                 await asyncio.sleep(0.005)
 
+    def shorten_logs(self) -> None:
+        """Of everybody who writes here, also of nodes. Files are copied: not for the event loop."""
+        for log in self._logs.glob("*.log"):
+            shorten(log)
+
     def thaw(self) -> None:
         for process in self._held.values():
             process.signal(signal.SIGCONT)
@@ -267,7 +297,7 @@ class Crew:
 
 def end_strays(mark: str, known: Collection[str]) -> None:
     """Ends processes of clusters that nothing is known of: somebody has removed their records by hand."""
-    for whole, processes in find(f"{mark}/").items():
+    for whole, processes in find(f"{mark}/", places.USERS).items():
         cluster = whole.split("/")[1].partition("-")[0]
         for process in processes:
             if cluster not in known:
@@ -279,10 +309,3 @@ def end_strays(mark: str, known: Collection[str]) -> None:
 async def _ended(process: Marked) -> None:
     while process.alive:  # noqa: ASYNC110 - its descriptor has a reader already, so it is asked
         await asyncio.sleep(0.01)
-
-
-def _shorten(log: Path) -> None:
-    """A log that has grown too long begins anew; the end of the old one is kept beside it."""
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LONGEST_LOG:
-            log.replace(log.with_name(log.name + ".1"))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from enum import Enum
 
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import NAMESPACES, Kind
-from boatyard.model.errors import BoatyardError
+from boatyard.model.errors import BoatyardError, Refused
 from boatyard.platforms.drivers.local.certificates import ADMINS, KUBELET_CLIENTS
 
 READY_SECONDS = 10.0  # an API that takes longer to answer does not answer
@@ -15,23 +17,32 @@ _ROLE_BINDINGS = Kind(
 )
 
 
-async def listens(client: KubeClient) -> bool:
+class Heard(Enum):
+    """What came back."""
+
+    YES = "yes"
+    NO = "no"  # nothing, or that it is not ready
+    STRANGER = "stranger"  # it answers, and does not know us: that is no fault of its own
+
+
+async def listens(client: KubeClient) -> Heard:
     """Whoever asks for a list is answered. A second or two later it calls itself ready."""
-    try:
-        async with asyncio.timeout(READY_SECONDS):
-            await client.list(NAMESPACES)
-    except (BoatyardError, TimeoutError):
-        return False
-    return True
+    return await _hear(client.list(NAMESPACES))
 
 
-async def is_ready(client: KubeClient) -> bool:
+async def is_ready(client: KubeClient) -> Heard:
+    return await _hear(client.text("/readyz"))
+
+
+async def _hear(asking: Awaitable[object]) -> Heard:
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await client.text("/readyz")
+            await asking
+    except Refused as error:
+        return Heard.STRANGER if error.reason == "Unauthorized" else Heard.NO
     except (BoatyardError, TimeoutError):
-        return False
-    return True
+        return Heard.NO
+    return Heard.YES
 
 
 async def bind_groups(client: KubeClient) -> None:

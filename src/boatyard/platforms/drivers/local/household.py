@@ -23,7 +23,9 @@ from boatyard.platforms.drivers.local.records import NodeRecord
 
 logger = logging.getLogger(__name__)
 
+AGENT_PAUSE = 10.0  # seconds until nodes whose agent ended with a bug have another
 _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
+_UNTENDED = NodeState(joined=True, ready=False, message="Nobody looks after the node right now.")
 
 
 class NodeFollower(Protocol):
@@ -44,8 +46,11 @@ class Household:
         *,
         real: RealNodes | None,
         on_gone: Callable[[], None],
+        agent_pause: float = AGENT_PAUSE,
     ) -> None:
         self.plane = plane
+        self._agent_pause = agent_pause
+        self._untended = False  # the agent has ended, and the next has not begun
         self._follow = follow
         self._on_gone = on_gone
         self._real = real
@@ -89,6 +94,11 @@ class Household:
             await self.plane.changed()
 
     def _engage_agent(self) -> None:
+        self._untended = False
+        self._agent_task = asyncio.create_task(self._keep_agent(self._new_agent()))
+        self._agent_task.add_done_callback(_complain)
+
+    def _new_agent(self) -> NodeAgent | RealNodes:
         assert self.plane.client is not None
         if self._real is not None:
             self._agent = self._real
@@ -96,15 +106,29 @@ class Household:
             machines = self._follow.machines(self.plane.record.hub)
             self._agent = NodeAgent(self.plane.client, machines)
         self.nodes_changed()
-        self._agent_task = asyncio.create_task(self._agent.run())
-        self._agent_task.add_done_callback(_complain)
+        return self._agent
+
+    async def _keep_agent(self, agent: NodeAgent | RealNodes) -> None:
+        """Until cancelled. One that ends with a bug is followed by another, which knows nothing of it."""
+        while True:
+            try:
+                await agent.run()
+            except Exception:  # a steady cluster would have no nodes until somebody changes it
+                logger.exception("internal error", extra={"cluster": self.plane.slug})
+            self._agent = None
+            self._untended = True
+            await asyncio.sleep(self._agent_pause)
+            if self.plane.client is None:
+                return  # whoever wakes the control plane engages another
+            agent = self._new_agent()
+            self._untended = False
 
     async def _dismiss_agent(self) -> None:
         task, self._agent_task = self._agent_task, None
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self._agent = None
+        self._agent, self._untended = None, False
 
     # --- nodes -------------------------------------------------------------------------------
 
@@ -137,8 +161,9 @@ class Household:
         # Of one that has just gone to rest the agent still says what it saw last.
         agent = None if self.plane.gone_to_rest else self._agent
         states = agent.seen() if agent is not None else {}
+        unknown = _UNTENDED if self._untended else _JOINING
         return {
-            key: states.get(node.slot, _JOINING) for key, node in self.plane.record.nodes.items()
+            key: states.get(node.slot, unknown) for key, node in self.plane.record.nodes.items()
         }
 
     async def wait_ready(self, key: str, seconds: float) -> bool:

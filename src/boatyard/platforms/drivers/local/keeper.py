@@ -66,7 +66,7 @@ class Keeper:
 
     async def start(self) -> None:
         """Takes up every cluster where it was left."""
-        known = {record.slug for record in self.records}
+        known = {*self.records.unreadable, *(record.slug for record in self.records)}
         await asyncio.to_thread(end_strays, self._mark, known)
         for record in self.records:
             self._open(record)
@@ -318,7 +318,9 @@ class Keeper:
             if isinstance(outcome, Waiting):
                 return outcome
         await house.end_node(node)
-        record = self.records.get(record.slug)
+        record = self.records.find(cluster_key)
+        if record is None:
+            return Done()  # the whole cluster has left meanwhile
         left = {other: node for other, node in record.nodes.items() if other != key}
         self.records.save(msgspec.structs.replace(record, nodes=left))
         house.nodes_changed()

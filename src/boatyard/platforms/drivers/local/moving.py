@@ -89,6 +89,12 @@ def snapshot_before(plane: ControlPlane, target: str) -> Path:
     return plane.directory / "private" / f"before-{target}.db"
 
 
+def forget_snapshots(private: Path) -> None:
+    """Of upgrades that are over: they hold all a tenant had, also what was deleted since."""
+    for path in private.glob("before-*.db*"):
+        path.unlink(missing_ok=True)
+
+
 async def restore(plane: ControlPlane, record: Record, request: str, place: Path) -> None:
     """The objects of a backup instead of those that are there. Refused before anything is touched when it is broken."""
     about = read_backup(place)

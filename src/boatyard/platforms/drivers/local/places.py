@@ -19,7 +19,7 @@ POD_CIDR = "10.128.0.0/14"
 SERVICE_CIDR = "10.96.0.0/16"
 _POD_PREFIX = 24
 _FIRST_NODE = 10  # before it are the gateway and whatever else the network needs
-_FIRST_USER = 1 << 30
+USERS = range(1 << 30, (1 << 30) + (1 << 29))  # of clusters, where we are root
 
 
 def choose_ports(names: Sequence[str], taken: Collection[int], *, seed: str) -> dict[str, int]:
@@ -51,7 +51,7 @@ def choose_user(directory: Path, slug: str, taken: Collection[int | None]) -> in
     if os.geteuid() != 0:
         return None
     for attempt in range(1000):
-        number = _FIRST_USER + _number(f"{directory}/{slug}/{attempt}") % (1 << 29)
+        number = USERS[_number(f"{directory}/{slug}/{attempt}") % len(USERS)]
         if number not in taken:
             return number
     raise Unavailable("no free user id", reason="NoUser")

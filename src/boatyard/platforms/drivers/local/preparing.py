@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +24,12 @@ def make_directories(record: Record, directory: Path) -> None:
     make_directory(directory / "run" / "var", record.user, owned=True)
 
 
-def write_files(record: Record, directory: Path) -> None:
-    """Each is on disk before the next is written, which takes its time: not for the event loop."""
+def write_files(record: Record, directory: Path) -> dict[str, str]:
+    """By program, a mark of what it reads only when it starts: with another one it must be started anew.
+
+    Each file is on disk before the next is written, which takes its time: not for the event loop.
+    API servers and etcd read their certificates again by themselves.
+    """
     ensure_certificates(
         record,
         directory,
@@ -41,6 +46,15 @@ def write_files(record: Record, directory: Path) -> None:
         path = directory / "run" / name
         if not path.exists() or path.read_bytes() != content:
             write_durably(path, content, group=record.user)
+    run = directory / "run"
+    return {
+        "kube-controller-manager": _mark(run / "controller-manager.kubeconfig"),
+        "kube-scheduler": _mark(run / "scheduler.kubeconfig"),
+    }
+
+
+def _mark(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
 
 async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection[int]) -> Record:

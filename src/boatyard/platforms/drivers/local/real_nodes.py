@@ -87,7 +87,7 @@ class RealNodes(Ground):
         record = self._plane.record
         wait = LOOK_SECONDS
         failed: BoatyardError | None = None
-        running = await asyncio.to_thread(find, f"{self._mark}/")
+        running = await asyncio.to_thread(find, f"{self._mark}/", ())
         try:
             for node in record.nodes.values():
                 if node.leaving_since:

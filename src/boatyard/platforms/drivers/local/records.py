@@ -7,12 +7,14 @@ A directory per cluster, named by a short mark of its key:
     run/var/                  and write only here
 
 A directory without a record was being made when we died, and holds nothing that anybody was told of.
+One with a record that cannot be read was promised to somebody: it is left as it is, and the others go on.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,8 +22,10 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.model.errors import Refused
+from boatyard.model.errors import Unavailable
 from boatyard.platforms.port import ClusterWanted
+
+logger = logging.getLogger(__name__)
 
 RECORD = "cluster.json"
 _GONE = ".gone-"
@@ -76,21 +80,39 @@ class Records:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
         self._by_slug: dict[str, Record] = {}
+        self.unreadable: dict[str, Path] = {}  # records by slug
         for place in sorted(directory.iterdir()):
-            if not place.is_dir():
-                continue
             if place.name.startswith(_GONE):
                 remove_tree(place)
-            elif (record := _read(place / RECORD)) is not None:
-                self._by_slug[record.slug] = record
-            else:
-                self.forget(place.name)
+            elif place.is_dir():
+                self._take_up(place)
+
+    def _take_up(self, place: Path) -> None:
+        try:
+            record = _read(place / RECORD)
+        except _Unreadable as error:
+            self.unreadable[place.name] = place / RECORD
+            words = {"record": str(place / RECORD), "why": str(error)}
+            logger.error("record cannot be read; its cluster is left alone", extra=words)
+            return
+        if record is None:
+            self.forget(place.name)
+        else:
+            self._by_slug[record.slug] = record
 
     def __iter__(self) -> Iterator[Record]:
         return iter(self._by_slug.values())
 
     def find(self, key: str) -> Record | None:
-        record = self._by_slug.get(slug_of(key))
+        """None when there is no such cluster; Unavailable when what is remembered of it cannot be read."""
+        slug = slug_of(key)
+        if slug in self.unreadable:
+            raise Unavailable(
+                f"the cluster is left alone, because its record {self.unreadable[slug]} cannot be read; "
+                "put that file right and start Boatyard again",
+                reason="RecordUnreadable",
+            )
+        record = self._by_slug.get(slug)
         return record if record is not None and record.key == key else None
 
     def get(self, slug: str) -> Record:
@@ -154,11 +176,15 @@ def remove_tree(path: Path) -> None:
         shutil.rmtree(path)
 
 
+class _Unreadable(Exception):
+    """There is a record, and it says nothing that we understand."""
+
+
 def _read(path: Path) -> Record | None:
-    """None when there is none. Refused when it cannot be read: somebody was promised what it describes."""
+    """None when there is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record)
     except FileNotFoundError:
         return None
-    except (OSError, msgspec.DecodeError) as error:
-        raise Refused(f"{path} cannot be read, and its cluster is left alone: {error}") from error
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _Unreadable(str(error)) from error

@@ -25,6 +25,7 @@ from boatyard.model.errors import BoatyardError, Refused
 from boatyard.platforms.drivers.local import real
 from boatyard.platforms.drivers.local.keeper import Keeper
 from boatyard.platforms.drivers.local.nodes.machines import Machines, TwinMachines
+from boatyard.processes.logs import BoundedHandler
 from boatyard.processes.wire import (
     BadFrame,
     Frames,
@@ -234,7 +235,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--assets", type=Path)
     parser.add_argument("--real-nodes", action="store_true")
     args = parser.parse_args(argv)
-    handler = logging.StreamHandler(sys.stderr)
+    handler = BoundedHandler(sys.stderr)
     handler.setFormatter(_Lines("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     _bound_resources()

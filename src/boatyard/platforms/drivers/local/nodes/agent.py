@@ -235,6 +235,11 @@ class _Life:
             except BoatyardError:
                 # What it needs is not there yet, or no more: a new cluster has no place for leases at first.
                 self._agenda.put(key, self._loop.time() + _LATER)
+            except Rewound:
+                raise
+            except Exception:  # one odd object must not stop all the others of its cluster
+                logger.exception("internal error", extra={"what": key})
+                self._agenda.put(key, self._loop.time() + _REFUSED_SECONDS)
             finally:
                 self._agenda.done(key)
 

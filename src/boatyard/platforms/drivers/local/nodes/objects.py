@@ -33,8 +33,9 @@ class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
-    last_transition_time: str = ""
-    last_heartbeat_time: str = ""
+    # None: an API server shows a moment that nobody gave as null.
+    last_transition_time: str | None = None
+    last_heartbeat_time: str | None = None
 
 
 class NodeSeen(msgspec.Struct, gc=False, frozen=True):
@@ -141,7 +142,7 @@ def kubelet_version(spec: NodeSpec) -> str:
 
 def _conditions(
     machine: Machine, before: Sequence[Condition], now: datetime
-) -> list[dict[str, str]]:
+) -> list[dict[str, Any]]:
     known = {one.type: one for one in before}
     wanted = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
     wanted.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
@@ -149,7 +150,7 @@ def _conditions(
     found = [msgspec.to_builtins(one) for one in before if one.type not in _OURS]
     for name, status, reason, message in wanted:
         last = known.get(name)
-        same = last is not None and last.status == status
+        since = last.last_transition_time if last and last.status == status else None
         found.append(
             {
                 "type": name,
@@ -157,7 +158,7 @@ def _conditions(
                 "reason": reason,
                 "message": message,
                 "lastHeartbeatTime": moment,
-                "lastTransitionTime": last.last_transition_time if last and same else moment,
+                "lastTransitionTime": since or moment,
             }
         )
     return found
@@ -195,5 +196,11 @@ def micro_time(moment: datetime) -> bytes:
 
 
 def parse_time(text: str) -> float:
-    """Wall-clock seconds of a moment in an object; 0 when there is none."""
-    return datetime.fromisoformat(text).timestamp() if text else 0.0
+    """Wall-clock seconds of a moment in an object; 0 when there is none, or none that we can count from.
+
+    An API server takes the year 0 from whoever writes it; a calendar of ours does not have it.
+    """
+    try:
+        return datetime.fromisoformat(text).timestamp() if text else 0.0
+    except (ValueError, OverflowError):
+        return 0.0

@@ -188,8 +188,8 @@ def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
         if not _runs(pod, ground):
             return Write(_running(pod, ground, address, now))
         return _end(pod, now, exit_code=1)
-    begun = parse_time(pod.status.start_time)
-    restarts, again_at = crash_loop(now.timestamp() - begun if begun else 0.0)
+    begun = parse_time(pod.status.start_time) or now.timestamp()
+    restarts, again_at = crash_loop(now.timestamp() - begun)
     seen = pod.status.container_statuses
     if seen and all("waiting" in one.state and one.restart_count >= restarts for one in seen):
         return Later(begun + again_at)
@@ -199,9 +199,13 @@ def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
 def crash_loop(elapsed: float) -> tuple[int, float]:
     """How often a container that always fails was restarted after so many seconds, and when it is next."""
     restarts, at, pause = 1, _FIRST_BACKOFF, _FIRST_BACKOFF
-    while at <= elapsed:
+    while at <= elapsed and pause < _LONGEST_BACKOFF:
         pause = min(2 * pause, _LONGEST_BACKOFF)
         restarts, at = restarts + 1, at + pause
+    if at <= elapsed:
+        # Counted, not walked: a tenant may write that its pod began a thousand years ago.
+        more = int((elapsed - at) // _LONGEST_BACKOFF) + 1
+        restarts, at = restarts + more, at + more * _LONGEST_BACKOFF
     return restarts, at
 
 

@@ -21,6 +21,7 @@ CONNECTIONS = 16
 _JSON = "Content-Type: application/json\r\nContent-Length: "
 _END = b"\r\n\r\n"
 _LENGTH = b"\r\nContent-Length: "
+_STRANGER = b"HTTP/1.1 401"
 
 
 class _Metadata(msgspec.Struct, rename="camel"):
@@ -61,6 +62,8 @@ class Wire:
             async with self._room, asyncio.timeout(self._timeout):
                 connection = await self._connection()
                 answer = await connection.ask(head + body)
+                if answer.startswith(_STRANGER):
+                    connection.close()  # it was made with a certificate that has ended since
                 if not connection.lost:
                     self._free.append(connection)
         except (TimeoutError, OSError, BoatyardError):

@@ -1,0 +1,41 @@
+"""Whether the access kept of a cluster ends soon, read from whatever a platform gave."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from boatyard.pki.authority import CERTIFICATE_LIFE, Authority
+from boatyard.platforms.drivers.local.certificates import make_kubeconfig
+from boatyard.resources.orders.renewing import ASK_BEFORE, ends_soon
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+PEM = Authority.create("any", now=NOW).issue("admin", client=True, now=NOW)
+LATE = NOW + CERTIFICATE_LIFE - ASK_BEFORE
+OURS = make_kubeconfig(server="https://x", name="web", user="admin", ca=b"ca", pem=PEM)
+YAML = f"""users:
+- name: admin
+  user:
+    client-certificate-data: {base64.b64encode(PEM.certificate).decode()}
+"""
+
+
+@pytest.mark.parametrize("kubeconfig", [OURS, YAML])
+def test_a_certificate_ends_soon_two_months_before_it_ends(kubeconfig: str) -> None:
+    assert not ends_soon(kubeconfig, LATE - timedelta(days=1))
+    assert ends_soon(kubeconfig, LATE + timedelta(days=1))
+
+
+@pytest.mark.parametrize(
+    "kubeconfig",
+    [
+        pytest.param("", id="none"),
+        pytest.param("users: [{user: {token: abc}}]", id="a token"),
+        pytest.param('{"client-certificate-data": "abc"}', id="no base64"),
+        pytest.param('{"client-certificate-data": "YWJj"}', id="no certificate"),
+    ],
+)
+def test_what_has_no_certificate_never_ends_soon(kubeconfig: str) -> None:
+    assert not ends_soon(kubeconfig, LATE + CERTIFICATE_LIFE)
