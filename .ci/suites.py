@@ -16,11 +16,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # Suites of one lane run one after another, lanes side by side: most suites wait for API servers, roles or
-# machines that boot, and what waits costs no core. The first lane computes; a new folder joins it.
+# machines that boot, and what waits costs no core. The first lane computes; a new folder joins it. Real clusters
+# come last: they have a small share of the processors.
 LANES = (
     ("unit", "contracts", "parts", "ledger", "api", "journeys"),
     ("kube", "hub", "faults"),
-    ("local", "real", "nodes", "eda", "automation", "e2e"),
+    ("automation", "eda", "nodes", "real", "local", "e2e"),
 )
 # Suites that start whole sets of processes: one test after another.
 ALONE = frozenset({"eda", "hub", "nodes", "real"})

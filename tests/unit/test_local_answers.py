@@ -12,7 +12,7 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.platforms.drivers.local.control_plane import HUNG_AFTER, ControlPlane
 from boatyard.platforms.drivers.local.first_words import Heard, is_ready, listens
-from boatyard.platforms.drivers.local.records import Records
+from boatyard.platforms.drivers.local.records import Record, Records
 from boatyard.platforms.drivers.local.rush import Rush
 from tests.unit.test_local_records import record
 
@@ -57,7 +57,45 @@ async def test_what_is_heard(answering: list[str], status: str, expected: Heard)
 async def test_only_a_silent_api_server_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, heard: Heard, ended: bool
 ) -> None:
-    records = Records(tmp_path)
+    mine, plane, stopped = old_plane(tmp_path, monkeypatch)
+    plane.say(available=True, message="")
+    for _ in range(3 * HUNG_AFTER):
+        assert not await plane._noted(mine, heard)
+    assert bool(stopped) == ended
+    assert not plane.available
+
+
+async def test_each_new_beginning_is_given_twice_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a full machine it needs more than a minute to start: ended each time, it never would."""
+    mine, plane, stopped = old_plane(tmp_path, monkeypatch)
+    looks = await looks_until_ended(plane, mine, stopped, times=7)
+    assert [count // HUNG_AFTER for count in looks] == [1, 2, 4, 8, 16, 16, 16]
+
+    assert await plane._noted(mine, Heard.YES)
+    assert await looks_until_ended(plane, mine, stopped, times=1) == [HUNG_AFTER]
+
+
+async def looks_until_ended(
+    plane: ControlPlane, mine: Record, stopped: list[str], *, times: int
+) -> list[int]:
+    looks = []
+    for _ in range(times):
+        stopped.clear()
+        count = 0
+        while not stopped:
+            assert not await plane._noted(mine, Heard.NO)
+            count += 1
+        looks.append(count)
+    return looks
+
+
+def old_plane(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Record, ControlPlane, list[str]]:
+    """One whose API servers have run for hours, and who of them was stopped."""
+    records = Records(folder)
     mine = records.save(record())
     plane = ControlPlane(
         mine.slug,
@@ -73,8 +111,6 @@ async def test_only_a_silent_api_server_is_ended(
         stopped.extend(names)
 
     monkeypatch.setattr(plane.crew, "stop", stop)
-    plane.say(available=True, message="")
-    for _ in range(3 * HUNG_AFTER):
-        assert not await plane._noted(mine, heard)
-    assert bool(stopped) == ended
-    assert not plane.available
+    monkeypatch.setattr(plane.crew, "age", lambda name, now: 9999.0)
+    plane.say(available=False, message="")
+    return mine, plane, stopped

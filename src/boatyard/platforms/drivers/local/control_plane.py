@@ -40,6 +40,9 @@ PROBE_SECONDS = 0.05  # between looks at an API server that is coming up
 READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questions for each answer
 HEALTH_SECONDS = 5.0
 HUNG_AFTER = 12  # looks in a row without an answer
+HUNG_AT_MOST = (
+    16 * HUNG_AFTER
+)  # where beginning anew has not helped: a full machine is slow, and not hung
 RESTING_SECONDS = 60.0
 BUG_SECONDS = 10.0  # after a pass that ended as none should
 _NEVER = -1.0
@@ -77,6 +80,7 @@ class ControlPlane:
         self._changed = asyncio.Event()
         self._told: tuple[object, ...] = ()
         self._silent = 0
+        self._patience = HUNG_AFTER
         self.listening = False  # its administrator is answered
         self._reads: dict[str, str] = {}  # by program: what it reads only when it starts
         self._bound = ""  # the version whose groups have their rights
@@ -309,6 +313,7 @@ class ControlPlane:
         """One that stays silent for long is ended, and so begun anew. One that does not know us is well."""
         if heard is Heard.YES:
             self._silent = 0
+            self._patience = HUNG_AFTER
             return True
         if heard is Heard.STRANGER:
             self._silent = 0
@@ -321,16 +326,19 @@ class ControlPlane:
             self.say(available=False, message="The API does not answer.")
         if not self.available and not self.message:
             self.say(available=False, message="The API server is starting.")
-        if self._silent >= HUNG_AFTER and self.available is False:
+        if self._silent >= self._patience and self.available is False:
             await self._end_hung(record)
         return False
 
     async def _end_hung(self, record: Record) -> None:
         names = [component.name for component in components.api_servers(record)]
         now = time.monotonic()
-        hung = [name for name in names if self.crew.age(name, now) > HUNG_AFTER * HEALTH_SECONDS]
+        hung = [
+            name for name in names if self.crew.age(name, now) > self._patience * HEALTH_SECONDS
+        ]
         if hung:
             self._silent = 0
+            self._patience = min(2 * self._patience, HUNG_AT_MOST)
             await self.crew.stop(hung, kill=True)
 
     # --- rest --------------------------------------------------------------------------------
