@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 from boatyard.app.role_runner import RoleRunner
 from boatyard.app.settings import Settings
 from boatyard.automation.drivers.local.turns import Turn
+from boatyard.roles.content import RoleFile, pack
 
 
 def runner(directory: Path, **settings: Any) -> RoleRunner:
@@ -40,4 +43,26 @@ async def test_a_hub_has_one_runner_and_all_share_the_machine(tmp_path: Path) ->
     made = runner(tmp_path)
     assert made.for_hub("lyon") is made.for_hub("lyon")
     assert made.for_hub("lyon") is not made.for_hub("boston")
+    await made.close()
+
+
+async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> None:
+    """Each waits in a thread for what is looked at in other threads: they must not be the same ones."""
+    digest, packed = pack({"tasks/post_install.yaml": RoleFile(b"- debug: {msg: a}\n")})
+
+    async def get(_: str) -> bytes:
+        return packed
+
+    ledger: Any = SimpleNamespace(contents=SimpleNamespace(get=get))
+    made = RoleRunner(ledger, Settings(data=str(tmp_path)))
+    shared = ThreadPoolExecutor(2)
+    asyncio.get_running_loop().set_default_executor(shared)
+    hub = made.for_hub("lyon")
+
+    async with asyncio.timeout(10):
+        found = await asyncio.gather(
+            *(hub._call(lambda: made.workshop.content(digest)) for _ in range(12))
+        )
+
+    assert {(place / "tasks/post_install.yaml").is_file() for place in found} == {True}
     await made.close()

@@ -33,7 +33,7 @@ class Turns:
         self._directory = directory
         self._pace = pace
         self._clock = clock
-        self._starts: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        self._starts: defaultdict[tuple[str, str], deque[tuple[float, str]]] = defaultdict(deque)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def take(self, slug: str, turn: Turn, is_over: Callable[[str], bool]) -> str:
@@ -44,10 +44,17 @@ class Turns:
             why = self._full(turn, is_over) or self._hurried(turn)
             if not why:
                 now = self._clock()
-                for one in (("hub", turn.hub), ("template", turn.template)):
-                    self._starts[one].append(now)
+                for one in _counted(turn):
+                    self._starts[one].append((now, slug))
                 (self._directory / slug).write_bytes(msgspec.json.encode(turn))
             return why
+
+    def leave(self, slug: str, turn: Turn) -> None:
+        """Gives back a turn with which nothing was started, so that it counts as no start."""
+        with self._alone():
+            self.give_back(slug)
+            for one in _counted(turn):
+                self._starts[one] = deque(start for start in self._starts[one] if start[1] != slug)
 
     def give_back(self, slug: str) -> None:
         (self._directory / slug).unlink(missing_ok=True)
@@ -76,7 +83,7 @@ class Turns:
             ("template", turn.template, self._pace.starts_per_minute_per_template),
         ):
             starts = self._starts[kind, name]
-            while starts and starts[0] < since:
+            while starts and starts[0][0] < since:
                 starts.popleft()
             if len(starts) >= most:
                 return f"runs of this {kind} are started no faster"
@@ -98,3 +105,7 @@ class Turns:
             yield
         finally:
             os.close(file)
+
+
+def _counted(turn: Turn) -> tuple[tuple[str, str], ...]:
+    return ("hub", turn.hub), ("template", turn.template)

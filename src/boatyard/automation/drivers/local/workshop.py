@@ -7,6 +7,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from boatyard.automation.drivers.local.environment import Environment
@@ -21,6 +22,7 @@ from boatyard.model.errors import Unavailable
 
 Content = Callable[[str], Path]  # a digest's folder: a role, or a project with roles/
 PREPARING = "Preparing"
+_CALLS_AT_ONCE = 32
 
 
 class Workshop:
@@ -47,6 +49,8 @@ class Workshop:
         self.records = Records(self.directory / "runs")
         self.turns = Turns(self.directory / "active", pace)
         self.starter: Starter = WarmStarter(self.directory / "warm.log") if warm else PlainStarter()
+        # Not the threads that everybody shares: a start waits for its content, which is looked at in one of those.
+        self.threads = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="runs")
         self._wish = (namespaces, users)
         self._ground: Ground | None = None
         self._making: threading.Thread | None = None
@@ -77,6 +81,8 @@ class Workshop:
         return self._ground is None or not self._ground.namespaces
 
     def close(self) -> None:
+        """Calls that are under way go on to their end; none can be made any more."""
+        self.threads.shutdown(wait=False)
         self.starter.close()
 
     def _prepare(self) -> None:
