@@ -13,7 +13,7 @@ from boatyard.automation.drivers.local.turns import Turn, Turns
 from boatyard.automation.port import RunWanted
 from boatyard.model.errors import NotFound
 from boatyard.model.outcome import Waiting
-from tests.support.automation import Site, ended, facts, released, shell
+from tests.support.automation import Site, again, at_task, ended, facts, released, shell
 
 A, B = Turn("hub-a", "t1"), Turn("hub-b", "t2")
 
@@ -81,6 +81,47 @@ def test_a_turn_with_which_nothing_was_started_counts_as_no_start(tmp_path: Path
     turns.leave("one", A)
     assert turns.take("two", A, never) == ""
     assert "no faster" in turns.take("three", A, never)
+
+
+def test_what_a_run_waits_for_has_a_part_in_its_turn(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once=1))
+    part = Turn("hub-a", "t1", within="deciding")
+    assert turns.take("deciding", A, never) == ""
+    assert "under way" in turns.take("stranger", Turn("hub-a", "t1", within="another"), never)
+
+    assert turns.take("part", part, never) == ""
+
+    assert "under way" in turns.take("other", B, never)
+    turns.give_back("deciding")
+    assert "under way" in turns.take("other", B, never), "now the part is what is under way"
+    turns.give_back("part")
+    assert turns.take("other", B, never) == ""
+
+
+def test_a_run_that_is_over_gives_no_part(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once=2))
+    assert turns.take("deciding", A, never) == ""
+    for slug in ("one", "two"):
+        assert turns.take(slug, B, lambda slug: slug == "deciding") == ""
+    part = Turn("hub-a", "t1", within="deciding")
+    assert "under way" in turns.take("part", part, never)
+
+
+async def test_a_run_that_decides_does_not_keep_its_own_parts_waiting(site: Site) -> None:
+    wanted = site.role(
+        "deciding",
+        install=[shell("sleep 1000", "hold")],
+        pre_install=[facts(done="yes")],
+    )
+    driver = site.driver(pace=Pace(at_once=1))
+    await at_task(driver, "one/role", wanted, "hold")
+    part = again(wanted, action="pre_install", within="one/role")
+
+    assert (await ended(driver, "one/pre_install", part)).facts == {"done": "yes"}
+    queued = await driver.ensure_run("two/pre_install", again(part, within="two/role"))
+
+    assert isinstance(queued, Waiting)
+    assert queued.reason == "Queued"
 
 
 async def test_who_waits_for_a_turn_costs_nothing_else(site: Site) -> None:

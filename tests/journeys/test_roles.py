@@ -51,6 +51,14 @@ async def test_an_order_without_a_role_has_no_steps_of_one(yard: Yard) -> None:
     assert ran(yard) == []
 
 
+async def test_parts_of_a_role_that_decides_run_within_what_waits_for_them(yard: Yard) -> None:
+    role = {**ROLE, "template_phases": ("install", "pre_install")}
+    web = await yard.order("web", sizes={"compute": 1}, **role)
+    await yard.run_to(web, ClusterState.READY)
+    deciding, part = yard.roles.wanted["install"], yard.roles.wanted["pre_install"]
+    assert (deciding.within, part.within) == ("", f"{(await yard.order_of(web)).id}/role")
+
+
 async def test_a_part_knows_its_order_and_what_was_reported_before(yard: Yard) -> None:
     web = await yard.order("web", sizes={"compute": 1}, **ROLE)
     await yard.run_to(web, ClusterState.READY)

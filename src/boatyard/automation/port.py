@@ -31,6 +31,9 @@ class RunWanted:
     may_ask: bool = (
         False  # it decides what is done: it gets a pass with which it asks its order for steps
     )
+    within: str = (
+        ""  # key of a run that may be waiting for this one: while it is, the two count as one
+    )
 
 
 @dataclass(frozen=True)

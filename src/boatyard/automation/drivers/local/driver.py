@@ -163,7 +163,8 @@ class LocalAutomation:
             return Waiting(str(error), reason=PREPARING)
         place = self._shop.records.place(key)
         record = msgspec.structs.replace(record, start=record.start + 1)
-        turn = Turn(record.hub, record.template)
+        within = slug_of(wanted.within) if wanted.within else ""
+        turn = Turn(record.hub, record.template, within)
         place.mkdir(exist_ok=True, mode=0o711)
         with _only_one(place / STARTING) as ours:
             if not ours or holding.is_held(self._lock(key)):

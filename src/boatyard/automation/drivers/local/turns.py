@@ -2,6 +2,9 @@
 
 A run that is under way has a file in `active/`; several processes of Boatyard on one directory count the same files.
 How often runs were started is remembered by each process for itself.
+
+A run within another, which waits for it, has a part in that one's turn. Were it to wait for a turn of its own, runs
+that decide could hold all turns and wait for their own parts.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ _MINUTE = 60.0
 class Turn(msgspec.Struct, frozen=True):
     hub: str
     template: str
+    within: str = ""  # slug of the run in whose turn it has a part, while that one has it
 
 
 class Turns:
@@ -41,7 +45,8 @@ class Turns:
         with self._alone():
             if (self._directory / slug).exists():
                 return ""
-            why = self._full(turn, is_over) or self._hurried(turn)
+            why = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
+            why = why or self._hurried(turn)
             if not why:
                 now = self._clock()
                 for one in _counted(turn):
@@ -59,15 +64,21 @@ class Turns:
     def give_back(self, slug: str) -> None:
         (self._directory / slug).unlink(missing_ok=True)
 
+    def _has_part(self, turn: Turn, is_over: Callable[[str], bool]) -> bool:
+        within = turn.within
+        return bool(within) and (self._directory / within).exists() and not is_over(within)
+
     def _full(self, turn: Turn, is_over: Callable[[str], bool]) -> str:
         hubs: Counter[str] = Counter()
         templates: Counter[str] = Counter()
-        for slug, other in list(self._held()):
-            if is_over(slug):
-                self.give_back(slug)  # nobody has looked since it ended
-                continue
-            hubs[other.hub] += 1
-            templates[other.template] += 1
+        held = dict(self._held())
+        for slug in [slug for slug in held if is_over(slug)]:
+            self.give_back(slug)  # nobody has looked since it ended
+            del held[slug]
+        for other in held.values():
+            if other.within not in held:
+                hubs[other.hub] += 1
+                templates[other.template] += 1
         if hubs.total() >= self._pace.at_once:
             return "other runs are under way on this machine"
         if hubs[turn.hub] >= self._pace.at_once_per_hub:
