@@ -12,6 +12,8 @@ from types import ModuleType
 
 import pytest
 
+from boatyard.automation.drivers.local.records import EVENTS, Records
+
 INSIDE = Path(__file__).parents[2] / "src/boatyard/automation/drivers/local/inside"
 
 
@@ -74,3 +76,18 @@ def test_the_story_goes_on_where_it_was_torn(inside: dict[str, ModuleType], tmp_
     assert "\x1b" not in events[0]["task"]
     assert [event["attempt"] for event in events] == [1, 2]
     assert events[0]["start"] != events[1]["start"], "who told what can be told apart"
+
+
+def test_what_is_no_text_is_told_as_text(inside: dict[str, ModuleType], tmp_path: Path) -> None:
+    """Bytes that are no text come as halves of characters; no reader takes them, and no database a NUL."""
+    records, key = Records(tmp_path), "order/post_install"
+    records.place(key).mkdir()
+    path = records.place(key) / EVENTS
+    story = inside["story"].Story(str(path), 100_000, inside["hiding"].Hiding(["s\0cret"]))
+
+    story.tell("ok", "half \udc80", "bytes \udc80\udfff NUL \0 whole \U0001f600 s\0cret")
+
+    (event,) = records.events(key, 0)
+    assert event.task == "half \ufffd"
+    assert event.text == "bytes \ufffd\ufffd NUL \ufffd whole \U0001f600 ********"
+    assert story.keep("a\udc80\0\n\x1b s\0cret") == "a\ufffd\ufffd\n\x1b ********"

@@ -13,7 +13,9 @@ LONGEST_TEXT = 4000  # characters
 LONGEST_NAME = 300
 KEPT_FOR_THE_END = 16 * 1024  # bytes; how it ended is told in any case
 ALWAYS = ("failed", "end")
-_CONTROLS = {
+# What no store takes: NUL, and the halves of characters as which Python shows bytes that are no text.
+_UNWRITABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
+_CONTROLS = _UNWRITABLE | {
     number: "\ufffd" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
 }
 
@@ -50,6 +52,10 @@ class Story:
         """As it may be shown: no secrets, no control characters, not too long."""
         text = self.hide(text).translate(_CONTROLS)
         return text if len(text) <= longest else text[: longest - 1] + "…"
+
+    def keep(self, text: str) -> str:
+        """As it may be kept, whole: no secrets, and nothing that cannot be written down."""
+        return self.hide(text).translate(_UNWRITABLE)
 
     def _line(self, kind: str, task: str, text: str) -> bytes:
         event = {

@@ -212,8 +212,8 @@ class _Watch:
             words = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
             self.ended("failed", words)
             return
-        hide = self._story.hide
-        facts = {hide(name): hide(value) for name, value in self._facts.items()}
+        keep = self._story.keep
+        facts = {keep(name): keep(value) for name, value in self._facts.items()}
         self.ended("succeeded", "", facts=facts)
 
     def _fail(self, code: int) -> None:
