@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from boatyard.automation.drivers.local import osac
 from boatyard.automation.drivers.local.limits import Limits
 from boatyard.automation.drivers.local.passes import Pass
 from boatyard.automation.drivers.local.values import check_names, leaves, render
@@ -54,7 +55,7 @@ def plan_run(
     seen = CONTENT if ground.namespaces else str(content)
     files = {
         "inventory": _INVENTORY,
-        "project/play.yml": _playbook(wanted, home, api),
+        "project/play.yml": _playbook(wanted, home, api, _role(wanted, content)),
         **{f"files/{name}": text for name, text in wanted.files.items()},
     }
     user = _user(f"{place}/{start}") if ground.users else None
@@ -106,14 +107,15 @@ def _check(wanted: RunWanted) -> None:
         raise Refused("", *found)
 
 
-def _playbook(wanted: RunWanted, home: str, api: Pass | None) -> str:
+def _playbook(wanted: RunWanted, home: str, api: Pass | None, role: Path) -> str:
     """JSON is YAML: what is put in here is quoted, and the names were checked besides.
 
     The values stand in the play itself: a file of variables would be read again for every task.
     """
-    role = {"name": wanted.template, "tasks_from": wanted.action}
-    tasks = [{"name": wanted.action, "ansible.builtin.import_role": role}]
-    variables = render({**_variables(wanted, home), **_api(wanted, api)})
+    called = {"name": wanted.template, "tasks_from": wanted.action}
+    tasks = [{"name": wanted.action, "ansible.builtin.import_role": called}]
+    theirs = osac.variables(wanted) if osac.is_for_osac(role) else {}
+    variables = render({**theirs, **_variables(wanted, home), **_api(wanted, api)})
     return (
         f'[{{"name": {json.dumps(wanted.template)}, "hosts": "localhost", "gather_facts": false, '
         f'"vars": {variables}, "tasks": {json.dumps(tasks)}}}]\n'
@@ -121,11 +123,13 @@ def _playbook(wanted: RunWanted, home: str, api: Pass | None) -> str:
 
 
 def _variables(wanted: RunWanted, home: str) -> Mapping[str, object]:
+    parameters = {**wanted.values, **wanted.secrets}
     return {
-        **wanted.values,
-        **wanted.secrets,
+        **parameters,
         "boatyard_order": dict(wanted.order),
-        "boatyard_parameters": {**wanted.values, **wanted.secrets},
+        "boatyard_parameters": parameters,
+        # By this name a form may ask for all of them at once, as roles made for OSAC do.
+        "template_parameters": parameters,
         "boatyard_files": {name: f"{home}/files/{name}" for name in wanted.files},
         "boatyard_run": {
             "action": wanted.action,
@@ -149,6 +153,12 @@ def _api(wanted: RunWanted, api: Pass | None) -> Mapping[str, object]:
             "order": wanted.order.get("id", ""),
         }
     }
+
+
+def _role(wanted: RunWanted, content: Path) -> Path:
+    """Where its folder is: in a project, or the content itself."""
+    inside = content / "roles" / wanted.template
+    return inside if inside.is_dir() else content
 
 
 def _links(template: str, content: Path, seen: str) -> Mapping[str, str]:
