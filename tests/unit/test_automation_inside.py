@@ -6,7 +6,7 @@ import base64
 import importlib
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -40,6 +40,46 @@ def test_a_secret_is_hidden_in_every_form(inside: dict[str, ModuleType]) -> None
     )
     for form in forms:
         assert "ss" not in hide(f"before {form} after"), form
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab", "user:", "abcdefgh"])
+@pytest.mark.parametrize("after", ["", "\n", "??", "@host"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_a_secret_is_hidden_in_base64_wherever_it_stands(
+    inside: dict[str, ModuleType], before: str, after: str, encode: Callable[[bytes], bytes]
+) -> None:
+    secret = "h?nter~2>horse"
+    coded = encode(f"{before}{secret}{after}".encode()).decode()
+
+    shown = inside["hiding"].Hiding([secret])(f"Basic {coded}.")
+
+    assert "********" in shown
+    # At most the characters stay that the secret shares with what stands beside it.
+    kept = shown.removeprefix("Basic ").removesuffix(".").split("********")
+    around = len(f"{before}{after}")
+    assert sum(map(len, kept)) <= around * 4 // 3 + 6, shown
+
+
+def test_a_secret_is_hidden_in_json_that_is_a_text_in_json(inside: dict[str, ModuleType]) -> None:
+    secret = '{"auths": {"quay": "öffne\\dich"}}'
+    shown = inside["hiding"].Hiding([secret])(json.dumps({"a": json.dumps({"b": secret})}))
+    assert "auths" not in shown
+
+
+@pytest.mark.parametrize("cut", range(3, 20))
+def test_the_beginning_of_a_secret_at_a_cut_is_hidden(
+    inside: dict[str, ModuleType], tmp_path: Path, cut: int
+) -> None:
+    """Hiding makes texts shorter: what stood at the cut can come into what is kept."""
+    secret = "correct-horse-battery-staple-and-then-some-more"
+    hide = inside["hiding"].Hiding([secret])
+    story = inside["story"].Story(str(tmp_path / "events.jsonl"), 100_000, hide)
+    told = (secret * 1000)[: 16_000 // len(secret) * len(secret)] + f"x {secret[:cut]}"
+
+    for text in (told, told + "\ufffd"):
+        assert story.clean(text).endswith("x ********")
+        assert "corr" not in story.clean(text)
+    assert story.clean(f"it is {secret[:cut]}") == f"it is {secret[:cut]}", "nobody has cut it"
 
 
 def test_a_secret_of_several_lines_is_hidden_line_by_line(inside: dict[str, ModuleType]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from boatyard.automation.drivers.local.passes import Pass
 from boatyard.automation.drivers.local.values import check_names, leaves, render
 from boatyard.automation.port import RunWanted
 from boatyard.model.errors import Refused, Violation
+from boatyard.model.yaml_text import NotYaml, load_yaml
 from boatyard.processes.marked import MARK
 
 INSIDE = Path(__file__).parent / "inside"
@@ -83,6 +86,8 @@ def plan_run(
     }
 
 
+KUBECONFIG = "kubeconfig"
+_KEYS = ("client-key-data", "token", "password")  # of a user in it
 VAULT_PASSWORD = "vault_password"  # the file of a run that opens the vaults of its template
 
 
@@ -188,7 +193,7 @@ def _environ(wanted: RunWanted, home: str, mark: str) -> Mapping[str, str]:
         MARK: mark,
         "PYTHONDONTWRITEBYTECODE": "1",  # what it could write is thrown away with its directory
     }
-    if "kubeconfig" in wanted.files:
+    if KUBECONFIG in wanted.files:
         environ["KUBECONFIG"] = environ["K8S_AUTH_KUBECONFIG"] = f"{home}/files/kubeconfig"
     return environ
 
@@ -215,7 +220,25 @@ def _hidden(wanted: RunWanted) -> set[str]:
     found = set(leaves(wanted.secrets))
     if VAULT_PASSWORD in wanted.files:
         found.add(wanted.files[VAULT_PASSWORD].strip())
+    found.update(_keys_in(wanted.files.get(KUBECONFIG, "")))
     return found
+
+
+def _keys_in(kubeconfig: str) -> Iterator[str]:
+    """With which one is its user: as they stand in it, and a key also as it is then used."""
+    try:
+        said = load_yaml(kubeconfig)
+    except NotYaml:
+        return
+    entries = said.get("users") if isinstance(said, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        user = entry.get("user") if isinstance(entry, dict) else None
+        for name in _KEYS:
+            text = user.get(name) if isinstance(user, dict) else None
+            if isinstance(text, str):
+                yield text
+                with suppress(ValueError):
+                    yield base64.b64decode(text, validate=True).decode()
 
 
 def _user(seed: str) -> int:

@@ -36,8 +36,9 @@ class Story:
         self._start = secrets.token_hex(6)
         self.hide = hide
 
-    def tell(self, kind: str, task: str = "", text: str = "") -> None:
-        line = self._line(kind, task, text)
+    def tell(self, kind: str, task: str = "", text: str = "", remark: str = "") -> None:
+        """`remark` stands after the text, however long that is."""
+        line = self._line(kind, task, text, remark)
         spare = 0 if kind in ALWAYS else KEPT_FOR_THE_END
         if self._left - len(line) < spare:
             if self._cut or kind in ALWAYS:
@@ -50,20 +51,22 @@ class Story:
 
     def clean(self, text: str, longest: int = LONGEST_TEXT) -> str:
         """As it may be shown: no secrets, no control characters, not too long."""
-        text = self.hide(text).translate(_CONTROLS)
+        # Who told it has cut what is much longer than we keep, perhaps in the middle of a secret.
+        may_be_cut = len(text) >= LONGEST_TEXT or len(text.encode(errors="replace")) >= LONGEST_TEXT
+        text = (self.hide.in_cut(text) if may_be_cut else self.hide(text)).translate(_CONTROLS)
         return text if len(text) <= longest else text[: longest - 1] + "…"
 
     def keep(self, text: str) -> str:
         """As it may be kept, whole: no secrets, and nothing that cannot be written down."""
         return self.hide(text).translate(_UNWRITABLE)
 
-    def _line(self, kind: str, task: str, text: str) -> bytes:
+    def _line(self, kind: str, task: str, text: str, remark: str = "") -> bytes:
         event = {
             "number": self._number + 1,
             "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "kind": kind,
             "task": self.clean(task, LONGEST_NAME),
-            "text": self.clean(text),
+            "text": self.clean(text) + remark,
             "attempt": self._attempt,
             "start": self._start,
         }
