@@ -57,6 +57,9 @@ class Automation(Protocol):
     async def check_ready(self) -> None:
         """Says before any work whether runs can be had: Unavailable or Refused when not. Changes nothing."""
 
+    async def caution(self) -> str:
+        """What an operator should know of how runs are kept apart; empty when there is nothing. Changes nothing."""
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         """Starts the run, once, and says how it goes. Done with the facts it reported when it has succeeded.
 

@@ -62,6 +62,9 @@ class LocalAutomation:
     async def check_ready(self) -> None:
         self._shop.check()
 
+    async def caution(self) -> str:
+        return await self._call(self._shop.caution)
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         return await self._call(lambda: self._ensure(key, wanted))
 
