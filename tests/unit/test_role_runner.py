@@ -9,8 +9,12 @@ from types import SimpleNamespace
 from typing import Any
 
 from boatyard.app.role_runner import RoleRunner
+from boatyard.app.run_passes import ApiWay
 from boatyard.app.settings import Settings
+from boatyard.app.working import runs_of_roles
 from boatyard.automation.drivers.local.turns import Turn
+from boatyard.automation.port import RunWanted
+from boatyard.model.outcome import Waiting
 from boatyard.roles.content import RoleFile, pack
 
 
@@ -66,3 +70,28 @@ async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> 
 
     assert {(place / "tasks/post_install.yaml").is_file() for place in found} == {True}
     await made.close()
+
+
+async def test_a_worker_that_shall_run_none_leaves_roles_to_another_machine(tmp_path: Path) -> None:
+    """It starts nothing a second time, and calls no run ended that may go on elsewhere."""
+    ledger: Any = SimpleNamespace(contents=None, clock=SimpleNamespace(now=None))
+    roles = runs_of_roles(ledger, Settings(data=str(tmp_path), runs_at_once=0), ApiWay(url=""))
+    automation = roles.for_hub("lyon")
+
+    asked = await automation.ensure_run("o-1/post_install", RunWanted("post_install", "small"))
+    released = await automation.release_run("o-1/post_install")
+
+    assert isinstance(asked, Waiting)
+    assert isinstance(released, Waiting)
+    assert (asked.reason, released.reason) == ("Elsewhere", "Elsewhere")
+    assert list(await automation.list_owned()) == []
+    await roles.close()
+
+
+async def test_a_worker_that_may_runs_them_itself(tmp_path: Path) -> None:
+    ledger: Any = SimpleNamespace(
+        contents=SimpleNamespace(get=None), clock=SimpleNamespace(now=None)
+    )
+    roles = runs_of_roles(ledger, Settings(data=str(tmp_path)), ApiWay(url=""))
+    assert isinstance(roles, RoleRunner)
+    await roles.close()
