@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from boatyard.api.callers import Issuer
 from boatyard.automation.drivers.local import holding
 from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.records import STARTING
 from boatyard.automation.port import RunWanted
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused, Unavailable
@@ -199,9 +200,11 @@ async def test_other_parts_of_a_role_have_no_pass(site: Site, api: Asked) -> Non
 
 
 async def test_where_no_pass_can_be_made_it_is_not_begun(site: Site) -> None:
+    driver = site.driver()
     with pytest.raises(Unavailable):
-        await site.driver().ensure_run(KEY, deciding(site, ask("hosts")))
-    assert not site.place(KEY).exists()
+        await driver.ensure_run(KEY, deciding(site, ask("hosts")))
+    assert await driver.list_owned() == []
+    assert {path.name for path in site.everything() if path.parent == site.place(KEY)} == {STARTING}
 
 
 async def test_the_token_is_on_no_command_line_in_no_environment_and_in_no_story(

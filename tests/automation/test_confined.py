@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from boatyard.automation.drivers.local.environment import Environment
 from boatyard.automation.drivers.local.limits import Limits
+from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.automation.port import RUN_FAILED
 from boatyard.model.errors import Refused
 from tests.support.automation import (
@@ -215,3 +217,36 @@ async def test_the_story_is_bounded(site: Site) -> None:
     assert told(events, "failed") == ["give up"], "how it ended is told in any case"
     assert events[-1].kind == "end"
     assert [event.number for event in events] == list(range(1, len(events) + 1))
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        pytest.param({"namespaces": False, "users": False}, "keys and tokens", id="not at all"),
+        pytest.param({}, "", id="as it should be"),
+    ],
+)
+async def test_runs_that_are_not_set_apart_are_told_once_and_whenever_asked(
+    site: Site, caplog: pytest.LogCaptureFixture, options: dict[str, bool], words: str
+) -> None:
+    driver = site.driver(**options)
+
+    said = [await driver.caution() for _ in range(2)]
+
+    assert said[0] == said[1]
+    assert words in said[0]
+    assert bool(said[0]) == bool(words)
+    assert caplog.text.count("not set apart") == (1 if words else 0)
+    await driver.check_ready()
+
+
+async def test_before_there_is_ansible_nothing_is_said_of_its_runs(tmp_path: Path) -> None:
+    lock = tmp_path / "lock.txt"
+    lock.write_text("")
+    environment = Environment(tmp_path / "ansible", lock=lock)
+    shop = Workshop(tmp_path / "data", lambda _: tmp_path, environment=environment)
+
+    assert shop.caution() == ""
+
+    assert not environment.is_ready(), "asking makes nothing"
+    shop.close()

@@ -43,6 +43,19 @@ async def test_facts_that_were_reported_are_the_answer(site: Site) -> None:
     assert await driver.ensure_run(KEY, wanted) == done, "asked again it is not run again"
 
 
+@pytest.mark.parametrize("warm", [False, True], ids=["plain", "warm"])
+async def test_what_is_no_text_arrives_as_text(site: Site, warm: bool) -> None:
+    """Nothing that reads a story or keeps a fact takes NUL or bytes that are no text."""
+    odd = "{{ 'gA==' | b64decode }}"
+    wanted = site.role("odd", post_install=[debug(odd), facts(nul="a\0b", half=odd)])
+    driver = site.warm_driver() if warm else site.driver()
+
+    done = await ended(driver, KEY, wanted)
+
+    assert done.facts == {"nul": "a\ufffdb", "half": "\ufffd"}
+    assert ("ok", "\ufffd") in {(one.kind, one.text) for one in await driver.events(KEY)}
+
+
 async def test_only_the_phase_that_was_asked_for_runs(site: Site) -> None:
     wanted = site.role("two", post_install=[facts(ran="post")], delete=[facts(ran="delete")])
 

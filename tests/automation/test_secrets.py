@@ -109,3 +109,53 @@ async def test_without_hiding_it_would_be_seen(site: Site) -> None:
 
     texts = "".join(event.text for event in await driver.events(KEY))
     assert "second line" in texts
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: "https://a.example:6443"}}]
+users:
+- name: admin
+  user: {client-key-data: LS0tLS1CRUdJTiBLRVktLS0tLQpNSUdIQWdFQU1CTUdCeXFHU000OQo=}
+- {name: other, user: {token: eyJhbGciOi.abcdef}}
+- {name: odd, user: none}
+- odd
+"""
+
+
+async def test_the_keys_of_its_kubeconfig_are_shown_nowhere(site: Site) -> None:
+    wanted = site.role(
+        "curious",
+        post_install=[
+            shell("cat {{ boatyard_files.kubeconfig }}", "look", register="out"),
+            debug("{{ out.stdout }}"),
+            debug("{{ (out.stdout | from_yaml).users[0].user['client-key-data'] | b64decode }}"),
+            facts(server="{{ (out.stdout | from_yaml).clusters[0].cluster.server }}"),
+        ],
+    )
+    driver = site.driver()
+
+    done = await ended(driver, KEY, again(wanted, files={"kubeconfig": KUBECONFIG}))
+
+    assert done.facts == {"server": "https://a.example:6443"}
+    texts = "".join(event.text for event in await driver.events(KEY))
+    assert "client-key-data: ********" in texts
+    for part in ("MIGHAgEA", "TUlHSEFn", "eyJhbGci"):
+        assert part not in texts
+
+
+PHRASE = "correct-horse-battery-staple-and-then-some-more"
+
+
+async def test_what_was_ignored_is_told_so_however_much_it_says(site: Site) -> None:
+    """The cut goes through the last of many secrets, and the remark stands behind it."""
+    fail = {"ansible.builtin.fail": {"msg": "{{ password * 3000 }}"}, "ignore_errors": True}
+    wanted = again(site.role("long", post_install=[fail]), secrets={"password": PHRASE})
+    driver = site.driver()
+
+    await ended(driver, KEY, wanted)
+
+    (failed,) = [event.text for event in await driver.events(KEY) if event.kind == "failed"]
+    assert failed.endswith(" (ignored)")
+    assert "corr" not in failed

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
 
 from boatyard.automation.drivers.local.limits import Pace
 from boatyard.automation.drivers.local.turns import Turn, Turns
+from boatyard.automation.port import RunWanted
+from boatyard.model.errors import NotFound
 from boatyard.model.outcome import Waiting
-from tests.support.automation import Site, ended, facts, released
+from tests.support.automation import Site, again, at_task, ended, facts, released, shell
 
 A, B = Turn("hub-a", "t1"), Turn("hub-b", "t2")
 
@@ -69,6 +73,105 @@ def test_no_more_than_so_many_are_started_in_a_minute(tmp_path: Path, pace: Pace
 
     now[0] += 61
     assert turns.take("three", A, never) == ""
+
+
+def test_a_turn_with_which_nothing_was_started_counts_as_no_start(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(starts_per_minute_per_hub=1))
+    assert turns.take("one", A, never) == ""
+    turns.leave("one", A)
+    assert turns.take("two", A, never) == ""
+    assert "no faster" in turns.take("three", A, never)
+
+
+def test_what_a_run_waits_for_has_a_part_in_its_turn(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once=1))
+    part = Turn("hub-a", "t1", within="deciding")
+    assert turns.take("deciding", A, never) == ""
+    assert "under way" in turns.take("stranger", Turn("hub-a", "t1", within="another"), never)
+
+    assert turns.take("part", part, never) == ""
+
+    assert "under way" in turns.take("other", B, never)
+    turns.give_back("deciding")
+    assert "under way" in turns.take("other", B, never), "now the part is what is under way"
+    turns.give_back("part")
+    assert turns.take("other", B, never) == ""
+
+
+def test_a_run_that_is_over_gives_no_part(tmp_path: Path) -> None:
+    turns = Turns(tmp_path, Pace(at_once=2))
+    assert turns.take("deciding", A, never) == ""
+    for slug in ("one", "two"):
+        assert turns.take(slug, B, lambda slug: slug == "deciding") == ""
+    part = Turn("hub-a", "t1", within="deciding")
+    assert "under way" in turns.take("part", part, never)
+
+
+async def test_a_run_that_decides_does_not_keep_its_own_parts_waiting(site: Site) -> None:
+    wanted = site.role(
+        "deciding",
+        install=[shell("sleep 1000", "hold")],
+        pre_install=[facts(done="yes")],
+    )
+    driver = site.driver(pace=Pace(at_once=1))
+    await at_task(driver, "one/role", wanted, "hold")
+    part = again(wanted, action="pre_install", within="one/role")
+
+    assert (await ended(driver, "one/pre_install", part)).facts == {"done": "yes"}
+    queued = await driver.ensure_run("two/pre_install", again(part, within="two/role"))
+
+    assert isinstance(queued, Waiting)
+    assert queued.reason == "Queued"
+
+
+async def test_who_waits_for_a_turn_costs_nothing_else(site: Site) -> None:
+    """Content is looked at file by file: not for a run that cannot start."""
+    wanted = site.role("quick", post_install=[shell("sleep 1000", "hold")])
+    asked: list[str] = []
+
+    def find(digest: str) -> Path:
+        asked.append(digest)
+        return site.find(digest)
+
+    driver = site.driver(pace=Pace(at_once=1))
+    site.shops[-1].content = find
+    await driver.ensure_run("one", wanted)
+
+    for _ in range(3):
+        waiting = await driver.ensure_run("two", wanted)
+        assert isinstance(waiting, Waiting)
+        assert waiting.reason == "Queued"
+
+    assert asked == ["quick"]
+
+
+async def test_a_start_that_waits_for_its_content_keeps_its_turn(site: Site) -> None:
+    wanted = site.role("quick", post_install=[facts(done="yes")])
+    there, asked = threading.Event(), threading.Event()
+    driver = site.driver(pace=Pace(at_once=1))
+
+    def slow(digest: str) -> Path:
+        asked.set()
+        assert there.wait(30)
+        return site.find(digest)
+
+    site.shops[-1].content = slow
+    first = asyncio.ensure_future(driver.ensure_run("one", wanted))
+    assert await asyncio.to_thread(asked.wait, 30)
+    waiting = await driver.ensure_run("two", wanted)
+    there.set()
+    await first
+
+    assert isinstance(waiting, Waiting)
+    assert waiting.reason == "Queued"
+
+
+async def test_a_start_without_content_gives_its_turn_back(site: Site) -> None:
+    driver = site.driver(pace=Pace(at_once=1))
+    with pytest.raises(NotFound):
+        await driver.ensure_run("one", RunWanted("post_install", "gone", digest="gone"))
+    wanted = site.role("quick", post_install=[facts(done="yes")])
+    assert (await ended(driver, "two", wanted)).facts == {"done": "yes"}
 
 
 async def test_a_run_that_waits_its_turn_says_so_and_gets_it(site: Site) -> None:

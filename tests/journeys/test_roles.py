@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 import pytest
 
+from boatyard.automation.elsewhere import AutomationElsewhere
+from boatyard.automation.port import RunEvent, RunWanted
 from boatyard.model.generated.boatyard import StepState
 from boatyard.model.generated.osac import ClusterRest, ClusterState
+from boatyard.model.outcome import Outcome, Owned
 from tests.support.yard import Yard
 
 pytestmark = pytest.mark.forms("embedded")  # a Kubernetes hub has no roles of its own to run
@@ -49,6 +55,54 @@ async def test_an_order_without_a_role_has_no_steps_of_one(yard: Yard) -> None:
         "hosts", "network", "addresses", "names", "install", "validate",
     ]  # fmt: skip
     assert ran(yard) == []
+
+
+async def test_parts_of_a_role_that_decides_run_within_what_waits_for_them(yard: Yard) -> None:
+    role = {**ROLE, "template_phases": ("install", "pre_install")}
+    web = await yard.order("web", sizes={"compute": 1}, **role)
+    await yard.run_to(web, ClusterState.READY)
+    deciding, part = yard.roles.wanted["install"], yard.roles.wanted["pre_install"]
+    assert (deciding.within, part.within) == ("", f"{(await yard.order_of(web)).id}/role")
+
+
+class Alternating:
+    """Of each run, every other look is made by a worker on a machine that runs no roles; so is the first."""
+
+    def __init__(self, runs: Any) -> None:
+        self._ways: defaultdict[str, Iterator[Any]] = defaultdict(
+            lambda: itertools.cycle([AutomationElsewhere(), runs])
+        )
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        return await next(self._ways[f"ensure {key}"]).ensure_run(key, wanted)
+
+    async def release_run(self, key: str) -> Outcome:
+        return await next(self._ways[f"release {key}"]).release_run(key)
+
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        return ()
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return ()
+
+    async def caution(self) -> str:
+        return ""
+
+    async def close(self) -> None: ...
+
+
+async def test_workers_that_run_no_roles_leave_them_to_the_one_that_does(yard: Yard) -> None:
+    runs, yard.roles = yard.roles, cast(Any, Alternating(yard.roles))
+    yard.hubs._made.clear()  # drivers that were made before know the other
+    web = await yard.order("web", sizes={"compute": 1}, **ROLE)
+    await yard.run_to(web, ClusterState.READY)
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+
+    begun = [one.action for one in runs.started()]
+    assert begun == ["pre_install", "post_install", "validate", "delete"], "each of them once"
+    assert await runs.list_owned() == [], "and none is called ended that was not"
+    assert await yard.leftover_of(web) is None
 
 
 async def test_a_part_knows_its_order_and_what_was_reported_before(yard: Yard) -> None:

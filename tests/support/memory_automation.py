@@ -28,6 +28,7 @@ class MemoryAutomation:
     runs: dict[str, tuple[RunWanted, Outcome | Refused]] = field(default_factory=dict)
     begun: list[Started] = field(default_factory=list)
     dead: bool = False
+    warning: str = ""
     numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
 
     @property
@@ -55,6 +56,9 @@ class MemoryAutomation:
     async def check_ready(self) -> None:
         if self.dead:
             raise Unavailable("dead")
+
+    async def caution(self) -> str:
+        return self.warning
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         await self.check_ready()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from boatyard.automation.drivers.local.values import RESERVED, RESERVED_PREFIXES
 from boatyard.roles.about import NodeSet, Versions
 from boatyard.roles.form import RequiredIf
 from boatyard.roles.role import Faulty, Role, read_role
@@ -210,6 +211,13 @@ def test_a_tenant_cannot_be_given_the_variables_that_steer_ansible(name: str) ->
     (found,) = mistakes(specs=spec(f'"{name}": {{}}'))
 
     assert f"options.{name}: is" in found
+
+
+@pytest.mark.parametrize("name", sorted({*RESERVED, *(f"{one}x" for one in RESERVED_PREFIXES)}))
+def test_what_no_run_would_take_as_a_parameter_is_told_when_the_role_is_read(name: str) -> None:
+    (found,) = mistakes(specs=spec(f"{name}: {{type: str}}"))
+
+    assert f"options.{name}: is a name that Ansible or Boatyard uses" in found
 
 
 @pytest.mark.parametrize(

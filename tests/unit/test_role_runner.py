@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from boatyard.app.role_runner import RoleRunner
+from boatyard.app.run_passes import ApiWay
 from boatyard.app.settings import Settings
+from boatyard.app.working import runs_of_roles
 from boatyard.automation.drivers.local.turns import Turn
+from boatyard.automation.port import RunWanted
+from boatyard.model.outcome import Waiting
+from boatyard.roles.content import RoleFile, pack
 
 
 def runner(directory: Path, **settings: Any) -> RoleRunner:
@@ -41,3 +48,50 @@ async def test_a_hub_has_one_runner_and_all_share_the_machine(tmp_path: Path) ->
     assert made.for_hub("lyon") is made.for_hub("lyon")
     assert made.for_hub("lyon") is not made.for_hub("boston")
     await made.close()
+
+
+async def test_many_that_start_at_once_all_get_their_content(tmp_path: Path) -> None:
+    """Each waits in a thread for what is looked at in other threads: they must not be the same ones."""
+    digest, packed = pack({"tasks/post_install.yaml": RoleFile(b"- debug: {msg: a}\n")})
+
+    async def get(_: str) -> bytes:
+        return packed
+
+    ledger: Any = SimpleNamespace(contents=SimpleNamespace(get=get))
+    made = RoleRunner(ledger, Settings(data=str(tmp_path)))
+    shared = ThreadPoolExecutor(2)
+    asyncio.get_running_loop().set_default_executor(shared)
+    hub = made.for_hub("lyon")
+
+    async with asyncio.timeout(10):
+        found = await asyncio.gather(
+            *(hub._call(lambda: made.workshop.content(digest)) for _ in range(12))
+        )
+
+    assert {(place / "tasks/post_install.yaml").is_file() for place in found} == {True}
+    await made.close()
+
+
+async def test_a_worker_that_shall_run_none_leaves_roles_to_another_machine(tmp_path: Path) -> None:
+    """It starts nothing a second time, and calls no run ended that may go on elsewhere."""
+    ledger: Any = SimpleNamespace(contents=None, clock=SimpleNamespace(now=None))
+    roles = runs_of_roles(ledger, Settings(data=str(tmp_path), runs_at_once=0), ApiWay(url=""))
+    automation = roles.for_hub("lyon")
+
+    asked = await automation.ensure_run("o-1/post_install", RunWanted("post_install", "small"))
+    released = await automation.release_run("o-1/post_install")
+
+    assert isinstance(asked, Waiting)
+    assert isinstance(released, Waiting)
+    assert (asked.reason, released.reason) == ("Elsewhere", "Elsewhere")
+    assert list(await automation.list_owned()) == []
+    await roles.close()
+
+
+async def test_a_worker_that_may_runs_them_itself(tmp_path: Path) -> None:
+    ledger: Any = SimpleNamespace(
+        contents=SimpleNamespace(get=None), clock=SimpleNamespace(now=None)
+    )
+    roles = runs_of_roles(ledger, Settings(data=str(tmp_path)), ApiWay(url=""))
+    assert isinstance(roles, RoleRunner)
+    await roles.close()

@@ -12,6 +12,7 @@ from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.drivers.local.limits import Limits, Pace
 from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.automation.elsewhere import AutomationElsewhere
 from boatyard.automation.port import Automation
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
@@ -28,6 +29,16 @@ class Runs(Protocol):
 
     async def close(self) -> None:
         """Runs that are under way go on."""
+
+
+class RolesElsewhere:
+    """Another machine runs them."""
+
+    def for_hub(self, hub_id: str) -> Automation:
+        return AutomationElsewhere()
+
+    async def close(self) -> None:
+        """Nothing is held."""
 
 
 class RoleRunner:

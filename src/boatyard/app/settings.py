@@ -44,7 +44,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     lease_seconds: float = 30.0  # without a sign of life for so long, work passes to another worker
     poll_seconds: float = 1.0  # how often a worker looks for work that no hint told it of
     pool_size: int = 10  # connections to PostgreSQL per process
-    runs_at_once: int = 16  # runs of roles on this machine; more wait their turn
+    runs_at_once: int = 16  # runs of roles on this machine; more wait; 0: another runs them
     runs_per_hub: int = 12  # of them for one hub
     runs_per_template: int = 8  # of them of one template, so that none holds up all others
     run_starts_per_minute: int = 600  # for one hub, and of one template

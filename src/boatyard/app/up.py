@@ -17,7 +17,7 @@ from boatyard.app.serving import Doors, check_doors, serve_api
 from boatyard.app.settings import Settings
 from boatyard.app.template_folders import watched_folders, watching
 from boatyard.app.twins import start_twin
-from boatyard.app.working import role_runner, work
+from boatyard.app.working import runs_of_roles, work
 from boatyard.client.config import clear_current, write_current, write_private_file
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
@@ -58,7 +58,7 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
                 stop,
                 twin_socket=twin,
                 keeper_socket=keeper,
-                roles=role_runner(ledger, settings, way_to(doors, settings)),
+                roles=runs_of_roles(ledger, settings, way_to(doors, settings)),
             )
         finally:
             clear_current(pid=os.getpid())

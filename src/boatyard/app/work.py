@@ -10,7 +10,7 @@ from boatyard.app.keepers import keeper_socket
 from boatyard.app.run_passes import set_way
 from boatyard.app.settings import Settings
 from boatyard.app.twins import default_socket
-from boatyard.app.working import role_runner, work
+from boatyard.app.working import runs_of_roles, work
 
 
 def run(args: Namespace) -> int:
@@ -29,5 +29,5 @@ async def _work(settings: Settings, stop: asyncio.Event) -> None:
             stop,
             twin_socket=default_socket(settings),
             keeper_socket=keeper_socket(settings),
-            roles=role_runner(ledger, settings, way),
+            roles=runs_of_roles(ledger, settings, way),
         )

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from boatyard.app.drivers import Site, connect_twin
 from boatyard.app.feedback import Feedback
-from boatyard.app.role_runner import RoleRunner, Runs
+from boatyard.app.role_runner import RoleRunner, RolesElsewhere, Runs
 from boatyard.app.run_passes import ApiWay, RunPasses
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
@@ -16,6 +16,11 @@ from boatyard.engine.worker import Pace
 from boatyard.ledger.ledger import Ledger
 
 logger = logging.getLogger(__name__)
+
+
+def runs_of_roles(ledger: Ledger, settings: Settings, api: ApiWay) -> Runs:
+    """On this machine, unless it shall run none."""
+    return role_runner(ledger, settings, api) if settings.runs_at_once else RolesElsewhere()
 
 
 def role_runner(ledger: Ledger, settings: Settings, api: ApiWay) -> RoleRunner:

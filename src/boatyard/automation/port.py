@@ -31,6 +31,9 @@ class RunWanted:
     may_ask: bool = (
         False  # it decides what is done: it gets a pass with which it asks its order for steps
     )
+    within: str = (
+        ""  # key of a run that may be waiting for this one: while it is, the two count as one
+    )
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class RunEvent:
 class Automation(Protocol):
     async def check_ready(self) -> None:
         """Says before any work whether runs can be had: Unavailable or Refused when not. Changes nothing."""
+
+    async def caution(self) -> str:
+        """What an operator should know of how runs are kept apart; empty when there is nothing. Changes nothing."""
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         """Starts the run, once, and says how it goes. Done with the facts it reported when it has succeeded.

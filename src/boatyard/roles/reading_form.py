@@ -35,7 +35,7 @@ _ENTRY_KEYS = {"options", "short_description", "description", "author", "version
 }
 # A tenant who could set these would steer Ansible itself.
 _RESERVED = re.compile(
-    r"(ansible_|boatyard_|molecule_).*|environment|group_names|groups|hostvars|inventory_.*|omit|"
+    r"(ansible_|boatyard_|molecule_).*|environment|group_names|groups|hostvars|inventory_.*|item|omit|"
     r"play_hosts|playbook_dir|role_name|role_names|role_path|vars|lookup|query|q|become.*|"
     r"connection|delegate_to|template_parameters|cluster_order|boatyard"
 )

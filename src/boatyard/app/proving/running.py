@@ -59,6 +59,9 @@ class WatchedAutomation:
     async def check_ready(self) -> None:
         await self._automation.check_ready()
 
+    async def caution(self) -> str:
+        return await self._automation.caution()
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         """How often it is asked while it runs depends on the machine: the first time counts."""
         item = key.partition("/")[2]

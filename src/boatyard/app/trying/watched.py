@@ -110,6 +110,9 @@ class Watched:
     async def check_ready(self) -> None:
         await self._inner.check_ready()
 
+    async def caution(self) -> str:
+        return await self._inner.caution()
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         wanted = self._wanted[key] = self._roles.bounded(key, wanted)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -10,7 +11,14 @@ from boatyard.kube.client import KubeClient
 from boatyard.model.errors import BoatyardError, NotFound, Refused, Unavailable
 from boatyard.model.generated.osac import ConditionStatus, Hub, HubConditionType, HubState
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.hubs.findings import FAILED, PASSED, WARNED, Finding
+from boatyard.resources.hubs.findings import (
+    FAILED,
+    PASSED,
+    ROLES_AT_RISK,
+    WARNED,
+    Finding,
+    roles_finding,
+)
 from boatyard.resources.hubs.judging import judge, judge_failure
 from boatyard.resources.hubs.seen import Seen
 from boatyard.resources.hubs.settings import is_kubernetes
@@ -57,15 +65,19 @@ async def check(
     """The same, thoroughly. An embedded hub is asked by its workers only: what they saw last is told."""
     if is_kubernetes(hub):
         return await look(hub, access, now, thorough=True, within=within)
-    return Looked([_embedded(hub)])
+    return Looked(list(_embedded(hub)))
 
 
-def _embedded(hub: Hub) -> Finding:
+def _embedded(hub: Hub) -> Iterator[Finding]:
     condition = next(
         (one for one in hub.status.conditions if one.type == HubConditionType.DRIVERS_READY), None
     )
     if hub.status.state == HubState.UNSPECIFIED:
-        return Finding("drivers", WARNED, "nobody has looked yet", "see that a worker runs")
+        yield Finding("drivers", WARNED, "nobody has looked yet", "see that a worker runs")
+        return
     if condition is not None and condition.status == ConditionStatus.FALSE:
-        return Finding("drivers", FAILED, condition.message, condition.remedy)
-    return Finding("drivers", PASSED, "all of them answer")
+        yield Finding("drivers", FAILED, condition.message, condition.remedy)
+        return
+    yield Finding("drivers", PASSED, "all of them answer")
+    if condition is not None and condition.reason == ROLES_AT_RISK:
+        yield roles_finding(condition.message)

@@ -31,6 +31,9 @@ KUBERNETES_CONDITIONS = (
 EMBEDDED_CONDITIONS = (HubConditionType.DRIVERS_READY,)
 
 
+ROLES_AT_RISK = "RolesAtRisk"  # reason of a condition that holds, with a caution
+
+
 @dataclass(frozen=True)
 class Finding:
     """One answer about a hub. `condition` is what a failure makes false; `reason` is for machines."""
@@ -41,6 +44,12 @@ class Finding:
     remedy: str = ""
     reason: str = ""
     condition: HubConditionType = HubConditionType.UNSPECIFIED
+
+
+def roles_finding(words: str) -> Finding:
+    """What those who run the roles of templates are to be told; the hub works nevertheless."""
+    drivers = HubConditionType.DRIVERS_READY
+    return Finding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)
 
 
 def report(hub: Hub, version: str, findings: Sequence[Finding]) -> HubReport:
@@ -74,6 +83,8 @@ def conditions(
             if about
             else ConditionStatus.UNSPECIFIED
         )
+        cautions = (one for one in about if one.reason == ROLES_AT_RISK)
+        told = failed or next(cautions, None)
         old = before.get(kind)
         since = old.last_transition_time if old is not None and old.status == status else now
         found.append(
@@ -81,9 +92,9 @@ def conditions(
                 type=kind,
                 status=status,
                 last_transition_time=since,
-                reason=failed.reason if failed else "",
-                message=failed.message if failed else "",
-                remedy=failed.remedy if failed else "",
+                reason=told.reason if told else "",
+                message=told.message if told else "",
+                remedy=told.remedy if told else "",
             )
         )
     return tuple(found)

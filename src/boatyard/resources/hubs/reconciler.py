@@ -32,6 +32,7 @@ from boatyard.resources.hubs.findings import (
     Finding,
     conditions,
     failing_since,
+    roles_finding,
     state,
 )
 from boatyard.resources.hubs.judging import (
@@ -193,7 +194,19 @@ class HubReconciler:
         if not set(hub.spec.capacity) - {placement.CLUSTERS}:
             drivers = await self._drivers_for(hub.id)
             found = dict(await drivers.inventory.capacity())
-        return _Look([finding], EMBEDDED_CONDITIONS, capacity=found)
+        return _Look([finding, *await self._cautions(hub.id)], EMBEDDED_CONDITIONS, capacity=found)
+
+    async def _cautions(self, hub_id: str) -> list[Finding]:
+        """What does not keep the hub from working, and an operator should know."""
+        automation = (await self._drivers_for(hub_id)).automation
+        if automation is None:
+            return []
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                words = await automation.caution()
+        except (Unavailable, TimeoutError):
+            return []
+        return [roles_finding(words)] if words else []
 
     async def _failure(self, hub_id: str) -> Finding | None:
         try:

@@ -60,6 +60,9 @@ class EdaAutomation:
     async def check_ready(self) -> None:
         await self._sender.check()
 
+    async def caution(self) -> str:
+        return ""  # runs are somebody else's
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         _check(wanted)
         kept = await self._runs.get(key)

@@ -7,6 +7,7 @@ Boatyard, the supervisor or the run, the next `ensure_run` finds what is left an
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import fcntl
 import json
 import logging
@@ -21,7 +22,7 @@ from typing import TypeVar
 import msgspec
 
 from boatyard.automation.drivers.local import holding
-from boatyard.automation.drivers.local.planning import mark_of, plan_run
+from boatyard.automation.drivers.local.planning import Ground, mark_of, plan_run
 from boatyard.automation.drivers.local.records import (
     LOCK,
     PLAN,
@@ -61,6 +62,9 @@ class LocalAutomation:
     async def check_ready(self) -> None:
         self._shop.check()
 
+    async def caution(self) -> str:
+        return await self._call(self._shop.caution)
+
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         return await self._call(lambda: self._ensure(key, wanted))
 
@@ -80,7 +84,8 @@ class LocalAutomation:
 
     async def _call(self, work: Callable[[], Answer]) -> Answer:
         """In a thread, and to its end also when the caller is cancelled: a start is not left half done."""
-        call: asyncio.Future[Answer] = asyncio.ensure_future(asyncio.to_thread(work))
+        loop, context = asyncio.get_running_loop(), contextvars.copy_context()
+        call = loop.run_in_executor(self._shop.threads, lambda: context.run(work))
         self._calls.add(call)  # type: ignore[arg-type] # what it answers is of no concern there
         call.add_done_callback(self._calls.discard)
         try:
@@ -159,33 +164,44 @@ class LocalAutomation:
             if error.reason != PREPARING:
                 raise
             return Waiting(str(error), reason=PREPARING)
-        content = self._shop.content(wanted.digest)
         place = self._shop.records.place(key)
         record = msgspec.structs.replace(record, start=record.start + 1)
-        limits = self._shop.limits
-        seconds = min(wanted.time_limit, limits.longest)
-        plan = plan_run(
-            wanted,
-            start=record.start,
-            api=self._shop.passes(key, wanted.attempt, seconds) if wanted.may_ask else None,
-            content=content,
-            place=place,
-            ground=ground,
-            limits=limits,
-        )
-        turn = Turn(record.hub, record.template)
-        if why := self._shop.turns.take(slug, turn, self._is_over):
-            return Waiting(why, reason="Queued")
+        within = slug_of(wanted.within) if wanted.within else ""
+        turn = Turn(record.hub, record.template, within)
         place.mkdir(exist_ok=True, mode=0o711)
         with _only_one(place / STARTING) as ours:
             if not ours or holding.is_held(self._lock(key)):
                 return self._under_way(record)
+            # Before anything that costs: who waits for a turn asks often. A turn is over unless somebody starts.
+            if why := self._shop.turns.take(slug, turn, self._is_over):
+                return Waiting(why, reason="Queued")
+            try:
+                plan = self._plan(record, wanted, place, ground)
+            except BaseException:
+                self._shop.turns.leave(slug, turn)
+                raise
             self._end_strays(place)
             self._shop.records.clear(key)
             self._shop.records.save(record)
             write_durably(place / PLAN, json.dumps(plan).encode())
             self._shop.starter.start(place, ground)
         return self._under_way(record)
+
+    def _plan(
+        self, record: Record, wanted: RunWanted, place: Path, ground: Ground
+    ) -> dict[str, object]:
+        limits = self._shop.limits
+        seconds = min(wanted.time_limit, limits.longest)
+        may_ask = wanted.may_ask
+        return plan_run(
+            wanted,
+            start=record.start,
+            content=self._shop.content(wanted.digest),
+            api=self._shop.passes(record.key, wanted.attempt, seconds) if may_ask else None,
+            place=place,
+            ground=ground,
+            limits=limits,
+        )
 
     def _is_over(self, slug: str) -> bool:
         """Whether a run that has a turn has come to its end, or was never begun."""

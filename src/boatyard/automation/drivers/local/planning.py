@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from boatyard.automation.drivers.local import osac
 from boatyard.automation.drivers.local.limits import Limits
 from boatyard.automation.drivers.local.passes import Pass
 from boatyard.automation.drivers.local.values import check_names, leaves, render
 from boatyard.automation.port import RunWanted
 from boatyard.model.errors import Refused, Violation
+from boatyard.model.yaml_text import NotYaml, load_yaml
 from boatyard.processes.marked import MARK
 
 INSIDE = Path(__file__).parent / "inside"
@@ -54,7 +58,7 @@ def plan_run(
     seen = CONTENT if ground.namespaces else str(content)
     files = {
         "inventory": _INVENTORY,
-        "project/play.yml": _playbook(wanted, home, api),
+        "project/play.yml": _playbook(wanted, home, api, _role(wanted, content)),
         **{f"files/{name}": text for name, text in wanted.files.items()},
     }
     user = _user(f"{place}/{start}") if ground.users else None
@@ -82,6 +86,8 @@ def plan_run(
     }
 
 
+KUBECONFIG = "kubeconfig"
+_KEYS = ("client-key-data", "token", "password")  # of a user in it
 VAULT_PASSWORD = "vault_password"  # the file of a run that opens the vaults of its template
 
 
@@ -106,14 +112,15 @@ def _check(wanted: RunWanted) -> None:
         raise Refused("", *found)
 
 
-def _playbook(wanted: RunWanted, home: str, api: Pass | None) -> str:
+def _playbook(wanted: RunWanted, home: str, api: Pass | None, role: Path) -> str:
     """JSON is YAML: what is put in here is quoted, and the names were checked besides.
 
     The values stand in the play itself: a file of variables would be read again for every task.
     """
-    role = {"name": wanted.template, "tasks_from": wanted.action}
-    tasks = [{"name": wanted.action, "ansible.builtin.import_role": role}]
-    variables = render({**_variables(wanted, home), **_api(wanted, api)})
+    called = {"name": wanted.template, "tasks_from": wanted.action}
+    tasks = [{"name": wanted.action, "ansible.builtin.import_role": called}]
+    theirs = osac.variables(wanted) if osac.is_for_osac(role) else {}
+    variables = render({**theirs, **_variables(wanted, home), **_api(wanted, api)})
     return (
         f'[{{"name": {json.dumps(wanted.template)}, "hosts": "localhost", "gather_facts": false, '
         f'"vars": {variables}, "tasks": {json.dumps(tasks)}}}]\n'
@@ -121,11 +128,13 @@ def _playbook(wanted: RunWanted, home: str, api: Pass | None) -> str:
 
 
 def _variables(wanted: RunWanted, home: str) -> Mapping[str, object]:
+    parameters = {**wanted.values, **wanted.secrets}
     return {
-        **wanted.values,
-        **wanted.secrets,
+        **parameters,
         "boatyard_order": dict(wanted.order),
-        "boatyard_parameters": {**wanted.values, **wanted.secrets},
+        "boatyard_parameters": parameters,
+        # By this name a form may ask for all of them at once, as roles made for OSAC do.
+        "template_parameters": parameters,
         "boatyard_files": {name: f"{home}/files/{name}" for name in wanted.files},
         "boatyard_run": {
             "action": wanted.action,
@@ -149,6 +158,12 @@ def _api(wanted: RunWanted, api: Pass | None) -> Mapping[str, object]:
             "order": wanted.order.get("id", ""),
         }
     }
+
+
+def _role(wanted: RunWanted, content: Path) -> Path:
+    """Where its folder is: in a project, or the content itself."""
+    inside = content / "roles" / wanted.template
+    return inside if inside.is_dir() else content
 
 
 def _links(template: str, content: Path, seen: str) -> Mapping[str, str]:
@@ -178,7 +193,7 @@ def _environ(wanted: RunWanted, home: str, mark: str) -> Mapping[str, str]:
         MARK: mark,
         "PYTHONDONTWRITEBYTECODE": "1",  # what it could write is thrown away with its directory
     }
-    if "kubeconfig" in wanted.files:
+    if KUBECONFIG in wanted.files:
         environ["KUBECONFIG"] = environ["K8S_AUTH_KUBECONFIG"] = f"{home}/files/kubeconfig"
     return environ
 
@@ -205,7 +220,25 @@ def _hidden(wanted: RunWanted) -> set[str]:
     found = set(leaves(wanted.secrets))
     if VAULT_PASSWORD in wanted.files:
         found.add(wanted.files[VAULT_PASSWORD].strip())
+    found.update(_keys_in(wanted.files.get(KUBECONFIG, "")))
     return found
+
+
+def _keys_in(kubeconfig: str) -> Iterator[str]:
+    """With which one is its user: as they stand in it, and a key also as it is then used."""
+    try:
+        said = load_yaml(kubeconfig)
+    except NotYaml:
+        return
+    entries = said.get("users") if isinstance(said, dict) else None
+    for entry in entries if isinstance(entries, list) else ():
+        user = entry.get("user") if isinstance(entry, dict) else None
+        for name in _KEYS:
+            text = user.get(name) if isinstance(user, dict) else None
+            if isinstance(text, str):
+                yield text
+                with suppress(ValueError):
+                    yield base64.b64decode(text, validate=True).decode()
 
 
 def _user(seed: str) -> int:

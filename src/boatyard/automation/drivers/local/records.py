@@ -2,12 +2,13 @@
 
     run.json       what it is, written before anything of it is started
     plan.json      what its supervisor is told; gone as soon as it is read
+    starting       locked by who starts or ends it; alone where a run waits for its turn
     lock           held by the supervisor for as long as it lives
     events.jsonl   the story
     result.json    how it ended, written by the supervisor
     work/          where its own directory is, or lies over
 
-A directory without `run.json` was being made, or removed, when we died: nobody was told of it.
+A directory without `run.json` holds no run: it waits, or was being made or removed when we died. Releasing removes it.
 """
 
 from __future__ import annotations

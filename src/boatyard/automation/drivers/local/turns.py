@@ -2,6 +2,9 @@
 
 A run that is under way has a file in `active/`; several processes of Boatyard on one directory count the same files.
 How often runs were started is remembered by each process for itself.
+
+A run within another, which waits for it, has a part in that one's turn. Were it to wait for a turn of its own, runs
+that decide could hold all turns and wait for their own parts.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ _MINUTE = 60.0
 class Turn(msgspec.Struct, frozen=True):
     hub: str
     template: str
+    within: str = ""  # slug of the run in whose turn it has a part, while that one has it
 
 
 class Turns:
@@ -33,7 +37,7 @@ class Turns:
         self._directory = directory
         self._pace = pace
         self._clock = clock
-        self._starts: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        self._starts: defaultdict[tuple[str, str], deque[tuple[float, str]]] = defaultdict(deque)
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def take(self, slug: str, turn: Turn, is_over: Callable[[str], bool]) -> str:
@@ -41,26 +45,40 @@ class Turns:
         with self._alone():
             if (self._directory / slug).exists():
                 return ""
-            why = self._full(turn, is_over) or self._hurried(turn)
+            why = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
+            why = why or self._hurried(turn)
             if not why:
                 now = self._clock()
-                for one in (("hub", turn.hub), ("template", turn.template)):
-                    self._starts[one].append(now)
+                for one in _counted(turn):
+                    self._starts[one].append((now, slug))
                 (self._directory / slug).write_bytes(msgspec.json.encode(turn))
             return why
+
+    def leave(self, slug: str, turn: Turn) -> None:
+        """Gives back a turn with which nothing was started, so that it counts as no start."""
+        with self._alone():
+            self.give_back(slug)
+            for one in _counted(turn):
+                self._starts[one] = deque(start for start in self._starts[one] if start[1] != slug)
 
     def give_back(self, slug: str) -> None:
         (self._directory / slug).unlink(missing_ok=True)
 
+    def _has_part(self, turn: Turn, is_over: Callable[[str], bool]) -> bool:
+        within = turn.within
+        return bool(within) and (self._directory / within).exists() and not is_over(within)
+
     def _full(self, turn: Turn, is_over: Callable[[str], bool]) -> str:
         hubs: Counter[str] = Counter()
         templates: Counter[str] = Counter()
-        for slug, other in list(self._held()):
-            if is_over(slug):
-                self.give_back(slug)  # nobody has looked since it ended
-                continue
-            hubs[other.hub] += 1
-            templates[other.template] += 1
+        held = dict(self._held())
+        for slug in [slug for slug in held if is_over(slug)]:
+            self.give_back(slug)  # nobody has looked since it ended
+            del held[slug]
+        for other in held.values():
+            if other.within not in held:
+                hubs[other.hub] += 1
+                templates[other.template] += 1
         if hubs.total() >= self._pace.at_once:
             return "other runs are under way on this machine"
         if hubs[turn.hub] >= self._pace.at_once_per_hub:
@@ -76,7 +94,7 @@ class Turns:
             ("template", turn.template, self._pace.starts_per_minute_per_template),
         ):
             starts = self._starts[kind, name]
-            while starts and starts[0] < since:
+            while starts and starts[0][0] < since:
                 starts.popleft()
             if len(starts) >= most:
                 return f"runs of this {kind} are started no faster"
@@ -98,3 +116,7 @@ class Turns:
             yield
         finally:
             os.close(file)
+
+
+def _counted(turn: Turn) -> tuple[tuple[str, str], ...]:
+    return ("hub", turn.hub), ("template", turn.template)

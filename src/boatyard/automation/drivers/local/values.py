@@ -17,12 +17,13 @@ DEEPEST = 64
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[^\x20-\x7e]|[\"\\]")
-# Names by which Ansible tells a role about itself: a parameter of that name would not arrive.
+# Names by which a role is told about itself, by Ansible or as in OSAC: a parameter of that name would not arrive.
 RESERVED = frozenset(
     {
         *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file"),
         *("inventory_hostname", "inventory_hostname_short", "item", "omit", "play_hosts"),
         *("playbook_dir", "role_name", "role_names", "role_path", "vars"),
+        *("template_parameters", "cluster_order"),
     }
 )
 # With these one steers the run: the connection, the interpreter, who it is run as.

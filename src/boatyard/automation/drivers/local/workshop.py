@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import tempfile
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from boatyard.automation.drivers.local.environment import Environment
@@ -19,8 +21,12 @@ from boatyard.automation.drivers.local.turns import Turns
 from boatyard.automation.drivers.local.warm import WarmStarter
 from boatyard.model.errors import Unavailable
 
+logger = logging.getLogger(__name__)
+
 Content = Callable[[str], Path]  # a digest's folder: a role, or a project with roles/
 PREPARING = "Preparing"
+_REMEDY = "allow user namespaces there, or run the worker as root with the right to make namespaces"
+_CALLS_AT_ONCE = 32
 
 
 class Workshop:
@@ -47,6 +53,8 @@ class Workshop:
         self.records = Records(self.directory / "runs")
         self.turns = Turns(self.directory / "active", pace)
         self.starter: Starter = WarmStarter(self.directory / "warm.log") if warm else PlainStarter()
+        # Not the threads that everybody shares: a start waits for its content, which is looked at in one of those.
+        self.threads = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="runs")
         self._wish = (namespaces, users)
         self._ground: Ground | None = None
         self._making: threading.Thread | None = None
@@ -72,11 +80,22 @@ class Workshop:
         if not self.records.directory.is_dir():
             raise Unavailable(f"what is kept of runs is gone: {self.records.directory}")
 
+    def caution(self) -> str:
+        """How much less runs are set apart than they should be. Empty also while there is no environment for any."""
+        if not self.environment.is_ready():
+            return ""
+        try:
+            return _caution(self.ground())
+        except Unavailable as error:
+            return str(error)
+
     def ground_is_bare(self) -> bool:
         """Whether runs may be without namespaces, and leave somebody when their supervisor is killed."""
         return self._ground is None or not self._ground.namespaces
 
     def close(self) -> None:
+        """Calls that are under way go on to their end; none can be made any more."""
+        self.threads.shutdown(wait=False)
         self.starter.close()
 
     def _prepare(self) -> None:
@@ -108,6 +127,8 @@ class Workshop:
         )
         if ground.users and not ground.namespaces:
             self._check_reach()
+        if words := _caution(ground):
+            logger.warning("runs of roles are not set apart", extra={"why": words})
         return ground
 
     def _check_reach(self) -> None:
@@ -132,3 +153,15 @@ class Workshop:
             command = supervisor("probe", place, python=self.environment.python)
             tried = subprocess.run(command, check=False, capture_output=True, timeout=30)
         return tried.returncode == 0
+
+
+def _caution(ground: Ground) -> str:
+    if ground.namespaces:
+        return ""
+    if ground.users:
+        words = (
+            "have no file system of their own: they read what everybody on their machine may read"
+        )
+    else:
+        words = "are not set apart on their machine: they read all that Boatyard can, keys and tokens included"
+    return f"runs of roles {words}; {_REMEDY}"

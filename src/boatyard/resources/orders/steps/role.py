@@ -17,7 +17,10 @@ from boatyard.roles.phases import INSTALL
 from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
-_BEFORE_CLUSTER = ("role", "pre_install")
+_DECIDES = (
+    "role"  # kind and key of the run that decides what is done, and waits for the other parts
+)
+_BEFORE_CLUSTER = (_DECIDES, "pre_install")
 
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
@@ -92,6 +95,7 @@ async def _wanted(context: Context, item: Item) -> RunWanted:
         secrets=plain_values(unsealed(spec.secret_values)),
         files={KUBECONFIG: access.kubeconfig} if access and access.kubeconfig else {},
         may_ask=KINDS[item.kind].phase == INSTALL,
+        within=context.key(_DECIDES) if _DECIDES in context.items and item.kind != _DECIDES else "",
     )
 
 

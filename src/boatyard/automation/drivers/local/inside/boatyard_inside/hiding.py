@@ -11,10 +11,15 @@ from urllib.parse import quote
 SHOWN = "********"
 SHORTEST = 3  # a shorter one would blot out half of every text, and guards nothing
 _SHORTEST_LINE = 8
+_SHORTEST_PART = 6  # characters of base64 that are no coincidence
 
 
 class Hiding:
-    """Knows each secret as it is, by lines, and as it looks in JSON, in addresses and in base64."""
+    """Knows each secret as it is, by lines, and as it looks in JSON, in addresses and in base64.
+
+    Not known, and so not hidden: what is shorter than `SHORTEST`, base64 that is broken into lines, and what somebody
+    has turned or encoded in another way.
+    """
 
     def __init__(self, hidden: Iterable[str]) -> None:
         forms: set[str] = set()
@@ -23,17 +28,47 @@ class Hiding:
             for text in (one, *(line for line in lines if len(line) >= _SHORTEST_LINE)):
                 if len(text) >= SHORTEST:
                     forms.update(_forms(text))
-        ordered = sorted(forms, key=len, reverse=True)
-        self.longest = len(ordered[0].encode(errors="replace")) if ordered else 0
-        self._pattern = re.compile("|".join(map(re.escape, ordered))) if ordered else None
+            forms.update(_parts(one))
+        self._forms = sorted(forms, key=len, reverse=True)
+        self.longest = len(self._forms[0].encode(errors="replace")) if self._forms else 0
+        pattern = "|".join(map(re.escape, self._forms))
+        self._pattern = re.compile(pattern) if self._forms else None
 
     def __call__(self, text: str) -> str:
         return text if self._pattern is None else self._pattern.sub(SHOWN, text)
+
+    def in_cut(self, text: str) -> str:
+        """Of a text that somebody has cut: also the beginning of a secret at its end."""
+        body = text.rstrip("\ufffd")  # half a character, if the cut went through one
+        start = min((_tail(body, form) for form in self._forms), default=len(body))
+        return self(text) if start == len(body) else self(body[:start]) + SHOWN
+
+
+def _tail(text: str, form: str) -> int:
+    """Where the text goes over into the beginning of the form, up to its end; its length where it does not."""
+    start = max(0, len(text) - len(form))
+    while (start := text.find(form[:SHORTEST], start)) >= 0:
+        if form.startswith(text[start:]):
+            return start
+        start += 1
+    return len(text)
+
+
+def _parts(text: str) -> Iterable[str]:
+    """What is the same in base64 wherever the secret stands among other bytes, such as in user:password."""
+    data = text.encode("utf-8", "surrogatepass")
+    for before, first in ((0, 0), (1, 2), (2, 3)):
+        last = 8 * (before + len(data)) // 6  # what comes after shares a character with the end
+        for coded in (base64.b64encode, base64.urlsafe_b64encode):
+            part = coded(bytes(before) + data).decode()[first:last]
+            if len(part) >= _SHORTEST_PART:
+                yield part
 
 
 def _forms(text: str) -> Iterable[str]:
     yield text
     yield json.dumps(text)[1:-1]
+    yield json.dumps(json.dumps(text)[1:-1])[1:-1]  # JSON as a text in JSON
     yield json.dumps(text, ensure_ascii=False)[1:-1]
     yield repr(text)[1:-1]
     data = text.encode("utf-8", "surrogatepass")

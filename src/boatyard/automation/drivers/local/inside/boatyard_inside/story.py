@@ -13,7 +13,9 @@ LONGEST_TEXT = 4000  # characters
 LONGEST_NAME = 300
 KEPT_FOR_THE_END = 16 * 1024  # bytes; how it ended is told in any case
 ALWAYS = ("failed", "end")
-_CONTROLS = {
+# What no store takes: NUL, and the halves of characters as which Python shows bytes that are no text.
+_UNWRITABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
+_CONTROLS = _UNWRITABLE | {
     number: "\ufffd" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
 }
 
@@ -34,8 +36,9 @@ class Story:
         self._start = secrets.token_hex(6)
         self.hide = hide
 
-    def tell(self, kind: str, task: str = "", text: str = "") -> None:
-        line = self._line(kind, task, text)
+    def tell(self, kind: str, task: str = "", text: str = "", remark: str = "") -> None:
+        """`remark` stands after the text, however long that is."""
+        line = self._line(kind, task, text, remark)
         spare = 0 if kind in ALWAYS else KEPT_FOR_THE_END
         if self._left - len(line) < spare:
             if self._cut or kind in ALWAYS:
@@ -48,16 +51,22 @@ class Story:
 
     def clean(self, text: str, longest: int = LONGEST_TEXT) -> str:
         """As it may be shown: no secrets, no control characters, not too long."""
-        text = self.hide(text).translate(_CONTROLS)
+        # Who told it has cut what is much longer than we keep, perhaps in the middle of a secret.
+        may_be_cut = len(text) >= LONGEST_TEXT or len(text.encode(errors="replace")) >= LONGEST_TEXT
+        text = (self.hide.in_cut(text) if may_be_cut else self.hide(text)).translate(_CONTROLS)
         return text if len(text) <= longest else text[: longest - 1] + "…"
 
-    def _line(self, kind: str, task: str, text: str) -> bytes:
+    def keep(self, text: str) -> str:
+        """As it may be kept, whole: no secrets, and nothing that cannot be written down."""
+        return self.hide(text).translate(_UNWRITABLE)
+
+    def _line(self, kind: str, task: str, text: str, remark: str = "") -> bytes:
         event = {
             "number": self._number + 1,
             "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
             "kind": kind,
             "task": self.clean(task, LONGEST_NAME),
-            "text": self.clean(text),
+            "text": self.clean(text) + remark,
             "attempt": self._attempt,
             "start": self._start,
         }

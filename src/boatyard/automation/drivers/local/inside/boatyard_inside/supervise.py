@@ -144,7 +144,8 @@ class _Watch:
     def _absorb_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            self._remember(text)
+            # One that was cut is cleaned by itself: among others it would not be seen where it ends.
+            self._remember(text if len(line) < LONGEST_TEXT else self._story.clean(text))
             self._story.tell("output", text=text)
 
     def _remember(self, text: str) -> None:
@@ -186,7 +187,7 @@ class _Watch:
             raise ValueError(kind)
         if kind == "failed" and not event.get("ignored"):
             self._failure = (task, text)
-        self._story.tell(kind, task, text)
+        self._story.tell(kind, task, text, " (ignored)" if event.get("ignored") else "")
 
     def _conclude(self, code: int) -> None:
         plan = self._plan
@@ -212,8 +213,8 @@ class _Watch:
             words = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
             self.ended("failed", words)
             return
-        hide = self._story.hide
-        facts = {hide(name): hide(value) for name, value in self._facts.items()}
+        keep = self._story.keep
+        facts = {keep(name): keep(value) for name, value in self._facts.items()}
         self.ended("succeeded", "", facts=facts)
 
     def _fail(self, code: int) -> None:

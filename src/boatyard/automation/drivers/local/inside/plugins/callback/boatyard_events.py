@@ -65,9 +65,8 @@ class CallbackModule(CallbackBase):
         self._tell(kind, task=_name(result), text=text)
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
-        ignored = bool(ignore_errors)
-        text = _words(result.result) + (" (ignored)" if ignored else "")
-        self._tell("failed", task=_name(result), text=text, ignored=ignored)
+        text = _words(result.result)
+        self._tell("failed", task=_name(result), text=text, ignored=bool(ignore_errors))
 
     def v2_runner_on_unreachable(self, result):
         self._tell("failed", task=_name(result), text=_words(result.result))

@@ -1,0 +1,56 @@
+"""What a role made for OSAC reads: its parameters by one name, and the order as a ClusterOrder. Called by `planning`.
+
+OSAC's own playbooks set these before they call the role. Nothing is here that only its hub could give, such as the
+namespace in which it makes the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from boatyard.automation.port import RunWanted
+from boatyard.kube import naming
+from boatyard.roles.role import OSAC, TEMPLATE
+
+
+def is_for_osac(role: Path) -> bool:
+    """As templates are read: OSAC's word counts where ours is not given."""
+    ours = any((role / name).is_file() for name in TEMPLATE)
+    return not ours and any((role / name).is_file() for name in OSAC)
+
+
+def variables(wanted: RunWanted) -> Mapping[str, object]:
+    """Beside `template_parameters`, which every role has. A parameter of the same name goes before."""
+    order = cluster_order(wanted)
+    return {
+        "cluster_order": order,
+        "cluster_order_name": order["metadata"]["name"],
+        "template_id": wanted.template,
+        "node_requests": order["spec"]["nodeRequests"],
+    }
+
+
+def cluster_order(wanted: RunWanted) -> dict[str, Any]:
+    """The order as OSAC knows it. Nothing secret is in it: a role that shows it whole shows no more than that."""
+    order: Mapping[str, Any] = wanted.order
+    id_ = str(order.get("id", ""))
+    return {
+        "apiVersion": "osac.openshift.io/v1alpha1",
+        "kind": "ClusterOrder",
+        "metadata": {
+            "name": naming.order_name(id_) if id_ else "",
+            "labels": dict(order.get("labels", {})),
+            "annotations": dict(order.get("annotations", {})),
+        },
+        "spec": {
+            "templateID": wanted.template,
+            "templateParameters": json.dumps(dict(wanted.values)),
+            "nodeRequests": [
+                {"nodeSet": name, "resourceClass": one["host_type"], "numberOfNodes": one["size"]}
+                for name, one in sorted(dict(order.get("node_sets", {})).items())
+            ],
+        },
+    }
