@@ -41,7 +41,7 @@ from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
 from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
 from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.mapping import orders
+from boatyard.orderbook.mapping import wishes
 from boatyard.orderbook.mapping.orders import Place
 
 FOLDER = Path(__file__).parent / "peers"
@@ -145,7 +145,7 @@ def wish(number: int) -> dict[str, Any]:
         node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)},
         generation=1,
     )
-    return orders.to_spec(
+    return wishes.to_spec(
         f"cluster-{number:05}", spec, tenant="acme", place=PLACE, ordered_at=datetime.now(UTC)
     )
 

@@ -11,10 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from boatyard.kube import naming
-from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import (
-    ClusterOrderSecretReference,
     Credentials,
     Item,
     ItemState,
@@ -29,16 +26,14 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
 )
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.mapping import camel, leftovers, orders
+from boatyard.orderbook.mapping import camel, leftovers, orders, wishes
 from boatyard.orderbook.mapping.orders import Place
 from boatyard.orderbook.mapping.status import PHASES, to_status
-from boatyard.orderbook.port import unreadable
 from boatyard.roles.values import seal_text, unsealed
+from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
 from tests.support.crds import misfits, schema_of
 from tests.support.structs import PREFIX, packed, structs, text
 
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PLACE = Place(hub="hub-1")
 COMPATIBLE = Place(hub="hub-1", osac_compatible=True)
 PLANTED = "hunter2-hunter2"
 
@@ -46,7 +41,7 @@ ids = st.text(min_size=1, max_size=40).filter(lambda t: t.isprintable())
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> OrderSpec:
+def specs(draw: st.DrawFn) -> OrderSpec:
     """Any spec, with some of its parameters secret. Sizes are counts."""
     spec: OrderSpec = draw(structs(OrderSpec))
     named = draw(st.dictionaries(text.filter(bool), packed, max_size=3))
@@ -65,48 +60,15 @@ def wishes(draw: st.DrawFn) -> OrderSpec:
     )
 
 
-def an_object(
-    order_id: str,
-    spec: OrderSpec,
-    *,
-    place: Place = PLACE,
-    tenant: str = "acme",
-    deleted: bool = False,
-) -> dict[str, Any]:
-    """The ClusterOrder as the API server would give it back."""
-    return {
-        "metadata": {
-            "name": naming.order_name(order_id),
-            "namespace": place.namespace(tenant),
-            "uid": "a-uid",
-            "generation": 7,
-            "creationTimestamp": "2026-01-05T00:00:00Z",
-            "annotations": {naming.TENANT: tenant},
-            **({"deletionTimestamp": "2026-01-06T00:00:00Z"} if deleted else {}),
-        },
-        "spec": orders.to_spec(
-            order_id,
-            spec,
-            tenant=tenant,
-            place=place,
-            ordered_at=NOW,
-            deleted_at=NOW + timedelta(hours=1) if deleted else None,
-            secret_ref=ClusterOrderSecretReference(
-                name=naming.inputs_secret_name(naming.order_name(order_id)), version="3"
-            ),
-        ),
-    }
-
-
 @settings(max_examples=200)
-@given(id=ids, spec=wishes(), tenant=text.filter(bool), compatible=st.booleans())
+@given(id=ids, spec=specs(), tenant=text.filter(bool), compatible=st.booleans())
 def test_an_order_survives_the_way_there_and_back(
     id: str, spec: OrderSpec, tenant: str, compatible: bool
 ) -> None:
     place = COMPATIBLE if compatible else PLACE
     item = json.loads(json.dumps(an_object(id, spec, place=place, tenant=tenant)))
     assert misfits(schema_of("clusterorders"), item) == []
-    order = orders.to_order(item, place, secrets=orders.secrets_of(spec))
+    order = orders.to_order(item, place, secrets=wishes.secrets_of(spec))
     assert order.spec == spec
     assert (order.id, order.metadata.tenant) == (id, tenant)
     assert order.metadata.creation_timestamp == NOW
@@ -131,7 +93,7 @@ def test_a_status_survives_the_way_there_and_back(status: OrderStatus) -> None:
 
 
 @settings(max_examples=100)
-@given(spec=wishes(), credentials=structs(Credentials))
+@given(spec=specs(), credentials=structs(Credentials))
 def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credentials) -> None:
     secret = {"@type": f"{PREFIX}StringValue", "value": PLANTED}
     spec = msgspec.structs.replace(
@@ -152,7 +114,7 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
 
 def test_both_shapes_of_node_requests_are_written() -> None:
     spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
-    (request,) = orders.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+    (request,) = wishes.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
         "nodeRequests"
     ]
     assert request == {
@@ -160,19 +122,6 @@ def test_both_shapes_of_node_requests_are_written() -> None:
         "resourceClass": "bm-small",
         "numberOfNodes": 3,
         "bareMetal": {"instanceType": "bm-small"},
-    }
-
-
-def theirs(**spec: Any) -> dict[str, Any]:
-    return {
-        "metadata": {
-            "name": "order-x7k2p",
-            "namespace": "osac-orders",
-            "uid": "1234-uid",
-            "generation": 3,
-            "creationTimestamp": "2026-01-05T00:00:00Z",
-        },
-        "spec": {"templateID": "ocp_4_17_small", **spec},
     }
 
 
@@ -281,85 +230,6 @@ def test_in_one_namespace_for_all_the_name_decides() -> None:
     assert orders.order_id(item, place) == "c-1"
     item["metadata"]["name"] = "order-other"
     assert orders.order_id(item, place) == "a-uid"
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        pytest.param("[1]", id="no map"),
-        pytest.param("oops", id="no JSON"),
-        pytest.param("[" * 100_000, id="deeper than anybody reads"),
-    ],
-)
-def test_a_wish_that_cannot_be_read_is_said_with_the_order(said: str) -> None:
-    order = orders.to_order(theirs(templateParameters=said), PLACE)
-    assert "spec.templateParameters" in unreadable(order)
-    assert (order.id, order.spec.generation) == ("1234-uid", 0)
-
-
-@pytest.mark.parametrize(
-    "field, said",
-    [
-        pytest.param("generation", "many", id="a number"),
-        pytest.param("orderedAt", "2016-12-31T23:59:60Z", id="a time that the CRD lets pass"),
-    ],
-)
-def test_an_order_that_cannot_be_read_can_be_taken_back(field: str, said: str) -> None:
-    """Whose it is, by when it is to be gone and what it holds is known all the same."""
-    spec = OrderSpec(
-        cluster_name="web",
-        hub="hub-1",
-        delete_by=NOW + timedelta(hours=2),
-        platform_settings={"a": "b"},
-    )
-    item = an_object("c-1", spec, deleted=True)
-    host = Item(key="host/compute-0", kind="host", state=ItemState.PRESENT)
-    held = Order(id="c-1", status=OrderStatus(phase=OrderPhase.READY, items=(host,)))
-    item["status"] = to_status(held, item, NOW)
-    assert unreadable(orders.to_order(item, PLACE)) == ""
-    item["spec"]["boatyard"][field] = said
-    order = orders.to_order(item, PLACE)
-    assert unreadable(order)
-    assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
-    assert order.status == held.status
-    assert msgspec.structs.replace(order.spec, generation=0) == spec
-
-
-def test_what_an_order_holds_is_never_guessed() -> None:
-    item = theirs(templateParameters="oops")
-    item["status"] = {"boatyard": {"items": "oops"}}
-    with pytest.raises(Refused):
-        orders.to_order(item, PLACE)
-
-
-@pytest.mark.parametrize(
-    "namespace, name, own",
-    [
-        pytest.param("boatyard-acme", "{order}-credentials", True, id="beside the order"),
-        pytest.param("boatyard-acme-{order}", "{order}-credentials", True, id="with the cluster"),
-        pytest.param("clusters-{theirs}", "{order}-credentials", True, id="of others, with it"),
-        pytest.param("boatyard-globex-{order}", "{order}-credentials", False, id="a stranger's"),
-        pytest.param("boatyard-globex", "{order}-credentials", False, id="a stranger's orders"),
-        pytest.param("boatyard-acme", "admin-kubeconfig", False, id="another Secret"),
-    ],
-)
-def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, own: bool) -> None:
-    item = an_object("c-1", OrderSpec())
-    names = {"order": naming.order_name("c-1"), "theirs": naming.order_name("a-uid")}
-    said = {"namespace": namespace.format(**names), "name": name.format(**names)}
-    item["status"] = {"credentialsRef": said}
-    assert orders.credentials_ref(item) == (said if own else None)
-    known = orders.to_order(item, PLACE).status.credentials.kubeconfig
-    assert known == (orders.MASK if own else "")
-
-
-def test_only_an_orders_own_inputs_are_followed() -> None:
-    item = an_object("c-1", OrderSpec())
-    own = naming.inputs_secret_name(naming.order_name("c-1"))
-    assert orders.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
-    item["spec"]["boatyard"]["secretRef"]["name"] = "another"
-    assert orders.secret_ref(item) is None
-    assert own in unreadable(orders.to_order(item, PLACE))
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:

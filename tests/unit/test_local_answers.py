@@ -10,8 +10,8 @@ import pytest
 
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
-from boatyard.platforms.drivers.local.control_plane import HUNG_AFTER, ControlPlane
-from boatyard.platforms.drivers.local.first_words import Heard, is_ready, listens
+from boatyard.platforms.drivers.local.control_plane import ControlPlane
+from boatyard.platforms.drivers.local.first_words import HUNG_AFTER, Heard, is_ready, listens
 from boatyard.platforms.drivers.local.records import Record, Records
 from boatyard.platforms.drivers.local.rush import Rush
 from tests.unit.test_local_records import record

@@ -16,7 +16,7 @@ from boatyard.kube.kinds import NAMESPACES, SECRETS
 from boatyard.model.errors import Exists, NotFound
 from boatyard.model.generated.boatyard import Credentials, Leftover, Order
 from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.mapping import camel, leftovers, orders, status
+from boatyard.orderbook.mapping import camel, leftovers, orders, status, wishes
 from boatyard.orderbook.mapping.orders import Place
 
 Object = dict[str, Any]
@@ -72,7 +72,7 @@ class HubObjects:
 
     async def replace_spec(self, item: Item, spec: Object) -> Object:
         """What it asks for, anew; fields that are none of ours stay."""
-        kept = {k: v for k, v in (item.get("spec") or {}).items() if k not in orders.FIELDS}
+        kept = {k: v for k, v in (item.get("spec") or {}).items() if k not in wishes.FIELDS}
         return await self.client.replace(CLUSTER_ORDERS, {**item, "spec": {**kept, **spec}})
 
     async def patch_order(

@@ -19,7 +19,7 @@ from boatyard.model.generated.boatyard import (
 )
 from boatyard.orderbook.drivers.kube.connection import HubConnection
 from boatyard.orderbook.hub_objects import has_finalizer
-from boatyard.orderbook.mapping import camel, leftovers, orders
+from boatyard.orderbook.mapping import camel, leftovers, orders, wishes
 from boatyard.orderbook.port import RETRY
 
 Item = Mapping[str, Any]
@@ -85,7 +85,7 @@ class KubeOrderBook:
             self._check()
             await self._hub.objects.replace_spec(
                 item,
-                orders.to_spec(
+                wishes.to_spec(
                     order_id,
                     spec,
                     tenant=order.metadata.tenant,
@@ -207,7 +207,7 @@ class KubeOrderBook:
         for again in (False, True):
             try:
                 reference = await self._write_inputs(namespace, order_id, spec)
-                made = orders.to_spec(
+                made = wishes.to_spec(
                     order_id,
                     spec,
                     tenant=tenant,
@@ -237,7 +237,7 @@ class KubeOrderBook:
         self, namespace: str, order_id: str, spec: OrderSpec
     ) -> ClusterOrderSecretReference:
         """The Secret comes before the order that refers to it. Left alone, it is the next order's, or forgotten."""
-        contents = orders.secrets_of(spec)
+        contents = wishes.secrets_of(spec)
         order_name = naming.order_name(order_id)
         name = naming.inputs_secret_name(order_name)
         if not contents:

@@ -11,19 +11,17 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from boatyard.kube.client import KubeClient
-from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import BoatyardError, Unavailable
 from boatyard.platforms.drivers.local import components, moving, preparing
-from boatyard.platforms.drivers.local.certificates import OUR_OWN
 from boatyard.platforms.drivers.local.crew import Crew, FindProgram, Wanted
 from boatyard.platforms.drivers.local.first_words import (
     Heard,
+    Silence,
     bind_groups,
     is_ready,
     listens,
@@ -39,10 +37,6 @@ logger = logging.getLogger(__name__)
 PROBE_SECONDS = 0.05  # between looks at an API server that is coming up
 READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questions for each answer
 HEALTH_SECONDS = 5.0
-HUNG_AFTER = 12  # looks in a row without an answer
-HUNG_AT_MOST = (
-    16 * HUNG_AFTER
-)  # where beginning anew has not helped: a full machine is slow, and not hung
 RESTING_SECONDS = 60.0
 BUG_SECONDS = 10.0  # after a pass that ended as none should
 _NEVER = -1.0
@@ -79,8 +73,7 @@ class ControlPlane:
         self._wake = asyncio.Event()
         self._changed = asyncio.Event()
         self._told: tuple[object, ...] = ()
-        self._silent = 0
-        self._patience = HUNG_AFTER
+        self._silence = Silence()
         self.listening = False  # its administrator is answered
         self._reads: dict[str, str] = {}  # by program: what it reads only when it starts
         self._bound = ""  # the version whose groups have their rights
@@ -277,21 +270,7 @@ class ControlPlane:
             record = self.change(encryption_keys=(key,))
         self._reads = await asyncio.to_thread(preparing.write_files, record, self.directory)
         if self.client is None:
-            private = self.directory / "private"
-            ours = str(private / OUR_OWN)
-            config = replace(
-                read_kubeconfig((private / "super-admin.kubeconfig").read_text()),
-                certificate=b"",
-                certificate_file=ours,
-                key=b"",
-                key_file=ours,
-            )
-            self.client = KubeClient(config)
-            if record.members > 1 and not record.real:
-                self._members = [
-                    KubeClient(replace(config, server=f"https://{address}:{port}"))
-                    for address, port in components.api_addresses(record)
-                ]
+            self.client, self._members = preparing.our_clients(record, self.directory)
 
     async def _begin(self, record: Record) -> None:
         """A new cluster's only etcd needs no keys: it comes up while they are made."""
@@ -311,34 +290,27 @@ class ControlPlane:
 
     async def _noted(self, record: Record, heard: Heard) -> bool:
         """One that stays silent for long is ended, and so begun anew. One that does not know us is well."""
-        if heard is Heard.YES:
-            self._silent = 0
-            self._patience = HUNG_AFTER
-            return True
+        looks = self._silence.note(heard)
         if heard is Heard.STRANGER:
-            self._silent = 0
             if self.message != _STRANGER:
                 logger.error("the API server does not know us", extra={"cluster": self.slug})
             self.say(available=False, message=_STRANGER)
-            return False
-        self._silent += 1
-        if self.available and self._silent > 1:
+        if heard is not Heard.NO:
+            return heard is Heard.YES
+        if self.available and looks > 1:
             self.say(available=False, message="The API does not answer.")
         if not self.available and not self.message:
             self.say(available=False, message="The API server is starting.")
-        if self._silent >= self._patience and self.available is False:
+        if self._silence.is_long and self.available is False:
             await self._end_hung(record)
         return False
 
     async def _end_hung(self, record: Record) -> None:
+        now, bound = time.monotonic(), self._silence.patience * HEALTH_SECONDS
         names = [component.name for component in components.api_servers(record)]
-        now = time.monotonic()
-        hung = [
-            name for name in names if self.crew.age(name, now) > self._patience * HEALTH_SECONDS
-        ]
+        hung = [name for name in names if self.crew.age(name, now) > bound]
         if hung:
-            self._silent = 0
-            self._patience = min(2 * self._patience, HUNG_AT_MOST)
+            self._silence.be_more_patient()
             await self.crew.stop(hung, kill=True)
 
     # --- rest --------------------------------------------------------------------------------

@@ -11,6 +11,9 @@ from boatyard.kube.kinds import NAMESPACES, Kind
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.platforms.drivers.local.certificates import ADMINS, KUBELET_CLIENTS
 
+HUNG_AFTER = 12  # looks in a row without an answer
+# Where beginning anew has not helped: a full machine is slow, and not hung.
+HUNG_AT_MOST = 16 * HUNG_AFTER
 READY_SECONDS = 10.0  # an API that takes longer to answer does not answer
 _ROLE_BINDINGS = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
@@ -23,6 +26,30 @@ class Heard(Enum):
     YES = "yes"
     NO = "no"  # nothing, or that it is not ready
     STRANGER = "stranger"  # it answers, and does not know us: that is no fault of its own
+
+
+class Silence:
+    """For how many looks an API server has not answered, and for how many that is borne."""
+
+    def __init__(self) -> None:
+        self._looks = 0
+        self.patience = HUNG_AFTER
+
+    def note(self, heard: Heard) -> int:
+        """The looks in a row without an answer."""
+        self._looks = self._looks + 1 if heard is Heard.NO else 0
+        if heard is Heard.YES:
+            self.patience = HUNG_AFTER
+        return self._looks
+
+    @property
+    def is_long(self) -> bool:
+        return self._looks >= self.patience
+
+    def be_more_patient(self) -> None:
+        """With one that begins anew."""
+        self._looks = 0
+        self.patience = min(2 * self.patience, HUNG_AT_MOST)
 
 
 async def listens(client: KubeClient) -> Heard:

@@ -26,12 +26,7 @@ from boatyard.platforms.drivers.local.crew import end_strays
 from boatyard.platforms.drivers.local.household import Household, NodeFollower
 from boatyard.platforms.drivers.local.nodes.draining import Candidate, choose_leaving
 from boatyard.platforms.drivers.local.real_nodes import RealNodes
-from boatyard.platforms.drivers.local.records import (
-    NodeRecord,
-    Record,
-    Records,
-    slug_of,
-)
+from boatyard.platforms.drivers.local.records import NodeRecord, Record, Records, slug_of
 from boatyard.platforms.drivers.local.rush import Rush
 from boatyard.platforms.drivers.local.versions import check_step
 from boatyard.platforms.port import API_ANSWERS, ClusterWanted, NodeWanted, Rest

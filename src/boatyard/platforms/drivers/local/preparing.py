@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
 from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.local import components, places
-from boatyard.platforms.drivers.local.certificates import ensure_certificates, make_directory
+from boatyard.platforms.drivers.local.certificates import (
+    OUR_OWN,
+    ensure_certificates,
+    make_directory,
+)
 from boatyard.platforms.drivers.local.records import Record, remove_tree, write_durably
 
 if TYPE_CHECKING:
@@ -79,3 +86,20 @@ async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection
     record = plane.change(ports={**record.ports, **found}, restored=again)
     await plane.prepare(record)
     return record
+
+
+def our_clients(record: Record, directory: Path) -> tuple[KubeClient, list[KubeClient]]:
+    """The keeper's own, and one for each of several API servers, past their balancer."""
+    private = directory / "private"
+    ours = str(private / OUR_OWN)
+    config = replace(
+        read_kubeconfig((private / "super-admin.kubeconfig").read_text()),
+        certificate=b"",
+        certificate_file=ours,
+        key=b"",
+        key_file=ours,
+    )
+    if record.members == 1 or record.real:
+        return KubeClient(config), []
+    servers = (f"https://{address}:{port}" for address, port in components.api_addresses(record))
+    return KubeClient(config), [KubeClient(replace(config, server=server)) for server in servers]
