@@ -127,7 +127,6 @@ def yard() -> Iterator[Yard]:
         # Ordered first: their time runs while the others are looked at.
         made.drop("sleeper", [task("sleep", shell=f"sleep {MARKER}")])
         made.order("sleeping", "sleeper")
-        made.order("blue", "team_space", *BLUE)
         yield made
     finally:
         made.close()
@@ -189,6 +188,7 @@ def seen(yard: Yard, cluster: str, *words: str) -> dict[str, Any]:
 
 
 def test_the_space_for_a_team_that_comes_along_is_in_its_cluster(yard: Yard) -> None:
+    yard.order("blue", "team_space", *BLUE)
     yard.asked("wait", "cluster", "blue")
     yard.fetch_mine("blue")
 
