@@ -223,8 +223,12 @@ def processes_of(site: Site) -> set[int]:
 
 
 def number_inside(pid: int) -> int:
-    """Its number within the innermost namespace it is in; 0 when it has none but ours."""
-    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+    """Its number within the innermost namespace it is in; 0 when it has none but ours, or has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    for line in lines:
         if line.startswith("NSpid:"):
             _, *numbers = line.split()
             return int(numbers[-1]) if len(numbers) > 1 else 0
