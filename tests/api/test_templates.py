@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from boatyard.model.generated.osac import Cluster
+from boatyard.model.generated.osac import Cluster, ClusterState
 from boatyard.resources.cluster_templates.contents import ContentFolders
 from boatyard.resources.cluster_templates.offering import Offering
 from boatyard.roles.content import digest_of
 from boatyard.roles.values import plain_values, unsealed
+from tests.api import samples
+from tests.api.backups import HUB, progress
 from tests.api.doors import PRIVATE, PUBLIC, Failed, Yard
 from tests.api.publishing import (
     CLUSTERS,
@@ -231,6 +233,39 @@ async def test_a_cluster_keeps_the_content_it_was_ordered_with(
     stale["spec"]["template_digest"] = old
     failed = await member.refused(CLUSTERS, "Create", object=stale)
     assert "spec.template_digest" in failed.violations
+
+
+async def test_an_upgrade_keeps_the_content_it_was_ordered_with(
+    yard: Yard, operator: As, member: As, door: Any
+) -> None:
+    name, service = f"upgraded_{door.name}", f"{PRIVATE}.ClusterVersions"
+    minor = {"rest": 21, "grpc": 23}[door.name]
+    first, second = [
+        (await operator(service, "Create", object=samples.version(f"7.{number}.1")))["id"]
+        for number in (minor, minor + 1)
+    ]
+    await publish(operator, name)
+    wish = order(f"u-{door.name}", name)
+    wish["spec"]["version"] = {"id": first}
+    made = await member(CLUSTERS, "Create", object=wish)
+    await progress(yard, made["id"], state=ClusterState.READY, hub=HUB, version=f"7.{minor}.1")
+
+    narrow = (
+        f"id: {name}\ntitle: Web\nnode_sets: {{compute: {{host_type: small, size: 3}}}}\n"
+        f'versions: {{below: "7.{minor + 1}"}}\n'
+    )
+    newer = await publish(operator, name, template=narrow)
+    upgraded = await member(
+        CLUSTERS,
+        "Update",
+        object={"id": made["id"], "spec": {"version": {"id": second}}},
+        update_mask="spec.version",
+    )
+
+    assert newer["status"]["digest"] != made["spec"]["template_digest"]
+    assert upgraded["spec"]["version"]["id"] == second
+    for kept in ("template_digest", "template_phases"):
+        assert upgraded["spec"][kept] == made["spec"][kept]
 
 
 async def test_a_withdrawn_template_takes_no_new_orders_and_old_ones_go_on(

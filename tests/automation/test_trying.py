@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import pytest
 
 from boatyard.app.trying import watched
 from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
-from boatyard.app.trying.road import try_role
+from boatyard.app.trying.road import NAMES, try_role
 from boatyard.app.trying.trial import Options
 from boatyard.automation.drivers.local import holding
 from boatyard.automation.drivers.local.environment import Environment
@@ -36,6 +37,7 @@ from tests.support.processes import run
 ROLES = Path(__file__).parent.parent / "faulty_roles"
 GOOD = Path(__file__).parent.parent / "good_role"
 DECIDES = Path(__file__).parent.parent / "good_role_that_decides"
+SHIPPED = Path(__file__).parents[2] / "templates" / "roles"
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("environment")]
 
@@ -209,6 +211,33 @@ def test_the_command_tells_answers_and_writes_the_report(
     report = json.loads(file.read_text())
     assert report["passed"] is False
     assert [one["question"] for one in report["questions"]] == ["lint"]
+
+
+def test_the_roles_that_come_along_pass(tmp_path: Path, environment: Environment) -> None:
+    """Every question of all of them, side by side: they wait more than they work."""
+    names = sorted(one.name for one in SHIPPED.iterdir())
+
+    def ask(name: str) -> dict[str, str]:
+        file = tmp_path / f"{name}.json"
+        done = typed(tmp_path, environment, str(SHIPPED / name), "--json", str(file))
+        assert done.returncode == 0, done.stdout + done.stderr
+        return {one["question"]: one["state"] for one in json.loads(file.read_text())["questions"]}
+
+    with ThreadPoolExecutor(len(names)) as threads:
+        found = dict(zip(names, threads.map(ask, names), strict=True))
+
+    # Nothing was published before, and none asks for a secret; of two nothing is run.
+    unasked = {"upgrade", "secrets"}
+    assert found == {
+        "kubernetes_small": answers(unasked | {"crash"}),
+        "ocp_4_17_small": answers(unasked | {"crash"}),
+        "step_by_step": answers(unasked),
+        "team_space": answers(unasked),
+    }
+
+
+def answers(unasked: set[str]) -> dict[str, str]:
+    return {name: SKIPPED if name in unasked else PASSED for name in NAMES}
 
 
 def test_the_command_leaves_nothing_behind(tmp_path: Path, environment: Environment) -> None:

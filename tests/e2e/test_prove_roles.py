@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 
 import pytest
@@ -11,6 +12,8 @@ from boatyard.app.proving.grounds import ground_of
 from boatyard.app.proving.points import Point
 from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
+from tests.support import role_plants
+from tests.support.automation import processes_with
 
 # 1 proves every point and takes minutes; docs/contributing/prove.md says who does that.
 EVERY = int(os.environ.get("BOATYARD_PROVE_EVERY", "25"))
@@ -54,6 +57,24 @@ def at(*labels: str) -> Only:
     return lambda _, point: point.label in labels and point.time == 1
 
 
+@pytest.mark.timeout(3600)
+async def test_a_worker_may_die_while_a_role_decides(postgres: EmbeddedPostgres) -> None:
+    """Its run goes on asking, and is found again by whoever comes."""
+
+    def run_of(journey: str, point: Point) -> bool:
+        return point.label in (
+            "after:effect:automation.begin role",
+            "after:effect:automation.end role",
+        )
+
+    options = Options(roles=True, journeys=("decide", "take-back"), only=run_of, undisturbed=1)
+    verdict = await prove(options, postgres=postgres)
+    assert verdict.differences == []
+    assert {point.label for _, point in verdict.killed} == {
+        f"after:effect:automation.{moment} role" for moment in ("begin", "end")
+    }
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(
     "plant, journey, only, tell_tale",
@@ -68,6 +89,14 @@ def at(*labels: str) -> Only:
             at("after:effect:automation.begin post_install"),
             "kept/run post_install/attempt", id="a run begun anew by whoever comes",
         ),
+        pytest.param(
+            "decisions_forgotten", "take-back", at(),
+            "take-back: run role is still there", id="a run that decides forgotten",
+        ),
+        pytest.param(
+            "processes_left", "scale-up", at(),
+            "scale-up: processes of run acceptance/1 are still there", id="processes without a run",
+        ),
     ],
 )  # fmt: skip
 async def test_a_planted_bug_is_found(
@@ -80,5 +109,9 @@ async def test_a_planted_bug_is_found(
         plant=f"tests.support.role_plants:{plant}",
         undisturbed=1,
     )
-    verdict = await prove(options, postgres=postgres)
+    try:
+        verdict = await prove(options, postgres=postgres)
+    finally:
+        for pid in processes_with("sleep", role_plants.LEFT):
+            os.kill(pid, signal.SIGKILL)
     assert any(tell_tale in words for words in verdict.differences), verdict.differences

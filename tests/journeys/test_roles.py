@@ -14,8 +14,10 @@ import pytest
 from boatyard.automation.elsewhere import AutomationElsewhere
 from boatyard.automation.port import RunEvent, RunWanted
 from boatyard.model.generated.boatyard import StepState
-from boatyard.model.generated.osac import ClusterRest, ClusterState
+from boatyard.model.generated.osac import ClusterRest, ClusterState, ClusterTemplate
 from boatyard.model.outcome import Outcome, Owned
+from boatyard.resources.cluster_templates.offering import Offering
+from tests.support.roles import files
 from tests.support.yard import Yard
 
 pytestmark = pytest.mark.forms("embedded")  # a Kubernetes hub has no roles of its own to run
@@ -46,6 +48,39 @@ async def test_every_part_is_run_at_its_place_and_once(yard: Yard) -> None:
     assert ran(yard)[5:] == ["delete"]
     assert await yard.roles.list_owned() == []
     await yard.assert_nothing_left()
+
+
+async def test_an_upgrade_runs_what_was_ordered_though_newer_content_was_published(
+    yard: Yard,
+) -> None:
+    offering, tasks = Offering(yard.ledger), "- ansible.builtin.meta: noop\n"
+    about = "id: small\ntitle: Small\nnode_sets: {compute: {host_type: bm-small, size: 1}}\n"
+    first = {"meta/template.yaml": about, "tasks/validate.yaml": tasks, "tasks/delete.yaml": tasks}
+    old = (await offering.offer("small", files(first), origin="a test")).status.digest
+    offered = await yard.ledger.get(ClusterTemplate, "small")
+    assert offered is not None
+    web = await yard.order(
+        "web", sizes={"compute": 1}, template_digest=old, template_phases=offered.phases
+    )
+    await yard.run_to(web, ClusterState.READY)
+    before = (await yard.order_of(web)).spec
+
+    # Other parts, other wishes of the platform, and no room for the version that comes.
+    other = about + 'platform_settings: {control_planes: "3"}\nversions: {below: "4.18"}\n'
+    second = {"meta/template.yaml": other, "tasks/scale.yaml": tasks, "tasks/delete.yaml": tasks}
+    newer = (await offering.offer("small", files(second), origin="a test")).status.digest
+    assert newer not in ("", old)
+    await yard.set_version(web, "4.18.3")
+    await yard.run_to(web, ClusterState.READY)
+
+    assert (await yard.cluster(web)).status.version == "4.18.3"
+    after = (await yard.order_of(web)).spec
+    kept = ("template_digest", "template_phases", "platform_settings")
+    assert [getattr(after, name) for name in kept] == [getattr(before, name) for name in kept]
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+    assert ran(yard) == ["validate", "validate", "delete"]
+    assert {run.digest for run in yard.roles.all_wanted} == {old}
 
 
 async def test_an_order_without_a_role_has_no_steps_of_one(yard: Yard) -> None:

@@ -102,9 +102,10 @@ class LocalYard:
             if f"{place}/".startswith(f"{self.home}/") or f"{self.home}/" in words:
                 yield int(entry.name), words
 
-    def typed(self, *words: str, code: int | None = 0) -> str:
-        """What `boatyard …` prints."""
-        done = run(*words, home=self.home, environ=self._environ, seconds=PATIENCE * 2)
+    def typed(self, *words: str, code: int | None = 0, token: str = "") -> str:
+        """What `boatyard …` prints; to the operator, unless another's token is shown."""
+        environ = self._environ | ({"BOATYARD_TOKEN": token} if token else {})
+        done = run(*words, home=self.home, environ=environ, seconds=PATIENCE * 2)
         right = code is None or done.returncode == code
         assert right, f"{words}: {done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout + (done.stderr if code else "")
@@ -121,10 +122,10 @@ class LocalYard:
             *("create", "cluster", name, "--tenant", "acme", "--template", template), *words
         )
 
-    def fetch(self, name: str) -> Path:
+    def fetch(self, name: str, token: str = "") -> Path:
         """The tenant's kubeconfig in a file."""
         path = self.home / f"{name}.kubeconfig"
-        self.typed("kubeconfig", name, "-o", str(path))
+        self.typed("kubeconfig", name, "-o", str(path), token=token)
         return path
 
     def kubectl(self, name: str, *words: str, given: str = "", code: int | None = 0) -> str:

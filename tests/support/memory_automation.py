@@ -94,11 +94,13 @@ class Roles(MemoryAutomation):
     fail: dict[str, str] = field(default_factory=dict)  # action → words
     hang: set[str] = field(default_factory=set)
     wanted: dict[str, RunWanted] = field(default_factory=dict)  # by action, the last that was begun
+    all_wanted: list[RunWanted] = field(default_factory=list)  # at every look
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
         known = key in self.runs and self.runs[key][0].attempt == wanted.attempt
         outcome = await super().ensure_run(key, wanted)
         self.wanted[wanted.action] = wanted
+        self.all_wanted.append(wanted)
         if not known or wanted.action in self.hang or isinstance(outcome, Done):
             return outcome
         words = self.fail.get(wanted.action, "")

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
+from boatyard.automation.drivers.local.planning import mark_of
 from boatyard.automation.port import RunWanted
 from boatyard.model.generated.boatyard import Item
 from boatyard.model.outcome import Done, Outcome
-from boatyard.resources.orders import steps
+from boatyard.processes.marked import MARK
+from boatyard.resources.orders import acting, steps
 from boatyard.resources.orders.steps import role
 from boatyard.resources.orders.steps.context import Context
+
+LEFT = "120.25"  # seconds that a process lives on which nobody knows of
 
 
 def runs_forgotten() -> None:
     """What is kept of a run stays when its order goes."""
+    _release_with("post_install", _forgotten)
 
-    async def careless(context: Context, item: Item) -> Outcome:
-        return Done()
 
-    steps.RELEASE = {**steps.RELEASE, "post_install": careless}  # type: ignore[misc]
-    from boatyard.resources.orders import acting
-
-    acting.RELEASE = steps.RELEASE  # type: ignore[attr-defined]
+def decisions_forgotten() -> None:
+    """The same of a run that decides."""
+    _release_with("role", _forgotten)
 
 
 def begun_by_everybody() -> None:
@@ -36,4 +40,24 @@ def begun_by_everybody() -> None:
     role._wanted = forgetful
 
 
-PLANTS: tuple[Any, ...] = (runs_forgotten, begun_by_everybody)
+def processes_left() -> None:
+    """Somebody of a run of the last check lives on when nothing is kept of it any more."""
+
+    async def careless(context: Context, item: Item) -> Outcome:
+        outcome = await role.release_run(context, item)
+        watched: Any = context.drivers.automation
+        place = watched._automation._shop.records.place(context.key(item.key))
+        environ = {"PATH": os.environ["PATH"], MARK: mark_of(place)}
+        await asyncio.create_subprocess_exec("sleep", LEFT, env=environ)
+        return outcome
+
+    _release_with("acceptance", careless)
+
+
+async def _forgotten(context: Context, item: Item) -> Outcome:
+    return Done()
+
+
+def _release_with(kind: str, release: Callable[[Context, Item], Awaitable[Outcome]]) -> None:
+    steps.RELEASE = {**steps.RELEASE, kind: release}  # type: ignore[misc]
+    acting.RELEASE = steps.RELEASE  # type: ignore[attr-defined]

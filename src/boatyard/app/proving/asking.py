@@ -47,8 +47,9 @@ class Tenant:
         self.wish = wish
         self.acknowledged: list[tuple[str, str, int]] = []
 
-    async def order(self, cluster_id: str) -> None:
-        """A cluster as it is wished for, called by its id."""
+    async def order(self, cluster_id: str, wish: Wish | None = None) -> None:
+        """A cluster as it is wished for, called by its id. `wish`: another one, with as many nodes."""
+        wish = wish or self.wish
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         now = self._ledger.clock.now()
         cluster = Cluster(
@@ -63,14 +64,14 @@ class Tenant:
             ),
             spec=ClusterSpec(
                 template=ClusterTemplateReference(
-                    id=self.wish.template, name=self.wish.template.replace("_", "-")
+                    id=wish.template, name=wish.template.replace("_", "-")
                 ),
-                version=_reference(self.wish.version),
-                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=self.wish.nodes)},
+                version=_reference(wish.version),
+                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=wish.nodes)},
                 pull_secret="pull-secret",
-                template_digest=self.wish.digest,
-                template_phases=self.wish.phases,
-                hub_labels=self.wish.hub_labels,
+                template_digest=wish.digest,
+                template_phases=wish.phases,
+                hub_labels=wish.hub_labels,
             ),
             status=ClusterStatus(state=ClusterState.PROGRESSING),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from boatyard.app import local_catalogue
@@ -21,10 +21,10 @@ from boatyard.app.proving.journeys import (
 )
 from boatyard.app.proving.kept import leave_note
 from boatyard.app.proving.killed_keeper import after, amid, before, killed_keeper
-from boatyard.app.proving.lane import Lane, Pace, is_resting
+from boatyard.app.proving.lane import Lane, Pace, is_gone, is_resting
 from boatyard.app.proving.opening import RealClusters
 from boatyard.app.proving.points import Point
-from boatyard.app.proving.running import DIGEST, make_ready
+from boatyard.app.proving.running import DECIDED, DECIDING, DIGEST, make_ready
 from boatyard.app.proving.scenarios import Scenario
 from boatyard.app.proving.verdict import KILLED_KEEPER
 from boatyard.assets import Assets
@@ -105,12 +105,18 @@ def _simulated() -> Ground:
 
 
 def _with_roles() -> Ground:
-    """Simulated clusters whose template has a role with every part; the runs are real."""
+    """Simulated clusters whose template has a role: one with every hook, or one that decides. The runs are real."""
     make_ready()
+    wish = Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS)
+    deciding = replace(wish, digest=DECIDING, phases=DECIDED)
+    # With names of their own: they pass other points than the same of the other role.
+    decide = Stage("decide", lambda lane, id: lane.tenant.order(id, deciding))
+    take_back = Stage("take-back", lambda lane, id: lane.tenant.delete(id), is_gone)
     return Ground(
-        wish=Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS),
+        wish=wish,
         lives=[
             Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
+            Life("deciding", (decide, take_back)),
             Life("plain", (CREATE, DELETE)),
         ],
         scenarios={},

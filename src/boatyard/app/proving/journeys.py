@@ -71,7 +71,12 @@ async def undisturbed(lane: Lane, cluster_id: str, life: Life) -> Baseline:
         await stage.ask(lane, cluster_id)
         await lane.reach(cluster_id, stage.done)
         baseline.points[stage.name] = await member.passed()
-        baseline.ends[life.name, stage.name] = await lane.settled_end(cluster_id)
+        end = baseline.ends[life.name, stage.name] = await lane.settled_end(cluster_id)
+        # What is left each time is not seen by comparing.
+        left = [f"{stray} are still there" for stray in end.strays]
+        if stage.done is is_gone:
+            left = nothing_left(await lane.bare_end(cluster_id))
+        baseline.breaches += [f"{stage.name}: {words}" for words in left]
         baseline.breaches += [f"{stage.name}: {breach}" for breach in await lane.breaches()]
     return baseline
 

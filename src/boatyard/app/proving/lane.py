@@ -24,15 +24,17 @@ from boatyard.app.proving.crew import CrewMember
 from boatyard.app.proving.keeping import LaneKeeper
 from boatyard.app.proving.on_hub import LaneHub
 from boatyard.app.proving.points import Point
-from boatyard.app.proving.running import LaneRuns
+from boatyard.app.proving.running import LaneRuns, runs_of
 from boatyard.app.proving.worker import WorkerSpec
 from boatyard.ledger.changes import Due
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
+from boatyard.model.generated.boatyard import Order
 from boatyard.model.generated.osac import Cluster, ClusterState, Hub, HubState
 from boatyard.twin.client import TwinClient
 
 SETTLE_SECONDS = 0.1
+_ALL_EVENTS = 100_000
 _SELDOM = 5  # looks at the processes are dearer than looks at the ledger
 Done = Callable[[Cluster | None], bool]
 
@@ -252,13 +254,22 @@ class Lane:
         kept = await self._keeper.look() if self._keeper else None
         end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
         if self._runs is not None:
-            runs, strays = await asyncio.to_thread(self._runs.look, cluster_id)
+            items = await self._runs_of(cluster_id)
+            runs, strays = await asyncio.to_thread(self._runs.look, cluster_id, items)
             end = replace(end, kept={**end.kept, **runs}, strays=(*end.strays, *strays))
         if self._hub is None:
             return end
         # The copy of an order tells of the phases that the service happened to see.
         story = {kind: told for kind, told in end.story.items() if kind != "Order"}
         return replace(end, story=story, kept=await self._hub.look(cluster_id))
+
+    async def _runs_of(self, cluster_id: str) -> set[str]:
+        """Every run that the cluster's order ever had, by the log: what has gone may have left something."""
+        found: set[str] = set()
+        for event in await self.ledger.happenings([("Order", cluster_id)], _ALL_EVENTS):
+            if event.doc:
+                found |= runs_of(msgspec.json.decode(event.doc, type=Order))
+        return found
 
     async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
         """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""

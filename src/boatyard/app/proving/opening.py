@@ -18,8 +18,10 @@ from boatyard.app.proving.asking import Wish
 from boatyard.app.proving.keeping import LaneKeeper
 from boatyard.app.proving.lane import Lane, Pace
 from boatyard.app.proving.on_hub import LaneHub
-from boatyard.app.proving.running import LaneRuns, write_role
+from boatyard.app.proving.running import LaneRuns, write_roles
 from boatyard.app.proving.worker import WorkerSpec
+from boatyard.app.run_passes import way_to
+from boatyard.app.serving import serve_api
 from boatyard.app.settings import Settings
 from boatyard.app.twins import start_twin
 from boatyard.assets import Assets
@@ -86,7 +88,11 @@ async def open_lane(
         await catalogue.fill(ledger, hubs, now=ledger.clock.now())
         (directory / "layout.json").write_bytes(write_layout(hubs))
         settings = Settings(
-            data=str(directory), twin_delays="instant", twin_layout=str(directory / "layout.json")
+            data=str(directory),
+            grpc="127.0.0.1:0",
+            rest="127.0.0.1:0",
+            twin_delays="instant",
+            twin_layout=str(directory / "layout.json"),
         )
         socket = await stack.enter_async_context(start_twin(settings))
         twin = TwinClient(Path(socket))
@@ -102,9 +108,11 @@ async def open_lane(
             hub = LaneHub(hub_kubeconfig)
             stack.push_async_callback(hub.close)
             await hub.open(ledger)
-        runs = None
+        runs, api = None, None
         if wish.digest:
-            write_role(directory)
+            # It outlives every worker, as a `serve` does: a role that decides goes on asking.
+            api = way_to(await stack.enter_async_context(serve_api(ledger, settings)), settings)
+            write_roles(directory)
             runs = LaneRuns(directory)
             stack.push_async_callback(runs.close)
         spec = WorkerSpec(
@@ -117,6 +125,7 @@ async def open_lane(
             poll=pace.poll,
             hub=hub.place if hub else None,
             runs=str(directory) if runs else "",
+            api=api,
             plant=plant,
         )
         connection = await asyncpg.connect(postgres.url(database))

@@ -1,26 +1,30 @@
-"""Roles of the proof: one with every part, and what is kept of its runs. Used by lanes and their workers.
+"""Roles of the proof, one with every hook and one that decides, and what is kept of their runs. For lanes and workers.
 
 The runs are real ones of Ansible. They outlive the worker that began them, as those of a killed Boatyard do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from boatyard.app.proving.points import Points
 from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.passes import Passes, no_passes
 from boatyard.automation.drivers.local.planning import mark_of
 from boatyard.automation.drivers.local.records import Records
 from boatyard.automation.drivers.local.workshop import Workshop
 from boatyard.automation.port import Automation, RunEvent, RunWanted
+from boatyard.model.generated.boatyard import Order
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
 from boatyard.processes.marked import find
-from boatyard.roles.phases import HOOKS
+from boatyard.resources.orders.road import KINDS
+from boatyard.roles.phases import HOOKS, INSTALL
 
-DIGEST = "proved"
+DIGEST, DECIDING = "proved", "deciding"
+DECIDED = (INSTALL, "delete")  # the parts of the role that decides
 _TASKS = """
 - name: Say so
   boatyard.service.progress:
@@ -31,16 +35,28 @@ _TASKS = """
 """
 
 
-def write_role(directory: Path) -> None:
-    """The content of the role that is proved: in a folder by its digest, as published content is."""
-    tasks = directory / "content" / DIGEST / "tasks"
-    tasks.mkdir(parents=True)
-    for part in HOOKS:
-        (tasks / f"{part}.yaml").write_text(_TASKS.replace("PART", part))
+_ASKING = """
+- name: Ask for names and all they need
+  boatyard.service.names:
+- name: Ask for the cluster
+  boatyard.service.platform:
+"""
 
 
-def open_workshop(directory: Path) -> Workshop:
-    return Workshop(directory / "automation", lambda digest: directory / "content" / digest)
+def write_roles(directory: Path) -> None:
+    """The content of the roles that are proved: in folders by their digest, as published content is."""
+    for digest, parts in ((DIGEST, HOOKS), (DECIDING, DECIDED)):
+        tasks = directory / "content" / digest / "tasks"
+        tasks.mkdir(parents=True)
+        for part in parts:
+            asking = _ASKING if part == INSTALL else ""
+            (tasks / f"{part}.yaml").write_text(asking + _TASKS.replace("PART", part))
+
+
+def open_workshop(directory: Path, passes: Passes = no_passes) -> Workshop:
+    return Workshop(
+        directory / "automation", lambda digest: directory / "content" / digest, passes=passes
+    )
 
 
 def make_ready() -> None:
@@ -98,6 +114,11 @@ class WatchedAutomation:
         return not known
 
 
+def runs_of(order: Order) -> set[str]:
+    """The keys of all items of the order that are runs."""
+    return {item.key for item in order.status.items if KINDS[item.kind].phase}
+
+
 class LaneRuns:
     """What is kept of the runs of one lane, read from disk."""
 
@@ -105,8 +126,13 @@ class LaneRuns:
         self._directory = directory
         self._records = Records(directory / "automation" / "runs")
 
-    def look(self, cluster_id: str) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Each run of the cluster with what came of it; and processes of runs that nothing is kept of."""
+    def look(
+        self, cluster_id: str, items: Collection[str]
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Each run of the cluster with what came of it; and processes of runs that nothing is kept of.
+
+        `items`: the keys of all runs that its order ever had.
+        """
         kept, strays = {}, []
         known = set()
         for record in self._records:
@@ -117,9 +143,9 @@ class LaneRuns:
                     "attempt": record.attempt,
                     "state": result.state if result else "under way",
                 }
-        for item in ("pre_install", "post_install", "farewell"):
+        for item in sorted(items):
             key = f"{cluster_id}/{item}"
-            if key not in known and find(mark_of(self._records.place(key))):
+            if key not in known and _is_running(mark_of(self._records.place(key))):
                 strays.append(f"processes of run {item}")
         return kept, strays
 
@@ -130,3 +156,10 @@ class LaneRuns:
             while isinstance(await driver.release_run(key), Waiting):
                 pass  # every call waits for some seconds
         await driver.close()
+
+
+def _is_running(mark: str) -> bool:
+    found = [one for several in find(mark).values() for one in several]
+    for one in found:
+        one.close()
+    return bool(found)

@@ -23,6 +23,7 @@ from boatyard.app.operator import Office
 from boatyard.app.proving.on_hub import HubPlace, WatchedHub
 from boatyard.app.proving.points import Point, Points, WatchedCalls, WatchedKube
 from boatyard.app.proving.running import WatchedAutomation, open_workshop
+from boatyard.app.run_passes import ApiWay, RunPasses
 from boatyard.app.settings import Settings
 from boatyard.app.wiring import HubDirectory, make_reconcilers, make_worker
 from boatyard.automation.drivers.local.driver import LocalAutomation
@@ -55,6 +56,7 @@ class WorkerSpec:
         None  # orders are kept there, and carried out by an operator beside the worker
     )
     runs: str = ""  # directory of a lane that runs roles
+    api: ApiWay | None = None  # how these runs reach the lane's API
     plant: str = ""  # "module:function", called first: a bug that the proof must find
 
 
@@ -90,7 +92,7 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
         connect_twin=lambda path: WatchedCalls(TwinClient(Path(path)), points),
         keeper_socket=spec.keeper_socket,
         connect_keeper=lambda path: WatchedCalls(KeeperClient(Path(path)), points),
-        automation=_automation(spec, points),
+        automation=_automation(spec, points, ledger),
     )
     WatchedHub.points = points
     hubs = HubDirectory(ledger, site, HubClients(_connect_hub))
@@ -121,10 +123,13 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
     await ledger.close()
 
 
-def _automation(spec: WorkerSpec, points: Points) -> Callable[[str], Automation] | None:
-    if not spec.runs:
+def _automation(
+    spec: WorkerSpec, points: Points, ledger: Ledger
+) -> Callable[[str], Automation] | None:
+    if spec.api is None:
         return None
-    shop = open_workshop(Path(spec.runs))
+    passes = RunPasses(Settings(data=spec.runs), spec.api, ledger.clock.now)
+    shop = open_workshop(Path(spec.runs), passes)
     return lambda hub: WatchedAutomation(LocalAutomation(shop, hub), points)
 
 
