@@ -146,8 +146,10 @@ def run_side_by_side(lanes: Sequence[Sequence[str]], reports: Path) -> list[Ende
                 if one is not None and one.process.poll() is not None:
                     ended.append(end(one))
                     one = running[number] = None
-                if one is None and lane:
-                    running[number] = begin(lane.popleft(), reports)
+                if one is None and any(waiting):
+                    # A lane that has come to its end helps the longest: it takes what comes last there.
+                    suite = lane.popleft() if lane else max(waiting, key=len).pop()
+                    running[number] = begin(suite, reports)
             if time.monotonic() - told > PROGRESS_SECONDS:
                 told = time.monotonic()
                 at = " · ".join(one.progress() for one in running if one is not None)

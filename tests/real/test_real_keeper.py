@@ -54,8 +54,10 @@ class RealCluster(LocalCluster):
         """The pid of each program of each node; fails when one is there twice."""
         found: dict[str, int] = {}
         start = f"{yard_mark(self.site.keeper.directory)}/{self.slug}-nodes/"
-        for pid, mark in marks():
-            if mark.startswith(start):
+        marked = dict(marks())
+        for pid, mark in marked.items():
+            # kube-proxy runs programs of its own for a moment; they inherit its mark.
+            if mark.startswith(start) and marked.get(parent(pid)) != mark:
                 part = "/".join(mark.split("/")[2:4])
                 assert part not in found, f"{part} is there twice"
                 found[part] = pid
@@ -94,6 +96,15 @@ class RealCluster(LocalCluster):
                     if "running" in status["state"]:
                         found[pod["metadata"]["name"]] = status["containerID"]
         return found
+
+
+def parent(pid: int) -> int:
+    """0 when it has ended meanwhile."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
 
 
 def _pod(slot: str) -> dict[str, Any]:

@@ -58,7 +58,7 @@ def test_a_failing_server_is_asked_twice_a_second_by_all_together() -> None:
         sent += passes(gate)
         gate.failed("gone")
 
-    assert 19 <= sent <= 10 / SPACING
+    assert 17 <= sent <= 10 / SPACING <= 20
 
 
 def test_one_good_answer_opens_the_gate_for_all() -> None:

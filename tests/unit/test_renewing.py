@@ -9,7 +9,7 @@ import pytest
 
 from boatyard.pki.authority import CERTIFICATE_LIFE, Authority
 from boatyard.platforms.drivers.local.certificates import make_kubeconfig
-from boatyard.resources.orders.renewing import ASK_BEFORE, ends_soon
+from boatyard.resources.orders.renewing import ASK_BEFORE, access_until, ends_soon
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PEM = Authority.create("any", now=NOW).issue("admin", client=True, now=NOW)
@@ -24,8 +24,8 @@ YAML = f"""users:
 
 @pytest.mark.parametrize("kubeconfig", [OURS, YAML])
 def test_a_certificate_ends_soon_two_months_before_it_ends(kubeconfig: str) -> None:
-    assert not ends_soon(kubeconfig, LATE - timedelta(days=1))
-    assert ends_soon(kubeconfig, LATE + timedelta(days=1))
+    assert not ends_soon(access_until(kubeconfig), LATE - timedelta(days=1))
+    assert ends_soon(access_until(kubeconfig), LATE + timedelta(days=1))
 
 
 @pytest.mark.parametrize(
@@ -38,4 +38,4 @@ def test_a_certificate_ends_soon_two_months_before_it_ends(kubeconfig: str) -> N
     ],
 )
 def test_what_has_no_certificate_never_ends_soon(kubeconfig: str) -> None:
-    assert not ends_soon(kubeconfig, LATE + CERTIFICATE_LIFE)
+    assert not ends_soon(access_until(kubeconfig), LATE + CERTIFICATE_LIFE)

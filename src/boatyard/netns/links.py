@@ -27,10 +27,8 @@ async def ensure_cable(netns: str, name: str, bridge: str, peer_netns: str, peer
     """
     mine, theirs = await _end(netns, name), await _end(peer_netns, peer)
     if not (mine and theirs and mine[0] == theirs[1] and mine[1] == theirs[0]):
-        if mine:
-            await change(netns, [f"link delete {name}"])
-        if await _has_link(peer_netns, peer):
-            await change(peer_netns, [f"link delete {peer}"])
+        await delete_link(netns, name)
+        await delete_link(peer_netns, peer)
         # The far end appears where it belongs; at no moment is it anywhere else.
         await change(netns, [f"link add {name} type veth peer name {peer} netns {peer_netns}"])
     await change(netns, [f"link set {name} master {bridge} up"])
@@ -64,7 +62,12 @@ async def delete_routes(netns: str, via: str) -> None:
 async def delete_link(netns: str, name: str) -> None:
     """Takes the link away, and with one end of a cable the other. Content when there is none."""
     if await _has_link(netns, name):
-        await change(netns, [f"link delete {name}"])
+        try:
+            await change(netns, [f"link delete {name}"])
+        except Unavailable:
+            # A cable goes with the namespace of its other end, a moment after that one is gone.
+            if await _has_link(netns, name):
+                raise
 
 
 async def addresses(netns: str, link: str) -> list[str]:

@@ -75,10 +75,10 @@ class WatchedRoles:
         return self._made[hub_id]
 
     async def close(self) -> None:
-        await self._runner.close()
+        """Said by a worker that ends. Whoever ends the trial ends what is still under way first: `end_all`."""
 
     async def end_all(self) -> None:
-        """Ends what is still under way. Runs outlive who has started them; those of a trial must not."""
+        """Ends what is still under way, and lets go. Runs outlive who has started them; those of a trial must not."""
         for one in self._made.values():
             for owned in await one.list_owned():
                 if (owned.key, int(owned.facts["attempt"])) in self.runs:
@@ -87,6 +87,7 @@ class WatchedRoles:
                 while isinstance(outcome, Waiting):
                     await asyncio.sleep(outcome.look_again)
                     outcome = await one.release_run(owned.key)
+        await self._runner.close()
 
     def of(self, cluster: str) -> Iterator[Run]:
         """Ended runs of the cluster of that name."""
