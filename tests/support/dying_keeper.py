@@ -56,8 +56,8 @@ def main() -> int:
 def _forget_schedulers() -> None:
     """A planted bug: whoever is looked for by mark, no scheduler is found."""
     find = crew.find
-    crew.find = lambda prefix: {
-        mark: found for mark, found in find(prefix).items() if "scheduler" not in mark
+    crew.find = lambda prefix, users=None: {
+        mark: found for mark, found in find(prefix, users).items() if "scheduler" not in mark
     }
 
 

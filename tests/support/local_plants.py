@@ -77,7 +77,7 @@ def trial_of_its_own() -> None:
 def keeper_without_memory() -> None:
     """A new keeper does not look for the processes of the one before it."""
 
-    def nobody(prefix: str) -> Mapping[str, Any]:
+    def nobody(prefix: str, users: object = None) -> Mapping[str, Any]:
         return {}
 
     crew.find = nobody  # type: ignore[attr-defined]
