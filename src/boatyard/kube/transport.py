@@ -7,8 +7,9 @@ import contextlib
 import os
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from urllib.parse import urlencode
 
 import aiohttp
@@ -53,6 +54,12 @@ class Question:
         return "/secrets" in self.path or self.path.endswith("/token")
 
 
+@lru_cache(maxsize=256)
+def _encoded(query: tuple[tuple[str, str], ...]) -> str:
+    """Most queries are the same few, over and over."""
+    return urlencode(query)
+
+
 class Cut(Unavailable):
     """The connection was lost; whether the request was carried out is not known."""
 
@@ -95,7 +102,7 @@ class Transport:
         with self._gated(question) as answered, self._told(question):
             async with (
                 asyncio.timeout(self._timeout),
-                self._send(question, proof, watch=False) as response,
+                await self._send(question, proof, watch=False) as response,
             ):
                 answer = Answer(response.status, response.headers, await response.read())
                 answered(answer.code)
@@ -135,7 +142,7 @@ class Transport:
     ) -> aiohttp.ClientResponse:
         with self._gated(question) as answered, self._told(question):
             async with asyncio.timeout(self._timeout):
-                sending = self._send(question, proof, watch=True)
+                sending = await self._send(question, proof, watch=True)
                 response = await stack.enter_async_context(sending)
                 answered(response.status)
                 return response
@@ -156,10 +163,9 @@ class Transport:
                 return
             yield piece
 
-    @asynccontextmanager
     async def _send(
         self, question: Question, proof: Proof, *, watch: bool
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         config = self.config
         headers = CIMultiDict({"Accept": question.accept})
         if question.body is not None:
@@ -172,7 +178,7 @@ class Transport:
             headers.add("Impersonate-Group", group)
         tls = await self._context(proof) if config.server.startswith("https:") else True
         session = self._session(watch=watch)
-        async with session.request(
+        return session.request(
             question.method,
             self._url(question),
             data=question.body,
@@ -180,11 +186,10 @@ class Transport:
             ssl=tls,
             server_hostname=config.tls_server_name or None,
             allow_redirects=False,  # a credential goes to nobody else
-        ) as response:
-            yield response
+        )
 
     def _url(self, question: Question) -> URL:
-        query = f"?{urlencode(question.query)}" if question.query else ""
+        query = f"?{_encoded(tuple(question.query.items()))}" if question.query else ""
         return URL(f"{self.config.server}{question.path}{query}", encoded=True)
 
     def _session(self, *, watch: bool) -> aiohttp.ClientSession:

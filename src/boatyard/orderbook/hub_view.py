@@ -63,13 +63,13 @@ class HubView:
         self._informers = {
             "Order": Informer(
                 *(client, CLUSTER_ORDERS, where),
-                shape=lambda item: self._packed("Order", item),
+                shape=lambda item: self._shaped("Order", item),
                 on_change=lambda name, old, new: self._heard("Order", name, old, new),
                 **limits,
             ),
             "Leftover": Informer(
                 *(client, LEFTOVERS, where),
-                shape=lambda item: self._packed("Leftover", item),
+                shape=lambda item: self._shaped("Leftover", item),
                 on_change=lambda name, old, new: self._heard("Leftover", name, old, new),
                 **limits,
             ),
@@ -155,15 +155,23 @@ class HubView:
         if known and last is not None and key[0] == "Order":
             self.on_gone(msgspec.json.decode(last["packed"], type=dict[str, Any]))
 
+    def _shaped(self, kind: str, item: Object) -> Object:
+        """As it is kept. Every write of ours comes back by the watch: that one was packed when it was written."""
+        own = self._own.get((kind, _identify(kind, item, self.place)))
+        if own is None or own["metadata"]["uid"] != item["metadata"].get("uid"):
+            return self._packed(kind, item)
+        if own["metadata"]["resourceVersion"] != item["metadata"].get("resourceVersion"):
+            return self._packed(kind, item)
+        return own
+
     def _packed(self, kind: str, item: Object) -> Object:
         item.setdefault("metadata", {}).pop("managedFields", None)
         about = item["metadata"]
-        identify = orders.order_id if kind == "Order" else leftovers.leftover_id
         return {
             "metadata": {
                 name: about.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
             },
-            "id": identify(item, self.place),
+            "id": _identify(kind, item, self.place),
             "tenant": _tenant(kind, item, self.place),
             "stamp": _stamp(kind, about),
             "phase": (item.get("status") or {}).get("phase") or "",
@@ -239,6 +247,10 @@ def _small_claim(claim: Object) -> Object:
         "metadata": {name: about.get(name) for name in ("name", "resourceVersion", "uid")},
         "spec": {name: claim["spec"][name] for name in ("pool", "item", "owner")},
     }
+
+
+def _identify(kind: str, item: Object, place: Place) -> str:
+    return orders.order_id(item, place) if kind == "Order" else leftovers.leftover_id(item, place)
 
 
 def _stamp(kind: str, about: Mapping[str, Any]) -> object:
