@@ -33,6 +33,9 @@ def main(arguments: Sequence[str]) -> int:
     if unlisted:
         print(f"make them run, or put them with their reason on {options.allowed.name}")
 
+    for test in (test for report in reports for test in report.unsteady):
+        print(f"UNSTEADY {test}: failed beside others, passed alone; make it bear a full machine")
+
     passed = sum(report.passed for report in reports)
     failed = sum(report.failed for report in reports)
     counts = [f"{options.broken} FAILED"] if options.broken else []

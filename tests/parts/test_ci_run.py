@@ -174,6 +174,50 @@ def test_a_suite_that_failed_beside_others_is_shown_whole(tmp_path: Path) -> Non
     assert re.search(r"hub +[\d.]+ min +0 passed, 1 failed", result.stdout)
 
 
+# Fails the first time, as one that is late on a full machine.
+UNSTEADY = """
+import pathlib
+def test_late():
+    seen = pathlib.Path(__file__).with_name("seen")
+    first = not seen.exists()
+    seen.touch()
+    assert not first
+"""
+
+
+def test_a_test_that_failed_beside_others_and_passes_alone_is_told(tmp_path: Path) -> None:
+    result = suites_run(tmp_path, hub=UNSTEADY, nodes="def test_good(): pass")
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "hub, again: tests.hub.test_it::test_late" in result.stdout
+    assert "1 passed, 0 failed, 0 skipped, 1 only when run again alone" in result.stdout
+    judged = subprocess.run(
+        [sys.executable, ".ci/skips.py", "build/reports/run"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert judged.returncode == 0, judged.stdout
+    assert "UNSTEADY tests.hub.test_it::test_late" in judged.stdout
+
+
+def test_a_test_that_fails_alone_too_fails_the_run(tmp_path: Path) -> None:
+    bad = "def test_bad(): assert False"
+    result = suites_run(tmp_path, hub=f"{UNSTEADY}\n{bad}", nodes="def test_good(): pass")
+
+    assert result.returncode == 1
+    assert re.search(r"hub +[\d.]+ min +1 passed, 1 failed", result.stdout)
+
+
+def test_many_that_fail_are_not_run_again(tmp_path: Path) -> None:
+    many = "import pytest\n@pytest.mark.parametrize('n', range(11))\ndef test_bad(n): assert False"
+    result = suites_run(tmp_path, hub=many, nodes="def test_good(): pass")
+
+    assert result.returncode == 1
+    assert "again" not in result.stdout
+
+
 def suites_run(folder: Path, **suites: str) -> subprocess.CompletedProcess[str]:
     """.ci/suites.py in a folder with these suites of one file each."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
