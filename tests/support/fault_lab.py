@@ -200,7 +200,12 @@ class FaultHub(OperatedHub):
             order = await self.book.get(order_id)
             return order is None or order.status.phase == OrderPhase.DELETED
 
-        took = await until(ended, f"{order_id} is deleted", seconds)
+        try:
+            took = await until(ended, f"{order_id} is deleted", seconds)
+        except AssertionError as error:
+            status = (await self.order(order_id)).status
+            steps = [(step.name, step.state.name, step.message) for step in status.steps]
+            raise AssertionError(f"{error}: it is {status.phase.name}, {steps}") from error
         while True:
             try:
                 await self.book.forget(order_id, now=datetime.now(UTC))
