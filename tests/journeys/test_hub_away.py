@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from boatyard.ledger.changes import Due
+from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterState
 from boatyard.operator.lost import left_by
+from boatyard.orderbook.drivers.kube.book import KubeOrderBook
 from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
 from boatyard.orderbook.hub_objects import HubObjects
 from tests.support.kube_yard import HubStage, KubeYard
@@ -158,6 +160,26 @@ async def test_a_delete_takes_back_what_an_order_held_that_somebody_removed(yard
     receipt = await yard.receipt_of(web)
     assert {line.kind for line in receipt.gone} >= {"host", "cluster", "l2"}
     assert receipt.left == ()
+    await yard.assert_nothing_left()
+
+
+async def test_one_who_dies_while_placing_a_lost_order_again_has_not_ended_it(
+    yard: KubeYard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    web = await yard.order("web", sizes={"compute": 2})
+    await yard.run_to(web, ClusterState.READY)
+    await remove_orders(yard)
+
+    async def dies(*args: object, **kwargs: object) -> None:
+        raise Unavailable("died")
+
+    with monkeypatch.context() as planted:
+        planted.setattr(KubeOrderBook, "put", dies)
+        await yard.run(within=timedelta(minutes=15))
+    await yard.delete(web)
+    await yard.run_until_gone(web)
+
+    assert {line.kind for line in (await yard.receipt_of(web)).gone} >= {"host", "cluster", "l2"}
     await yard.assert_nothing_left()
 
 

@@ -57,11 +57,11 @@ class MirroredBook:
         return found
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
         missing, self._missing = self._missing, None
         if missing is not None and missing.id == order_id:
             # Only now: as long as it is not placed again, the copy says that it has not ended.
             await self._write([Archive(missing, note=Note("Lost", "Its hub no longer has it"))])
-        await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
         await self._book.request_delete(order_id, delete_by=delete_by, now=now)
