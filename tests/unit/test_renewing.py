@@ -9,7 +9,7 @@ import pytest
 
 from boatyard.pki.authority import CERTIFICATE_LIFE, Authority
 from boatyard.platforms.drivers.local.certificates import make_kubeconfig
-from boatyard.resources.orders.renewing import ASK_BEFORE, access_until, ends_soon
+from boatyard.resources.orders.renewing import ASK_BEFORE, ASK_EVERY, ask_again_at, is_due
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PEM = Authority.create("any", now=NOW).issue("admin", client=True, now=NOW)
@@ -23,9 +23,16 @@ YAML = f"""users:
 
 
 @pytest.mark.parametrize("kubeconfig", [OURS, YAML])
-def test_a_certificate_ends_soon_two_months_before_it_ends(kubeconfig: str) -> None:
-    assert not ends_soon(access_until(kubeconfig), LATE - timedelta(days=1))
-    assert ends_soon(access_until(kubeconfig), LATE + timedelta(days=1))
+def test_an_access_is_asked_for_again_two_months_before_it_ends(kubeconfig: str) -> None:
+    again = ask_again_at(kubeconfig, NOW)
+    assert not is_due(again, LATE - timedelta(days=1))
+    assert is_due(again, LATE)
+
+
+def test_one_that_ends_soon_and_is_not_renewed_is_asked_for_each_hour() -> None:
+    again = ask_again_at(OURS, LATE)
+    assert not is_due(again, LATE + ASK_EVERY / 2)
+    assert is_due(again, LATE + ASK_EVERY)
 
 
 @pytest.mark.parametrize(
@@ -37,5 +44,5 @@ def test_a_certificate_ends_soon_two_months_before_it_ends(kubeconfig: str) -> N
         pytest.param('{"client-certificate-data": "YWJj"}', id="no certificate"),
     ],
 )
-def test_what_has_no_certificate_never_ends_soon(kubeconfig: str) -> None:
-    assert not ends_soon(access_until(kubeconfig), LATE + CERTIFICATE_LIFE)
+def test_what_has_no_certificate_is_never_asked_for_again(kubeconfig: str) -> None:
+    assert not is_due(ask_again_at(kubeconfig, NOW), LATE + CERTIFICATE_LIFE)

@@ -102,9 +102,7 @@ class Access:
     username: str
     password: str
     simulated: bool = False  # nothing answers at the address in the kubeconfig
-    until: str = (
-        ""  # when its certificate ends, RFC 3339; read from the kubeconfig by whoever asked
-    )
+    ask_again: str = ""  # when, RFC 3339; worked out from the kubeconfig by whoever asked
 
 
 class Platform(Protocol):

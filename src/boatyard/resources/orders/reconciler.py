@@ -28,8 +28,8 @@ from boatyard.resources.orders import plan, resting, rules
 from boatyard.resources.orders.acting import TRY_SECONDS, work
 from boatyard.resources.orders.attempts import Attempt, Failed, Fault, attempt
 from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.orders.renewing import dated, ends_soon
-from boatyard.resources.orders.road import ACCESS_UNTIL
+from boatyard.resources.orders.renewing import dated, is_due
+from boatyard.resources.orders.road import ASK_ACCESS_AT
 from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.orders.steps.telling import NoStories, Stories
 from boatyard.resources.reconciling import Result, Turn
@@ -183,10 +183,10 @@ async def _look(
         found.append(await platform.observe(key))
         if wants_access:
             with contextlib.suppress(NotFound):  # not yet: asked again on the next look
-                ways.append(dated(await platform.access(key)))
-        elif renews and ends_soon(context.order.status.facts.get(ACCESS_UNTIL, ""), context.now):
+                ways.append(dated(await platform.access(key), context.now))
+        elif renews and is_due(context.order.status.facts.get(ASK_ACCESS_AT, ""), context.now):
             with contextlib.suppress(BoatyardError):  # the one we have is good for a while
-                ways.append(dated(await platform.access(key)))
+                ways.append(dated(await platform.access(key), context.now))
         return Done()
 
     asked = await attempt(
@@ -215,7 +215,8 @@ async def _ask_access(context: Context) -> Access | None:
     found: list[Access] = []
 
     async def ask() -> Done:
-        found.append(dated(await context.drivers.platform.access(context.key("cluster"))))
+        access = await context.drivers.platform.access(context.key("cluster"))
+        found.append(dated(access, context.now))
         return Done()
 
     await attempt(

@@ -1,4 +1,4 @@
-"""Whether the access kept of a cluster ends soon. Asked by the reconciler on every look at a finished cluster.
+"""When the access kept of a cluster, which ends one day, is asked for again. Used by the reconciler at each look.
 
 The moment stands among the order's facts: whoever carries out an order on a Kubernetes hub
 does not see its credentials.
@@ -17,24 +17,28 @@ from boatyard.platforms.port import Access
 
 # Platforms renew earlier than that: by then there is another to be had.
 ASK_BEFORE = timedelta(days=60)
+ASK_EVERY = timedelta(hours=1)
 _CERTIFICATE = re.compile(r"""client-certificate-data["']?:\s*["']?([A-Za-z0-9+/=]+)""")
 
 
-def ends_soon(until: str, now: datetime) -> bool:
-    """Is that moment less than two months away? No, when there is none."""
-    return bool(until) and datetime.fromisoformat(until) - now < ASK_BEFORE
+def is_due(ask_again: str, now: datetime) -> bool:
+    """Has that moment come? No, when there is none."""
+    return bool(ask_again) and datetime.fromisoformat(ask_again) <= now
 
 
-def dated(access: Access) -> Access:
-    """The same, with the moment at which the client certificate in its kubeconfig ends, if that can be read."""
-    return replace(access, until=access_until(access.kubeconfig))
+def dated(access: Access, now: datetime) -> Access:
+    """The same, with the moment to ask for it again."""
+    return replace(access, ask_again=ask_again_at(access.kubeconfig, now))
 
 
-def access_until(kubeconfig: str) -> str:
-    """When the client certificate in it ends; empty when there is none that can be read."""
+def ask_again_at(kubeconfig: str, now: datetime) -> str:
+    """Two months before its client certificate ends; empty when it has none that can be read.
+
+    One that ends sooner is asked for each hour: some platforms give out no others.
+    """
     found = _CERTIFICATE.search(kubeconfig)
     end = _end_of(found[1]) if found else None
-    return end.isoformat() if end else ""
+    return max(end - ASK_BEFORE, now + ASK_EVERY).isoformat() if end else ""
 
 
 @lru_cache(maxsize=1024)

@@ -66,7 +66,9 @@ STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values(
 ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
 ATTEMPT = "attempt"  # fact of a run: which it is, from 1
 TASKS, CHANGED = "run.tasks", "run.changed"  # facts of a run that has ended well: how many
-ACCESS_UNTIL = "access_until"  # fact of an order: when the certificate of its access ends
+ASK_ACCESS_AT = (
+    "ask_access_at"  # fact of an order: when its access, which ends one day, is asked for again
+)
 REPORTED = (
     "role."  # facts that a role has reported begin with it, in items and in the order's status
 )

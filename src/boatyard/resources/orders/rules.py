@@ -29,7 +29,7 @@ from boatyard.resources.orders import plan, progress, resting
 from boatyard.resources.orders.attempts import Attempt
 from boatyard.resources.orders.conditions import with_conditions
 from boatyard.resources.orders.receipts import with_receipt
-from boatyard.resources.orders.road import ACCESS_UNTIL, REPORTED
+from boatyard.resources.orders.road import ASK_ACCESS_AT, REPORTED
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
 ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
@@ -123,10 +123,10 @@ def absorb(
                 simulated=access.simulated,
             ),
             facts={
-                **status.facts,
+                **{name: text for name, text in status.facts.items() if name != ASK_ACCESS_AT},
                 "api_url": access.api_url,
                 "console_url": access.console_url,
-                **({ACCESS_UNTIL: access.until} if access.until else {}),
+                **({ASK_ACCESS_AT: access.ask_again} if access.ask_again else {}),
             },
         )
     phase = _phase(order, status, seen, deleting=deleting)
