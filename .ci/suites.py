@@ -1,52 +1,55 @@
-"""Runs the suites, folders of tests/, side by side in lanes, with the minutes of each. See Makefile."""
+"""Runs the suites, folders of tests/, in lanes side by side and reports the minutes of each. See Makefile.
+
+A failed test fails the run: nothing is tried a second time. A test that needs a quiet machine carries the mark
+`quiet` and runs after all lanes have ended, with nothing beside it.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 import xml.etree.ElementTree as ElementTree
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-# Suites of one lane run one after another, lanes side by side: most suites wait for API servers, roles or
-# machines that boot, and what waits costs no core. The first lane computes; a new folder joins it. Real clusters
-# come last: they have a small share of the processors.
-LANES = (
-    ("unit", "contracts", "parts", "ledger", "api", "journeys"),
-    ("kube", "hub", "faults"),
-    ("automation", "eda", "nodes", "real", "local", "e2e"),
-)
-# Suites that start whole sets of processes: one test after another.
-ALONE = frozenset({"eda", "hub", "nodes", "real"})
-# Suites that mostly wait for what others do in their own time: so many files at once.
-BY_FILE = {"automation": 2, "e2e": 3, "faults": 4, "kube": 2, "local": 2}
-AGAIN = "again"  # below the reports: those of tests that were run again
+TABLE = Path(__file__).with_name("suites.toml")
+MINUTES = "minutes.json"  # beside the reports: what .ci/report.py reads
+QUIET = "quiet"
 PROGRESS_SECONDS = 30
 SLOWEST = 15
-MOST_AGAIN = (
-    10  # tests that failed beside others and are run again; more than these are no accident
-)
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One line of suites.toml."""
+
+    name: str
+    lane: int = 1
+    workers: int = 2
+    by: str = "test"
+    minutes: float | None = None
 
 
 @dataclass(frozen=True)
 class Report:
-    """What one JUnit file says, and that of the tests that were run again."""
+    """The content of one JUnit file."""
 
     passed: int
     failures: tuple[str, ...] = ()
-    unsteady: tuple[str, ...] = ()
-    """Failed beside others, and passed alone. Counted among those that passed."""
     skipped: tuple[tuple[str, str], ...] = ()
     """Each skipped test with its reason."""
     seconds: tuple[tuple[float, str], ...] = ()
-    """How long each test took."""
+    """The duration of each test."""
 
     @property
     def failed(self) -> int:
@@ -60,215 +63,222 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
 
     tests, reports = ROOT / "tests", ROOT / options.reports
-    strays = sorted(path.relative_to(ROOT) for path in tests.glob("test_*.py"))
-    if strays:
-        print(f"these tests belong to no suite; move them into a folder of tests/: {strays}")
+    loose_files = sorted(path.relative_to(ROOT) for path in tests.glob("test_*.py"))
+    if loose_files:
+        print(f"these tests belong to no suite; move them into a folder of tests/: {loose_files}")
         return 1
-    suites = options.suites or find_suites(tests)
-    unknown = sorted(set(suites) - set(find_suites(tests)))
+    names = options.suites or find_suites(tests)
+    unknown = sorted(set(names) - set(find_suites(tests)))
     if unknown:
         print(f"no such suite: {', '.join(unknown)}; there are: {', '.join(find_suites(tests))}")
         return 2
     reports.mkdir(parents=True, exist_ok=True)
-    for old in (*reports.glob("*.xml"), *(reports / AGAIN).glob("*.xml")):
-        old.unlink()
-    return run(suites, reports)
+    for old in (*reports.glob("*.xml"), *reports.glob("*.log"), reports / MINUTES):
+        old.unlink(missing_ok=True)
+    return run(names, reports)
+
+
+def read_table() -> dict[str, Suite]:
+    rows = tomllib.loads(TABLE.read_text())["suites"]
+    return {name: Suite(name, **row) for name, row in rows.items()}
 
 
 def find_suites(tests: Path) -> list[str]:
     """The folders of tests/ that hold tests, in the order of their lanes."""
     names = {path.name for path in tests.iterdir() if any(path.rglob("test_*.py"))}
-    return [name for lane in lanes_of(sorted(names)) for name in lane]
+    return [suite.name for lane in lanes_of(sorted(names)) for suite in lane]
 
 
-def lanes_of(suites: Sequence[str]) -> list[list[str]]:
-    """The suites as they are run: those of one list one after another, the lists side by side."""
-    lanes = [[name for name in lane if name in suites] for lane in LANES]
-    lanes[0] += [name for name in suites if not any(name in lane for lane in LANES)]
+def lanes_of(names: Sequence[str]) -> list[list[Suite]]:
+    """The suites as they run: those of one list one after another, the lists side by side."""
+    table = read_table()
+    suites = [suite for name, suite in table.items() if name in names]
+    suites += [Suite(name) for name in names if name not in table]
+    lanes = [[s for s in suites if s.lane == lane] for lane in sorted({s.lane for s in suites})]
     return [lane for lane in lanes if lane]
 
 
-def run(suites: Sequence[str], reports: Path) -> int:
-    lanes = lanes_of(suites)
+def run(names: Sequence[str], reports: Path) -> int:
+    lanes = lanes_of(names)
     start = time.monotonic()
-    beside = len(lanes) > 1
-    ended = run_side_by_side(lanes, reports) if beside else run_one_by_one(suites, reports)
-    if beside:
-        ended = run_again(ended)
+    several = len(lanes) > 1
+    ends = run_side_by_side(lanes, reports) if several else run_one_by_one(lanes[0], reports)
+    ends += run_quiet_tests(names, reports)
     minutes = (time.monotonic() - start) / 60
-    found = [read_report(one.report) for one in ended if one.report.exists()]
-    slowest = sorted((pair for report in found for pair in report.seconds), reverse=True)
-    if beside:
-        print("\nslowest tests")
-        print("\n".join(f"  {seconds:6.1f} s  {test}" for seconds, test in slowest[:SLOWEST]))
+    if several:
+        print_slowest(ends)
     print(f"\nminutes per suite, {minutes:.1f} together")
-    print("\n".join(f"  {one.line()}" for one in ended), flush=True)
-    return 1 if any(one.code != 0 for one in ended) else 0
+    print("\n".join(f"  {end.line()}" for end in ends), flush=True)
+    rows = {end.suite.name: {"minutes": end.minutes, "cpu": end.cpu_minutes} for end in ends}
+    (reports / MINUTES).write_text(json.dumps(rows, indent=1))
+    return 1 if any(end.code != 0 for end in ends) else 0
+
+
+def print_slowest(ends: Sequence[End]) -> None:
+    durations = [pair for end in ends if end.report.exists() for pair in _seconds(end.report)]
+    print("\nslowest tests")
+    for seconds, test in sorted(durations, reverse=True)[:SLOWEST]:
+        print(f"  {seconds:6.1f} s  {test}")
+
+
+def _seconds(path: Path) -> tuple[tuple[float, str], ...]:
+    return read_report(path).seconds
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A suite that has been run."""
+class End:
+    """How a suite ended."""
 
-    suite: str
+    suite: Suite
     report: Path
     code: int
     minutes: float
+    cpu_minutes: float
 
     def line(self) -> str:
-        return f"{self.suite:<12} {self.minutes:6.2f} min   {outcome(self.report, self.code)}"
+        cpu = f"{self.cpu_minutes:5.1f} of CPU"
+        return f"{self.suite.name:<12} {self.minutes:6.2f} min {cpu}   {self.outcome()}"
+
+    def outcome(self) -> str:
+        if not self.report.exists():
+            return f"FAILED without a report (exit code {self.code})"
+        report = read_report(self.report)
+        words = f"{report.passed} passed, {report.failed} failed, {len(report.skipped)} skipped"
+        # A suite may fail with no failed test: nothing collected, a crash at the end, an interrupt.
+        return words if self.code == 0 else f"{words}; FAILED (exit code {self.code})"
 
 
-def run_one_by_one(suites: Sequence[str], reports: Path) -> list[Ended]:
-    """Before the reader's eyes."""
-    ended = []
-    for suite in suites:
-        print(f"\n== tests/{suite}", flush=True)
-        report = reports / f"{suite}.xml"
-        start = time.monotonic()
-        code = subprocess.run(command(suite, report), cwd=ROOT, check=False).returncode
-        ended.append(Ended(suite, report, code, (time.monotonic() - start) / 60))
-    return ended
+class Process:
+    """A suite while it runs."""
 
+    def __init__(self, suite: Suite, command: Sequence[str], reports: Path, *, shown: bool) -> None:
+        self.suite = suite
+        self.report = reports / f"{suite.name}.xml"
+        self.log = reports / f"{suite.name}.log"
+        self._start = time.monotonic()
+        with self.log.open("wb") as file:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                stdout=None if shown else file,
+                stderr=None if shown else subprocess.STDOUT,
+            )
 
-@dataclass(frozen=True)
-class Running:
-    """A suite at work; what it prints goes to a file."""
+    def poll(self) -> End | None:
+        return self._wait(os.WNOHANG)
 
-    suite: str
-    process: subprocess.Popen[bytes]
-    report: Path
-    log: Path
-    start: float
+    def wait(self) -> End:
+        try:
+            end = self._wait(0)
+        except KeyboardInterrupt:
+            self.interrupt()
+            raise
+        assert end is not None
+        return end
+
+    def interrupt(self) -> None:
+        """Like Ctrl-C: fixtures take down what they have started."""
+        self._process.send_signal(signal.SIGINT)
+        self._wait(0)
 
     def progress(self) -> str:
-        told = re.findall(r"\[ *(\d+)%\]", self.log.read_text(errors="replace"))
-        return f"{self.suite} {told[-1] if told else 0}%"
+        percentages = re.findall(r"\[ *(\d+)%\]", self.log.read_text(errors="replace"))
+        return f"{self.suite.name} {percentages[-1] if percentages else 0}%"
+
+    def _wait(self, flags: int) -> End | None:
+        # wait4 and not Popen.wait: it also reports the CPU time of the suite and its children.
+        pid, status, usage = os.wait4(self._process.pid, flags)
+        if pid == 0:
+            return None
+        code = self._process.returncode = os.waitstatus_to_exitcode(status)
+        minutes = (time.monotonic() - self._start) / 60
+        cpu_minutes = (usage.ru_utime + usage.ru_stime) / 60
+        return End(self.suite, self.report, code, minutes, cpu_minutes)
 
 
-def run_side_by_side(lanes: Sequence[Sequence[str]], reports: Path) -> list[Ended]:
-    """A line of progress now and then; what a suite printed is shown whole when it has failed."""
-    waiting = [deque(lane) for lane in lanes]
-    running: list[Running | None] = [None] * len(lanes)
-    ended: list[Ended] = []
-    start = told = time.monotonic()
+def run_one_by_one(suites: Sequence[Suite], reports: Path) -> list[End]:
+    """Runs suites with their output shown."""
+    ends = []
+    for suite in suites:
+        print(f"\n== tests/{suite.name}", flush=True)
+        ends.append(Process(suite, command(suite, reports), reports, shown=True).wait())
+    return ends
+
+
+def run_side_by_side(lanes: Sequence[Sequence[Suite]], reports: Path) -> list[End]:
+    """Prints a line of progress now and then; the output of a suite is shown whole when it has failed."""
+    queues = [deque(lane) for lane in lanes]
+    processes: list[Process | None] = [None] * len(lanes)
+    ends: list[End] = []
+    start = last_progress = time.monotonic()
     try:
-        while any(waiting) or any(running):
-            for number, lane in enumerate(waiting):
-                one = running[number]
-                if one is not None and one.process.poll() is not None:
-                    ended.append(end(one))
-                    one = running[number] = None
-                if one is None and any(waiting):
-                    # A lane that has come to its end helps the longest: it takes what comes last there.
-                    suite = lane.popleft() if lane else max(waiting, key=len).pop()
-                    running[number] = begin(suite, reports)
-            if time.monotonic() - told > PROGRESS_SECONDS:
-                told = time.monotonic()
-                at = " · ".join(one.progress() for one in running if one is not None)
-                print(f"  {(told - start) / 60:4.1f} min  {at}", flush=True)
+        while any(queues) or any(processes):
+            for number, queue in enumerate(queues):
+                process = processes[number]
+                if process is not None and (end := process.poll()):
+                    show_end(process, end)
+                    ends.append(end)
+                    process = processes[number] = None
+                if process is None and any(queues):
+                    # A lane with nothing left helps the longest one: it takes what comes last there.
+                    suite = queue.popleft() if queue else max(queues, key=len).pop()
+                    processes[number] = Process(
+                        suite, command(suite, reports), reports, shown=False
+                    )
+            if time.monotonic() - last_progress > PROGRESS_SECONDS:
+                last_progress = time.monotonic()
+                places = " · ".join(process.progress() for process in processes if process)
+                print(f"  {(last_progress - start) / 60:4.1f} min  {places}", flush=True)
             time.sleep(0.2)
     finally:
-        for one in running:
-            if one is not None:
-                # As Ctrl-C: fixtures take down what they have started.
-                one.process.send_signal(signal.SIGINT)
-                one.process.wait()
-    return ended
+        for process in processes:
+            if process is not None:
+                process.interrupt()
+    return ends
 
 
-def begin(suite: str, reports: Path) -> Running:
-    report, log = reports / f"{suite}.xml", reports / f"{suite}.log"
-    with log.open("wb") as out:
-        process = subprocess.Popen(
-            command(suite, report), cwd=ROOT, stdout=out, stderr=subprocess.STDOUT
-        )
-    return Running(suite, process, report, log, time.monotonic())
+def show_end(process: Process, end: End) -> None:
+    if end.code != 0:
+        print(f"\n== tests/{end.suite.name}\n{process.log.read_text(errors='replace')}")
+    print(f"  {end.line()}", flush=True)
 
 
-def end(one: Running) -> Ended:
-    code = one.process.returncode
-    ended = Ended(one.suite, one.report, code, (time.monotonic() - one.start) / 60)
-    if code != 0:
-        print(f"\n== tests/{one.suite}\n{one.log.read_text(errors='replace')}")
-    print(f"  {ended.line()}", flush=True)
-    return ended
+def run_quiet_tests(names: Sequence[str], reports: Path) -> list[End]:
+    """Runs the tests marked `quiet` of these suites, one after another, now that nothing else runs."""
+    files = [
+        str(path.relative_to(ROOT))
+        for name in names
+        for path in sorted((ROOT / "tests" / name).rglob("test_*.py"))
+        if re.search(rf"\bmark\.{QUIET}\b", path.read_text())
+    ]
+    if not files:
+        return []
+    suite = read_table().get(QUIET, Suite(QUIET))
+    print(f"\n== tests that need a quiet machine: {', '.join(files)}", flush=True)
+    words = [*pytest_words(suite, reports), "-m", QUIET, *files]
+    return [Process(suite, words, reports, shown=True).wait()]
 
 
-def command(suite: str, report: Path) -> list[str]:
-    parallel = ["-n", "2", "--dist", "worksteal"]
-    if suite in ALONE:
-        parallel = []
-    elif suite in BY_FILE:
-        parallel = ["-n", str(BY_FILE[suite]), "--dist", "loadfile"]
-    options = ["-q", f"--junitxml={report}", "-o", f"junit_suite_name={suite}"]
-    return [sys.executable, "-m", "pytest", f"tests/{suite}", *options, *parallel]
+def command(suite: Suite, reports: Path) -> list[str]:
+    distribution = {"test": "worksteal", "file": "loadfile"}[suite.by]
+    parallel = ["-n", str(suite.workers), "--dist", distribution] if suite.workers > 1 else []
+    return [
+        *pytest_words(suite, reports),
+        *("-m", f"not {QUIET}"),
+        *parallel,
+        f"tests/{suite.name}",
+    ]
 
 
-def outcome(report: Path, code: int) -> str:
-    if not report.exists():
-        return f"FAILED without a report (exit code {code})"
-    found = read_report(report)
-    words = f"{found.passed} passed, {found.failed} failed, {len(found.skipped)} skipped"
-    if found.unsteady:
-        words += f", {len(found.unsteady)} only when run again alone"
-    # A suite may fail with no failed test: nothing collected, a crash at the end, an interrupt.
-    return words if code == 0 else f"{words}; FAILED (exit code {code})"
-
-
-def run_again(ended: Sequence[Ended]) -> list[Ended]:
-    """Tests that failed beside others run once more, alone, before the reader's eyes.
-
-    A full machine makes some of them late. Those that pass now are told as unsteady: they are to be mended, but they do
-    not keep back whoever has changed something else.
-    """
-    failed = {
-        one.suite: read_report(one.report).failures
-        for one in ended
-        if one.code == 1 and one.report.exists()
-    }
-    if not 0 < sum(map(len, failed.values())) <= MOST_AGAIN:
-        return list(ended)
-    return [again(one, failed[one.suite]) if failed.get(one.suite) else one for one in ended]
-
-
-def again(one: Ended, failures: Sequence[str]) -> Ended:
-    report = one.report.parent / AGAIN / one.report.name
-    report.parent.mkdir(exist_ok=True)
-    print(f"\n== tests/{one.suite}, again: {', '.join(failures)}", flush=True)
-    words = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}"]
-    done = subprocess.run([*words, *map(node_of, failures)], cwd=ROOT, check=False)
-    # No longer broken only if each of them was found and has passed.
-    return replace(one, code=done.returncode or (1 if read_report(one.report).failures else 0))
-
-
-def node_of(test: str) -> str:
-    """`tests.unit.test_a::test_b` as pytest wants to hear it."""
-    module, _, name = test.partition("::")
-    parts = module.split(".")
-    for count in range(len(parts), 0, -1):
-        file = Path(*parts[:count]).with_suffix(".py")
-        if (ROOT / file).is_file():
-            return "::".join([str(file), *parts[count:], name])
-    return test
+def pytest_words(suite: Suite, reports: Path) -> list[str]:
+    report = reports / f"{suite.name}.xml"
+    options = ["-q", f"--junitxml={report}", "-o", f"junit_suite_name={suite.name}"]
+    return [sys.executable, "-m", "pytest", *options]
 
 
 def read_report(path: Path) -> Report:
-    """With what is said of tests that were run again."""
-    said = _read(path)
-    second = path.parent / AGAIN / path.name
-    if not said.failures or not second.exists():
-        return said
-    failures = set(_read(second).failures)
-    seen = {test for _, test in _read(second).seconds}
-    unsteady = tuple(test for test in said.failures if test in seen - failures)
-    left = tuple(test for test in said.failures if test not in unsteady)
-    return replace(said, passed=said.passed + len(unsteady), failures=left, unsteady=unsteady)
-
-
-def _read(path: Path) -> Report:
     passed = 0
-    failures: dict[str, None] = {}  # one that fails at its end too is named once
+    failures: dict[str, None] = {}  # a test that also fails in its teardown is named once
     skipped: list[tuple[str, str]] = []
     seconds: list[tuple[float, str]] = []
     for case in ElementTree.parse(path).iter("testcase"):

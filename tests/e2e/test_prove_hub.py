@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -15,11 +14,12 @@ from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import hub_plane
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.real
 
-# 1 proves every point and takes minutes; docs/contributing/prove.md says who does that.
-EVERY = int(os.environ.get("BOATYARD_PROVE_EVERY", "20"))
+# `make soak` proves every point.
+EVERY = soak(short=20, long=1)
 
 Only = Callable[[str, Point], bool]
 

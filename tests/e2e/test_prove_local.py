@@ -18,11 +18,12 @@ from boatyard.app.proving.points import Point
 from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
 from tests.support.assets import needs_assets
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.real
 
-# 1 proves every point and takes minutes; docs/contributing/prove.md says who does that.
-EVERY = int(os.environ.get("BOATYARD_PROVE_EVERY", "20"))
+# `make soak` proves every point.
+EVERY = soak(short=20, long=1)
 
 Only = Callable[[str, Point], bool]
 

@@ -14,9 +14,10 @@ from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
 from tests.support import role_plants
 from tests.support.automation import processes_with
+from tests.support.soak import soak
 
-# 1 proves every point and takes minutes; docs/contributing/prove.md says who does that.
-EVERY = int(os.environ.get("BOATYARD_PROVE_EVERY", "25"))
+# `make soak` proves every point.
+EVERY = soak(short=25, long=1)
 
 Only = Callable[[str, Point], bool]
 

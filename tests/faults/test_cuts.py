@@ -3,13 +3,12 @@
 How long a cut lasts stops mattering once every timeout on the way has passed: a request (10 s), a verb with its
 retries (15 s), the Lease (12 s), the longest pause between tries of a watch (5 s). From then on nothing new happens:
 the lead is lost, and two loops ask at their slowest pace. A cut of 20 s is past all of them; minutes are the same.
-BOATYARD_CUT_SECONDS is how long each lasts, for whoever wants to see that.
+`make soak` cuts for three minutes and shows that.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -27,8 +26,9 @@ from tests.support.control_plane import ControlPlane
 from tests.support.fault_lab import BACK, FaultHub, until
 from tests.support.fault_proxy import REFUSED, SILENT, Asked, FaultProxy
 from tests.support.hub_plane import hang_up
+from tests.support.soak import soak
 
-CUT_SECONDS = float(os.environ.get("BOATYARD_CUT_SECONDS", "20"))
+CUT_SECONDS = soak(short=20.0, long=180.0)
 SETTLING = 3.0  # what was under way when it was cut fails first
 MOST = 2.0  # requests per second that may reach a hub that fails
 

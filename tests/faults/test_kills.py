@@ -1,13 +1,12 @@
 """The leader dies at every step of an order's way: another goes on, nothing is done twice, nothing is left.
 
-Every place is taken with BOATYARD_KILL_EVERY=1, some minutes of it; by default each of a few. What comes last on an
+Every place is taken by `make soak`, and each twelfth otherwise. What comes last on an
 order's way, the removal of its finalizer and what is around it, is always taken.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,8 +20,9 @@ from boatyard.orderbook.hub_kinds import CLAIMS
 from tests.support.control_plane import ControlPlane
 from tests.support.dying_operator import start_operator
 from tests.support.fault_lab import FaultHub
+from tests.support.soak import soak
 
-EVERY = int(os.environ.get("BOATYARD_KILL_EVERY", "12"))
+EVERY = soak(short=12, long=1)
 LANES = 5
 LAST = ("PATCH clusterorders", "DELETE claims", "DELETE secrets")
 QUICK = dict.fromkeys(("host", "-host", "cluster", "-cluster", "node", "-node"), 0.1)

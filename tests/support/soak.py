@@ -1,0 +1,18 @@
+"""Long and short forms of a proof: `make soak` runs the long ones, every other run the short ones.
+
+SECONDS = soak(short=40.0, long=600.0)
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TypeVar
+
+SOAKING = os.environ.get("BOATYARD_SOAK") == "1"
+
+Length = TypeVar("Length", int, float)
+
+
+def soak(*, short: Length, long: Length) -> Length:
+    """The long form's value under `make soak`, the short form's otherwise."""
+    return long if SOAKING else short
