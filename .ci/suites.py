@@ -72,6 +72,9 @@ def main(arguments: Sequence[str]) -> int:
     if unknown:
         print(f"no such suite: {', '.join(unknown)}; there are: {', '.join(find_suites(tests))}")
         return 2
+    # Whoever ends a run with SIGTERM wants the same as with Ctrl-C, which a background process may ignore.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     reports.mkdir(parents=True, exist_ok=True)
     for old in (*reports.glob("*.xml"), *reports.glob("*.log"), reports / MINUTES):
         old.unlink(missing_ok=True)
