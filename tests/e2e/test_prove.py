@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app.proving.grounds import ground_of
-from boatyard.app.proving.lane import Pace
-from boatyard.app.proving.points import Point
-from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.proof.environment import Pace
+from boatyard.proof.kill_points import Point
+from boatyard.proof.platform_profiles import ground_of
+from boatyard.proof.runner import Options, prove
 
 STANDING_STILL = ("stopped-worker", "late-effect")
 KILLING = tuple(name for name in ground_of("sim").journeys if name not in STANDING_STILL)

@@ -26,9 +26,9 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
 )
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.mapping import camel, leftovers, orders, wishes
-from boatyard.orderbook.mapping.orders import Place
-from boatyard.orderbook.mapping.status import PHASES, to_status
+from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, to_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.status import PHASES, to_status
 from boatyard.roles.values import seal_text, unsealed
 from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
 from tests.support.crds import misfits, schema_of
@@ -68,7 +68,7 @@ def test_an_order_survives_the_way_there_and_back(
     place = COMPATIBLE if compatible else PLACE
     item = json.loads(json.dumps(an_object(id, spec, place=place, tenant=tenant)))
     assert misfits(schema_of("clusterorders"), item) == []
-    order = orders.to_order(item, place, secrets=wishes.secrets_of(spec))
+    order = from_kube.to_order(item, place, secrets=to_kube.secrets_of(spec))
     assert order.spec == spec
     assert (order.id, order.metadata.tenant) == (id, tenant)
     assert order.metadata.creation_timestamp == NOW
@@ -88,7 +88,7 @@ def test_a_status_survives_the_way_there_and_back(status: OrderStatus) -> None:
     order = msgspec.structs.replace(order, status=status)
     item["status"] = json.loads(json.dumps(to_status(order, item, NOW)))
     assert misfits(schema_of("clusterorders"), item) == []
-    again = orders.to_order(item, PLACE, credentials=status.credentials)
+    again = from_kube.to_order(item, PLACE, credentials=status.credentials)
     assert again.status == status
 
 
@@ -114,7 +114,7 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
 
 def test_both_shapes_of_node_requests_are_written() -> None:
     spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
-    (request,) = wishes.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+    (request,) = to_kube.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
         "nodeRequests"
     ]
     assert request == {
@@ -172,7 +172,7 @@ def test_orders_of_other_tools_are_understood(
         network={"podCIDR": "10.132.0.0/14"},
     )
     assert misfits(schema_of("clusterorders"), item) == []
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     assert order.spec.node_sets == expected
     assert order.id == "1234-uid"
     assert order.metadata.tenant == "osac-orders"
@@ -188,7 +188,7 @@ def test_orders_of_other_tools_are_understood(
 def test_a_deletion_by_others_has_a_bound_too() -> None:
     item = theirs()
     item["metadata"]["deletionTimestamp"] = "2026-01-06T00:00:00Z"
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     asked = datetime(2026, 1, 6, tzinfo=UTC)
     assert order.metadata.deletion_timestamp == asked
     assert order.spec.delete_by == asked + PLACE.delete_within
@@ -196,7 +196,7 @@ def test_a_deletion_by_others_has_a_bound_too() -> None:
 
 def test_a_deletion_of_ours_has_our_time() -> None:
     spec = OrderSpec(delete_by=NOW + timedelta(hours=2))
-    order = orders.to_order(an_object("c-1", spec, deleted=True), PLACE)
+    order = from_kube.to_order(an_object("c-1", spec, deleted=True), PLACE)
     assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
     assert order.spec.delete_by == NOW + timedelta(hours=2)
 
@@ -210,16 +210,16 @@ def test_a_deletion_of_ours_has_our_time() -> None:
 )
 def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) -> None:
     item = an_object("c-1", OrderSpec(cluster_name="web"))
-    assert orders.order_id(item, PLACE) == "c-1"
+    assert from_kube.order_id(item, PLACE) == "c-1"
     item["metadata"] |= change
-    assert orders.order_id(item, PLACE) == "a-uid"
-    assert orders.to_order(item, PLACE).id == "a-uid"
+    assert from_kube.order_id(item, PLACE) == "a-uid"
+    assert from_kube.to_order(item, PLACE).id == "a-uid"
 
 
 def test_what_is_taken_off_by_hand_does_not_change_whose_order_it_is() -> None:
     item = an_object("c-1", OrderSpec(cluster_name="web"))
     item["metadata"] |= {"annotations": {}, "labels": {}, "finalizers": []}
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     assert (order.id, order.metadata.tenant) == ("c-1", "acme")
 
 
@@ -227,9 +227,9 @@ def test_in_one_namespace_for_all_the_name_decides() -> None:
     place = Place(hub="hub-1", one_namespace="osac-orders")
     item = an_object("c-1", OrderSpec(), place=place)
     assert item["metadata"]["namespace"] == "osac-orders"
-    assert orders.order_id(item, place) == "c-1"
+    assert from_kube.order_id(item, place) == "c-1"
     item["metadata"]["name"] = "order-other"
-    assert orders.order_id(item, place) == "a-uid"
+    assert from_kube.order_id(item, place) == "a-uid"
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import (
     ClusterOrderSecretReference,
@@ -18,8 +18,8 @@ from boatyard.model.generated.boatyard import (
     OrderSpec,
     OrderStatus,
 )
-from boatyard.orderbook.mapping import orders
-from boatyard.orderbook.mapping.status import to_status
+from boatyard.orderbook.kube.mapping import from_kube
+from boatyard.orderbook.kube.mapping.status import to_status
 from boatyard.orderbook.port import unreadable
 from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
 
@@ -33,7 +33,7 @@ from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
     ],
 )
 def test_a_wish_that_cannot_be_read_is_said_with_the_order(said: str) -> None:
-    order = orders.to_order(theirs(templateParameters=said), PLACE)
+    order = from_kube.to_order(theirs(templateParameters=said), PLACE)
     assert "spec.templateParameters" in unreadable(order)
     assert (order.id, order.spec.generation) == ("1234-uid", 0)
 
@@ -57,9 +57,9 @@ def test_an_order_that_cannot_be_read_can_be_taken_back(field: str, said: str) -
     host = Item(key="host/compute-0", kind="host", state=ItemState.PRESENT)
     held = Order(id="c-1", status=OrderStatus(phase=OrderPhase.READY, items=(host,)))
     item["status"] = to_status(held, item, NOW)
-    assert unreadable(orders.to_order(item, PLACE)) == ""
+    assert unreadable(from_kube.to_order(item, PLACE)) == ""
     item["spec"]["boatyard"][field] = said
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     assert unreadable(order)
     assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
     assert order.status == held.status
@@ -70,7 +70,7 @@ def test_what_an_order_holds_is_never_guessed() -> None:
     item = theirs(templateParameters="oops")
     item["status"] = {"boatyard": {"items": "oops"}}
     with pytest.raises(Refused):
-        orders.to_order(item, PLACE)
+        from_kube.to_order(item, PLACE)
 
 
 @pytest.mark.parametrize(
@@ -86,18 +86,18 @@ def test_what_an_order_holds_is_never_guessed() -> None:
 )
 def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, own: bool) -> None:
     item = an_object("c-1", OrderSpec())
-    names = {"order": naming.order_name("c-1"), "theirs": naming.order_name("a-uid")}
+    names = {"order": hub_names.order_name("c-1"), "theirs": hub_names.order_name("a-uid")}
     said = {"namespace": namespace.format(**names), "name": name.format(**names)}
     item["status"] = {"credentialsRef": said}
-    assert orders.credentials_ref(item) == (said if own else None)
-    known = orders.to_order(item, PLACE).status.credentials.kubeconfig
-    assert known == (orders.MASK if own else "")
+    assert from_kube.credentials_ref(item) == (said if own else None)
+    known = from_kube.to_order(item, PLACE).status.credentials.kubeconfig
+    assert known == (from_kube.MASK if own else "")
 
 
 def test_only_an_orders_own_inputs_are_followed() -> None:
     item = an_object("c-1", OrderSpec())
-    own = naming.inputs_secret_name(naming.order_name("c-1"))
-    assert orders.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
+    own = hub_names.inputs_secret_name(hub_names.order_name("c-1"))
+    assert from_kube.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
     item["spec"]["boatyard"]["secretRef"]["name"] = "another"
-    assert orders.secret_ref(item) is None
-    assert own in unreadable(orders.to_order(item, PLACE))
+    assert from_kube.secret_ref(item) is None
+    assert own in unreadable(from_kube.to_order(item, PLACE))

@@ -21,7 +21,7 @@ CLI = "The CLI sees only the client and the models"
 
 # One good import on every floor, so that the contracts have something to read.
 HOUSE = {
-    "app/wiring.py": "import boatyard.infra.dns.drivers.sim\nimport boatyard.cli.clusters",
+    "wiring/worker.py": "import boatyard.infra.dns.drivers.sim\nimport boatyard.cli.clusters",
     "api/crud.py": "import boatyard.ledger.documents",
     "operator/door.py": "import boatyard.engine.worker",
     "cli/clusters.py": "import boatyard.client.calls\nimport boatyard.model.metadata",
@@ -55,7 +55,7 @@ def test_a_house_built_as_drawn_keeps_all_contracts(tmp_path: Path) -> None:
 def test_folders_that_do_not_exist_yet_are_no_fault(tmp_path: Path) -> None:
     house = {name: HOUSE[name] for name in HOUSE if name.split("/")[0] in ("client", "model")}
 
-    broken, kept = lint(tmp_path, house | {"app/wiring.py": "", "cli/clusters.py": ""})
+    broken, kept = lint(tmp_path, house | {"wiring/worker.py": "", "cli/clusters.py": ""})
 
     assert broken == set()
     assert len(kept) == 5

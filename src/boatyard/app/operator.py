@@ -11,11 +11,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from boatyard.app import running
-from boatyard.app.drivers import DriverMaker, Site, connect_twin
-from boatyard.app.keepers import keeper_socket
-from boatyard.app.settings import Settings
-from boatyard.app.twins import default_socket
 from boatyard.engine.worker import Pace
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig, in_cluster, read_kubeconfig
@@ -23,13 +18,18 @@ from boatyard.kube.gate import Gate
 from boatyard.model.errors import Refused
 from boatyard.operator.leadership import Leadership, Rhythm
 from boatyard.operator.run import Bench, Furniture, Operator
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
-from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.orderbook.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.kube.connection import HubConnection
 from boatyard.resources.hubs.settings import OPERATOR
 from boatyard.resources.leftovers.reconciler import LeftoverReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
 from boatyard.resources.reconciling import Turn
+from boatyard.wiring import service_process
+from boatyard.wiring.drivers import DriverMaker, Site, connect_twin
+from boatyard.wiring.keeper_process import keeper_socket
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.twin_process import default_socket
 
 _AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
 _REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
@@ -39,7 +39,7 @@ _LEAD_SECONDS = 8.0
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _operate)
+    return service_process.run(args, _operate)
 
 
 async def _operate(settings: Settings, stop: asyncio.Event) -> None:
@@ -50,7 +50,7 @@ async def _operate(settings: Settings, stop: asyncio.Event) -> None:
         keeper_socket=keeper_socket(settings),
     )
     async with Office(config, site, settings) as office:
-        running.say(f"boatyard: operator {office.operator.leadership.identity}")
+        service_process.say(f"boatyard: operator {office.operator.leadership.identity}")
         await office.operator.run(stop)
 
 
@@ -97,9 +97,9 @@ class Office:
                 lease=settings.lease_seconds,
                 poll=settings.poll_seconds,
             ),
-            on_probes=lambda port: running.say(f"boatyard: probes on port {port}"),
+            on_probes=lambda port: service_process.say(f"boatyard: probes on port {port}"),
             callbacks=settings.callbacks,
-            on_callbacks=lambda port: running.say(
+            on_callbacks=lambda port: service_process.say(
                 f"boatyard: results of automation on port {port}"
             ),
         )
