@@ -10,7 +10,6 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.app.operator import Office
 from boatyard.kube.config import read_kubeconfig
 from boatyard.ledger.changes import Replace
 from boatyard.model.generated.boatyard import OrderPhase
@@ -18,7 +17,8 @@ from boatyard.operator.run import Bench
 from boatyard.orderbook.kube.book import KubeOrderBook, Secrets
 from boatyard.orderbook.kube.connection import HubConnection
 from boatyard.resources.reconciling import Result, Turn
-from boatyard.wiring.drivers import Site, connect_twin
+from boatyard.wiring.driver_maker import Site, connect_twin
+from boatyard.wiring.operator_process import Office
 from boatyard.wiring.service_process import collect_seldom
 from boatyard.wiring.settings import Settings
 

@@ -15,7 +15,7 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
 from boatyard.model.generated.boatyard import Order, OrderSpec
 from boatyard.model.generated.osac import Hub, Metadata
-from boatyard.wiring.drivers import setting_checks
+from boatyard.wiring.driver_maker import setting_checks
 from boatyard.wiring.hub_clients import HubClients
 from boatyard.wiring.hub_manifests import hub_access
 from tests.api.doors import OURS, PRIVATE, PUBLIC, Failed, Yard, running

@@ -19,7 +19,7 @@ from boatyard.resources.hubs.owned_items import Outside
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.world import World
-from boatyard.wiring.drivers import DriverMaker, Site
+from boatyard.wiring.driver_maker import DriverMaker, Site
 from tests.support.desks import NOW, SPEC, KubeDesk
 from tests.support.hub_plane import until
 from tests.support.operating import OperatedHub, WallTime

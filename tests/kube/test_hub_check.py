@@ -20,7 +20,7 @@ from boatyard.kube.kinds import (
 from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.check.report import FAILED, PASSED, WARNED, Finding
+from boatyard.resources.hubs.check.model import FAILED, PASSED, WARNED, Finding
 from boatyard.resources.hubs.check.run import check
 from boatyard.resources.hubs.preparing import prepare
 from tests.support.control_plane import Authority, ControlPlane, base64, control_plane

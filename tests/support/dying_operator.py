@@ -21,7 +21,6 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from boatyard.app.operator import Office
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.operator.leadership import Rhythm
@@ -29,7 +28,8 @@ from boatyard.proof.kill_points import Points, WatchedCalls
 from boatyard.proof.worker import _hear as hear
 from boatyard.proof.worker_process import CrewMember
 from boatyard.twin.client import TwinClient
-from boatyard.wiring.drivers import Site
+from boatyard.wiring.driver_maker import Site
+from boatyard.wiring.operator_process import Office
 from boatyard.wiring.settings import Settings
 
 # A dead one is followed after three seconds instead of twelve: there are many deaths to sit out.

@@ -15,7 +15,6 @@ from typing import Any
 
 import msgspec
 
-from boatyard.app.operator import furnish
 from boatyard.engine.kube_queue import KubeQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.kube.client import KubeClient, Object
@@ -41,7 +40,8 @@ from boatyard.proof.evidence import Claimed
 from boatyard.resources.hubs import reconciler as looking
 from boatyard.resources.hubs.settings import system_namespace
 from boatyard.resources.orders.elsewhere import ask_for_retry
-from boatyard.wiring.drivers import DriverMaker, Site
+from boatyard.wiring.driver_maker import DriverMaker, Site
+from boatyard.wiring.operator_process import furnish
 from boatyard.wiring.order_watch import Feedback
 from tests.support.control_plane import ControlPlane
 from tests.support.desks import Alone

@@ -13,7 +13,6 @@ from typing import Any
 import aiohttp
 import yaml
 
-from boatyard.app.operator import Office
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import (
@@ -32,7 +31,8 @@ from boatyard.orderbook.kube.connection import HubConnection
 from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.world import World
-from boatyard.wiring.drivers import Site
+from boatyard.wiring.driver_maker import Site
+from boatyard.wiring.operator_process import Office
 from boatyard.wiring.settings import Settings
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import admin, hang_up, new_place, until

@@ -41,7 +41,7 @@ from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
 from boatyard.wiring import seed_catalogue
-from boatyard.wiring.drivers import Site
+from boatyard.wiring.driver_maker import Site
 from boatyard.wiring.worker import HubDirectory, make_reconcilers
 from tests.support.memory_automation import Roles
 from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, no_write, small_layout

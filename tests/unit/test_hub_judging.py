@@ -26,17 +26,19 @@ from boatyard.resources.hubs.check.evaluate import (
     settings_text,
     was_not_asked,
 )
-from boatyard.resources.hubs.check.model import Lease, Need, Rights, Roles, Seen, Surroundings
-from boatyard.resources.hubs.check.report import (
+from boatyard.resources.hubs.check.model import (
     FAILED,
-    KUBERNETES_CONDITIONS,
     PASSED,
     WARNED,
     Finding,
-    conditions,
-    report,
-    state,
+    Lease,
+    Need,
+    Rights,
+    Roles,
+    Seen,
+    Surroundings,
 )
+from boatyard.resources.hubs.check.report import KUBERNETES_CONDITIONS, conditions, report, state
 from boatyard.resources.hubs.check.requirements import is_granted, needed_crds, needs_of
 from boatyard.resources.hubs.reconciler import LOOK_SECONDS, SHORTEST_SECONDS, pause_before_look
 from tests.support.kubeconfigs import kubeconfig

@@ -15,7 +15,7 @@ from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import Hub, HubSpec, HubStatus, Metadata
 from boatyard.resources.hubs import rules, settings
 from boatyard.resources.world import World
-from boatyard.wiring.drivers import setting_checks
+from boatyard.wiring.driver_maker import setting_checks
 from tests.support.kubeconfigs import account_token, kubeconfig, pair
 
 NOW = datetime.now(UTC)

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.check.evaluate import judge
-from boatyard.resources.hubs.check.model import Need, Rights, Roles, Surroundings
-from boatyard.resources.hubs.check.report import WARNED
+from boatyard.resources.hubs.check.evaluate import judge, judge_surroundings
+from boatyard.resources.hubs.check.model import WARNED, Need, Rights, Roles, Surroundings
 from boatyard.resources.hubs.check.requirements import needed_crds
-from boatyard.resources.hubs.check.surroundings import judge_surroundings
 from tests.unit.test_hub_judging import NOW, ROLES, a_hub, a_look, said
 
 PODS = Need("", "pods", "get")

@@ -15,7 +15,7 @@ from boatyard.roles.content import RoleFile, pack
 from boatyard.wiring.role_runner import RoleRunner
 from boatyard.wiring.run_tokens import ApiWay
 from boatyard.wiring.settings import Settings
-from boatyard.wiring.working import runs_of_roles
+from boatyard.wiring.worker import runs_of_roles
 
 
 def runner(directory: Path, **settings: Any) -> RoleRunner:

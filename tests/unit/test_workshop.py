@@ -17,7 +17,7 @@ from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
 from boatyard.wiring.automated_clusters import AutomationWorkshop, run_key
-from boatyard.wiring.drivers import DriverMaker, Site
+from boatyard.wiring.driver_maker import DriverMaker, Site
 from tests.contracts.bench import SteppedClock
 
 EDA = {"platform": "hosted", "automation": "eda"}

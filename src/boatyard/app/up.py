@@ -23,7 +23,7 @@ from boatyard.wiring.run_tokens import way_to
 from boatyard.wiring.settings import Settings
 from boatyard.wiring.template_folders import watched_folders, watching
 from boatyard.wiring.twin_process import start_twin
-from boatyard.wiring.working import runs_of_roles, work
+from boatyard.wiring.worker import runs_of_roles, work
 
 _TOKEN_LIFE = timedelta(days=365)
 

@@ -10,7 +10,7 @@ from boatyard.wiring.keeper_process import keeper_socket
 from boatyard.wiring.run_tokens import set_way
 from boatyard.wiring.settings import Settings
 from boatyard.wiring.twin_process import default_socket
-from boatyard.wiring.working import runs_of_roles, work
+from boatyard.wiring.worker import runs_of_roles, work
 
 
 def run(args: Namespace) -> int:

@@ -1,1 +1,1 @@
-"""Players: programs that take the part of a system we do not have, against that system's real interfaces."""
+"""Stand-ins for outside systems, one independent program each, against the real interfaces of that system."""

@@ -16,7 +16,6 @@ from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from boatyard.app.operator import Office
 from boatyard.automation.drivers.local.driver import LocalAutomation
 from boatyard.automation.port import Automation
 from boatyard.checks.drivers import kube as kube_checks
@@ -31,8 +30,9 @@ from boatyard.proof.kill_points import Point, Points, WatchedCalls, WatchedKube
 from boatyard.proof.kube_hub import HubPlace, WatchedHub
 from boatyard.proof.role_runs import WatchedAutomation, open_workshop
 from boatyard.twin.client import TwinClient
-from boatyard.wiring.drivers import Site
+from boatyard.wiring.driver_maker import Site
 from boatyard.wiring.hub_clients import PATIENCE_SECONDS, REQUEST_SECONDS, HubClients
+from boatyard.wiring.operator_process import Office
 from boatyard.wiring.order_watch import Feedback
 from boatyard.wiring.run_tokens import ApiWay, RunPasses
 from boatyard.wiring.settings import Settings

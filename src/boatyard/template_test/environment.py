@@ -1,4 +1,4 @@
-"""A Boatyard to try a role in: PostgreSQL, a twin that takes no time, the API and a worker. Made by the road."""
+"""A Boatyard to try a role in: PostgreSQL, a twin that takes no time, the API and a worker. Made by the runner."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from boatyard.wiring.api_server import serve_api
 from boatyard.wiring.run_tokens import way_to
 from boatyard.wiring.settings import Settings
 from boatyard.wiring.twin_process import start_twin
-from boatyard.wiring.working import role_runner, work
+from boatyard.wiring.worker import role_runner, work
 
 TENANT = "acme"
 HUB = "hub-1"

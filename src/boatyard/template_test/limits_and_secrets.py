@@ -1,4 +1,4 @@
-"""The questions that are answered by what all runs have left: bounds and secrets. Asked last by the road."""
+"""The questions that are answered by what all runs have left: bounds and secrets. Asked last by the runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions about a role that is not disturbed: form, install, again, scale, delete. Asked by the road."""
+"""The questions about a role that is not disturbed: form, install, again, scale, delete. Asked by the runner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The road of `template test`: which questions there are, which need which, and asking them one after the other."""
+"""Runs `template test`: which questions there are, which need which, and asking them one after the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the questions about a role share: the yard, the values, what was seen so far. Made by the road."""
+"""What the questions about a role share: the yard, the values, what was seen so far. Made by the runner."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from boatyard.api.server import ApiServer, Tls, is_loopback
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Refused
 from boatyard.pki.selfsigned import ensure_self_signed
-from boatyard.wiring.drivers import setting_checks
+from boatyard.wiring.driver_maker import setting_checks
 from boatyard.wiring.hub_books import HubBooks
 from boatyard.wiring.hub_clients import HubClients
 from boatyard.wiring.hub_manifests import hub_access

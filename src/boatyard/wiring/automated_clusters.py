@@ -1,4 +1,4 @@
-"""Lets a hub's automation make the control planes of its platform. Put between the two by `drivers.py`."""
+"""Lets a hub's automation make the control planes of its platform. Put between the two by `driver_maker.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs the roles of templates on this machine, for all hubs of this process. Used by `working.py`."""
+"""Runs the roles of templates on this machine, for all hubs of this process. Used by `worker.py`."""
 
 from __future__ import annotations
 

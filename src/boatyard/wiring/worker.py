@@ -1,8 +1,9 @@
-"""Puts the house together: drivers by name, reconcilers, a worker. Called by the commands of this floor."""
+"""A worker with its reconcilers and the drivers of all hubs. Run inside `up` and `work`; the proof uses its parts."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from collections.abc import Callable, Mapping
@@ -28,10 +29,16 @@ from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.orders.reconciler import OrderReconciler
 from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.resources.reconciling import Reconciler, Turn
-from boatyard.wiring.drivers import DriverMaker, Site
+from boatyard.wiring.driver_maker import DriverMaker, Site, connect_twin
 from boatyard.wiring.hub_books import HubBooks
 from boatyard.wiring.hub_clients import HubClients
 from boatyard.wiring.hub_manifests import hub_access
+from boatyard.wiring.order_watch import Feedback
+from boatyard.wiring.role_runner import RoleRunner, RolesElsewhere, Runs
+from boatyard.wiring.run_tokens import ApiWay, RunPasses
+from boatyard.wiring.settings import Settings
+
+logger = logging.getLogger(__name__)
 
 
 class HubDirectory:
@@ -150,3 +157,63 @@ def make_worker(
 
 def worker_name() -> str:
     return f"{socket.gethostname()}/{os.getpid()}"
+
+
+def runs_of_roles(ledger: Ledger, settings: Settings, api: ApiWay) -> Runs:
+    """On this machine, unless it shall run none."""
+    return role_runner(ledger, settings, api) if settings.runs_at_once else RolesElsewhere()
+
+
+def role_runner(ledger: Ledger, settings: Settings, api: ApiWay) -> RoleRunner:
+    """Runs roles on this machine; they reach the API by `api`."""
+    passes = RunPasses(settings, api, ledger.clock.now)
+    if missing := passes.missing():
+        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
+    return RoleRunner(ledger, settings, passes)
+
+
+async def work(
+    ledger: Ledger,
+    settings: Settings,
+    stop: asyncio.Event,
+    *,
+    twin_socket: str,
+    keeper_socket: str,
+    roles: Runs,
+) -> None:
+    """Works on what is due until asked to stop. `roles` are run by whoever is given, which is closed at the end."""
+    site = Site(
+        twin_socket=twin_socket,
+        connect_twin=connect_twin,
+        keeper_socket=keeper_socket,
+        automation=roles.for_hub,
+    )
+    hubs = HubDirectory(ledger, site)
+    pace = Pace(
+        at_once=settings.workers_at_once,
+        lease=settings.lease_seconds,
+        poll=settings.poll_seconds,
+    )
+    reconcilers = make_reconcilers(
+        ledger,
+        hubs,
+        delete_within=timedelta(minutes=settings.delete_minutes),
+        freeze_for=timedelta(minutes=settings.freeze_minutes),
+    )
+    try:
+        async with ledger.wakes.subscribe() as wake:
+            worker = make_worker(
+                ledger,
+                reconcilers,
+                clock=ledger.clock,
+                wait_for_hint=wake.wait,
+                pace=pace,
+            )
+            feedback = Feedback(ledger, hubs.books, hubs.clients, clock=ledger.clock)
+            async with asyncio.TaskGroup() as tasks:
+                hearing = tasks.create_task(feedback.run(), name="feedback")
+                await worker.run(stop)
+                hearing.cancel()
+    finally:
+        await hubs.close()
+        await roles.close()

@@ -29,16 +29,12 @@ from boatyard.resources.hubs.check.evaluate import (
     registered_as,
     was_not_asked,
 )
-from boatyard.resources.hubs.check.model import Seen
+from boatyard.resources.hubs.check.model import FAILED, PASSED, Finding, Seen, roles_finding
 from boatyard.resources.hubs.check.report import (
     EMBEDDED_CONDITIONS,
-    FAILED,
     KUBERNETES_CONDITIONS,
-    PASSED,
-    Finding,
     conditions,
     failing_since,
-    roles_finding,
     state,
 )
 from boatyard.resources.hubs.check.run import Looked, look

@@ -1,4 +1,4 @@
-"""A ClusterOrder of anybody's as an order. Pure; the way there is in `wishes`.
+"""A ClusterOrder of anybody's as an order. Pure; the way there is in `to_kube`.
 
 What OSAC's fields cannot say stands in `spec.boatyard`. An order without that object was made by somebody else's
 tool and is understood from OSAC's fields alone.

@@ -1,4 +1,4 @@
-"""An order's wish as the spec of a ClusterOrder. Pure; the way back is in `orders`.
+"""An order's wish as the spec of a ClusterOrder. Pure; the way back is in `from_kube`.
 
 OSAC's fields are filled as its tools expect them; what they cannot say stands in `spec.boatyard`.
 """

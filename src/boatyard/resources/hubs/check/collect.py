@@ -1,9 +1,9 @@
-"""Looks at a Kubernetes hub: a dozen questions, nothing is changed. Called by the hub reconciler and by `hub check`."""
+"""Collects what a hub check needs from a Kubernetes hub: a dozen requests that change nothing. Called by `run`."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -24,7 +24,6 @@ from boatyard.kube.kinds import (
 from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.check.asking import listed, maybe, nothing, together
 from boatyard.resources.hubs.check.model import (
     Lease,
     Manifest,
@@ -36,16 +35,20 @@ from boatyard.resources.hubs.check.model import (
 )
 from boatyard.resources.hubs.check.requirements import (
     ADDRESS_POOLS,
+    EDA_FILE,
     EDA_SECRET,
+    HOSTED_FILE,
+    OPERATOR_FILE,
     OURS,
     is_automated,
     is_granted,
+    is_hosted,
     needed_crds,
     needs_of,
 )
-from boatyard.resources.hubs.check.reviewing import REVIEWS, lacks_of, operator_lacks, reviewed
 from boatyard.resources.hubs.settings import (
     AUTOMATION,
+    OPERATOR,
     operator_lease,
     system_namespace,
 )
@@ -59,6 +62,8 @@ _POOLS = Kind(
 )
 # No such namespace need exist: whoever has a right in it has that right everywhere.
 _ANYWHERE = "boatyard-anywhere"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+_AT_ONCE = 8  # reviews
 
 
 async def survey(
@@ -291,3 +296,114 @@ def _moment(text: Any) -> datetime | None:
         return msgspec.convert(text, datetime)
     except msgspec.ValidationError:
         return None
+
+
+# --- who may do what -------------------------------------------------------------------------
+
+
+async def reviewed(
+    client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
+) -> list[Need]:
+    """Those that are granted to us, or to the user named."""
+    kind = "SubjectAccessReview" if user else "SelfSubjectAccessReview"
+
+    async def is_allowed(need: Need) -> bool:
+        resource, _, part = need.resource.partition("/")
+        asked = {
+            "group": need.group,
+            "resource": resource,
+            "subresource": part,
+            "verb": need.verb,
+            "name": need.name,
+            "namespace": namespace,
+        }
+        spec: dict[str, Any] = {"resourceAttributes": asked}
+        if user:
+            account = user.split(":")
+            spec |= {
+                "user": user,
+                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"],
+            }
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+        said = await client.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
+        return bool((said.get("status") or {}).get("allowed"))
+
+    granted: list[Need] = []
+    for start in range(0, len(needs), _AT_ONCE):
+        part = needs[start : start + _AT_ONCE]
+        answers = await together(*(is_allowed(need) for need in part))
+        granted += [need for need, allowed in zip(part, answers, strict=True) if allowed]
+    return granted
+
+
+async def operator_lacks(
+    client: KubeClient, hub: Hub, roles: Roles
+) -> Mapping[str, Sequence[Need]] | None:
+    """Which of its rights the operator's service account has not, by the file that grants them."""
+    if not operator_lease(hub):
+        return {}
+    system = system_namespace(hub)
+    wanted = [(OPERATOR_FILE, roles.operator, ""), (OPERATOR_FILE, roles.operator_system, system)]
+    if is_hosted(hub):
+        wanted.append((HOSTED_FILE, roles.operator_hosted, ""))
+    if is_automated(hub):
+        wanted.append((EDA_FILE, roles.operator_eda, system))
+    lacks: dict[str, list[Need]] = {}
+    for file, rights, namespace in wanted:
+        found = await lacks_of(client, hub, OPERATOR, rights, namespace)
+        if found is None:
+            return None
+        lacks.setdefault(file, []).extend(found)
+    return lacks
+
+
+async def lacks_of(
+    client: KubeClient, hub: Hub, account: str, rights: Rights, namespace: str = ""
+) -> list[Need] | None:
+    """What a service account in our namespace may not do of this. None when we may not ask about others."""
+    user = f"system:serviceaccount:{system_namespace(hub)}:{account}"
+    needs = list(needs_of(rights))
+    try:
+        granted = set(await reviewed(client, needs, namespace, user))
+    except Refused:
+        return None
+    return [need for need in needs if need not in granted]
+
+
+# --- requests --------------------------------------------------------------------------------
+
+
+async def maybe(asking: Awaitable[Any]) -> Any:
+    """The answer, None when there is no such thing, the refusal when we may not know."""
+    try:
+        return await asking
+    except NotFound:
+        return None
+    except Refused as error:
+        return error
+
+
+async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
+    """None when we may not see them."""
+    try:
+        return (await client.list(kind, fields=fields)).items
+    except (Refused, NotFound):
+        return None
+
+
+async def nothing() -> None:
+    return None
+
+
+async def together(*asked: Awaitable[Any]) -> list[Any]:
+    """The answers of all, asked at once; the first that fails ends the others."""
+
+    async def one(asking: Awaitable[Any]) -> Any:
+        return await asking
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(asking)) for asking in asked]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

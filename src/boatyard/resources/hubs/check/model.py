@@ -1,6 +1,6 @@
-"""What was seen of a Kubernetes hub at one look, as plain values. Pure; made by `survey`, read by `judging`.
+"""The values of a hub check: what was collected from a Kubernetes hub (`Seen`), and what it means (`Finding`). Pure.
 
-A part that was not asked for, or that we may not see, is None.
+A part of `Seen` that was not asked for, or that we may not see, is None.
 """
 
 from __future__ import annotations
@@ -9,6 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from boatyard.model.generated.boatyard import HubFindingResult
+from boatyard.model.generated.osac import HubConditionType
 
 Manifest = Mapping[str, Any]
 
@@ -90,3 +93,30 @@ class Seen:
     settings: Manifest | None = None  # our ConfigMap; None when it is not there
     lease: Lease | None = None
     around: Surroundings | None = None
+
+
+PASSED, WARNED, FAILED = (
+    HubFindingResult.PASSED,
+    HubFindingResult.WARNED,
+    HubFindingResult.FAILED,
+)
+
+ROLES_AT_RISK = "RolesAtRisk"  # reason of a condition that holds, with a caution
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One answer about a hub. `condition` is what a failure makes false; `reason` is for machines."""
+
+    check: str
+    result: HubFindingResult
+    message: str
+    remedy: str = ""
+    reason: str = ""
+    condition: HubConditionType = HubConditionType.UNSPECIFIED
+
+
+def roles_finding(words: str) -> Finding:
+    """What those who run the roles of templates are to be told; the hub works nevertheless."""
+    drivers = HubConditionType.DRIVERS_READY
+    return Finding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)

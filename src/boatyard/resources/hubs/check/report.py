@@ -1,12 +1,11 @@
-"""What a look at a hub came to, as findings, conditions and a state. Pure; called by the reconciler and the API."""
+"""What the findings about a hub come to: a report, conditions, a state. Pure; called by the reconciler and the API."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
-from boatyard.model.generated.boatyard import HubFinding, HubFindingResult, HubReport
+from boatyard.model.generated.boatyard import HubFinding, HubReport
 from boatyard.model.generated.osac import (
     ConditionStatus,
     Hub,
@@ -14,12 +13,7 @@ from boatyard.model.generated.osac import (
     HubConditionType,
     HubState,
 )
-
-PASSED, WARNED, FAILED = (
-    HubFindingResult.PASSED,
-    HubFindingResult.WARNED,
-    HubFindingResult.FAILED,
-)
+from boatyard.resources.hubs.check.model import FAILED, ROLES_AT_RISK, Finding
 
 KUBERNETES_CONDITIONS = (
     HubConditionType.REACHABLE,
@@ -29,27 +23,6 @@ KUBERNETES_CONDITIONS = (
     HubConditionType.OPERATED,
 )
 EMBEDDED_CONDITIONS = (HubConditionType.DRIVERS_READY,)
-
-
-ROLES_AT_RISK = "RolesAtRisk"  # reason of a condition that holds, with a caution
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One answer about a hub. `condition` is what a failure makes false; `reason` is for machines."""
-
-    check: str
-    result: HubFindingResult
-    message: str
-    remedy: str = ""
-    reason: str = ""
-    condition: HubConditionType = HubConditionType.UNSPECIFIED
-
-
-def roles_finding(words: str) -> Finding:
-    """What those who run the roles of templates are to be told; the hub works nevertheless."""
-    drivers = HubConditionType.DRIVERS_READY
-    return Finding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)
 
 
 def report(hub: Hub, version: str, findings: Sequence[Finding]) -> HubReport:

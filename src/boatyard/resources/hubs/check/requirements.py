@@ -1,4 +1,4 @@
-"""What a Kubernetes hub must have, by what it is asked to do. Pure; read by `survey` and `judging`."""
+"""What a Kubernetes hub must have, by what it is asked to do. Pure; read by `collect` and `evaluate`."""
 
 from __future__ import annotations
 

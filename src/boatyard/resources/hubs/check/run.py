@@ -1,4 +1,4 @@
-"""One look at a hub, from asking to findings. Called by the hub reconciler and by `boatyard.v1.Hubs/Check`."""
+"""Runs a check of a hub: collect, then evaluate. Called by the hub reconciler and by `boatyard.v1.Hubs/Check`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from boatyard.model.generated.osac import ConditionStatus, Hub, HubConditionType
 from boatyard.resources.hubs.access import HubAccess
 from boatyard.resources.hubs.check.collect import survey
 from boatyard.resources.hubs.check.evaluate import judge, judge_failure
-from boatyard.resources.hubs.check.model import Seen
-from boatyard.resources.hubs.check.report import (
+from boatyard.resources.hubs.check.model import (
     FAILED,
     PASSED,
     ROLES_AT_RISK,
     WARNED,
     Finding,
+    Seen,
     roles_finding,
 )
 from boatyard.resources.hubs.settings import is_kubernetes
