@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 from bare import Bare
 from yard import Broken, Yard
 
-from boatyard.app.proving.on_hub import LaneHub
 from boatyard.assets import DEFAULT, Assets
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
+from boatyard.proof.kube_hub import LaneHub
 
 # Who leads and who may look is asked whatever is ordered.
 _NOT_WORK = ("leases", "selfsubject", "subjectaccess", "tokenreviews")

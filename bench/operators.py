@@ -30,19 +30,19 @@ from bare import Bare
 from processes import cpu, machine_busy, memory
 from report import Report, bars, table
 
-from boatyard.app.deployed import shipped_crds
 from boatyard.assets import DEFAULT, Assets
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.informer import Informer
 from boatyard.kube.kinds import CONFIG_MAPS, CRDS, NAMESPACES
+from boatyard.model import hub_names
 from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
-from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.mapping import wishes
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.mapping import to_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.objects import HubObjects
+from boatyard.wiring.hub_manifests import shipped_crds
 
 FOLDER = Path(__file__).parent / "peers"
 PLACE = Place(hub="bench", one_namespace="orders")
@@ -116,8 +116,8 @@ async def prepare(client: KubeClient, count: int) -> None:
     for name in (SYSTEM, PLACE.one_namespace):
         await client.apply(NAMESPACES, name, {})
     told = {"id": PLACE.hub, "drivers": {}, "settings": {"kube.namespace": PLACE.one_namespace}}
-    body = {"data": {naming.HUB_CONFIG_KEY: json.dumps(told)}}
-    await client.apply(CONFIG_MAPS, naming.HUB_CONFIG, body, SYSTEM)
+    body = {"data": {hub_names.HUB_CONFIG_KEY: json.dumps(told)}}
+    await client.apply(CONFIG_MAPS, hub_names.HUB_CONFIG, body, SYSTEM)
     async with asyncio.timeout(30):
         while True:
             try:
@@ -145,7 +145,7 @@ def wish(number: int) -> dict[str, Any]:
         node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)},
         generation=1,
     )
-    return wishes.to_spec(
+    return to_kube.to_spec(
         f"cluster-{number:05}", spec, tenant="acme", place=PLACE, ordered_at=datetime.now(UTC)
     )
 

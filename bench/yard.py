@@ -18,8 +18,6 @@ import grpc
 from processes import family
 
 from boatyard.api.callers import Issuer
-from boatyard.app import catalogue
-from boatyard.app.running import ISSUER_KEY, SEAL_KEY
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
@@ -28,6 +26,8 @@ from boatyard.model.caller import SHARED, Role
 from boatyard.model.wire import message, services
 from boatyard.twin.client import TwinClient
 from boatyard.twin.layout import Layout, demo_layout, write_layout
+from boatyard.wiring import seed_catalogue
+from boatyard.wiring.service_process import ISSUER_KEY, SEAL_KEY
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
@@ -94,7 +94,7 @@ class Yard:
 
     async def _fill(self) -> None:
         async with self.ledger() as ledger:
-            await catalogue.fill(ledger, self._layout, now=ledger.clock.now())
+            await seed_catalogue.fill(ledger, self._layout, now=ledger.clock.now())
 
     @asynccontextmanager
     async def ledger(self) -> AsyncIterator[Ledger]:

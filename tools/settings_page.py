@@ -1,4 +1,4 @@
-"""Writes docs/guide/settings.md from src/boatyard/app/settings.py. `--check` says whether it is stale."""
+"""Writes docs/guide/settings.md from src/boatyard/wiring/settings.py. `--check` says whether it is stale."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-SOURCE = ROOT / "src/boatyard/app/settings.py"
+SOURCE = ROOT / "src/boatyard/wiring/settings.py"
 PAGE = ROOT / "docs/guide/settings.md"
 
 _HEAD = """\
 # Settings
 
-Made from `src/boatyard/app/settings.py`; not edited.
+Made from `src/boatyard/wiring/settings.py`; not edited.
 
 A setting is taken from the command's flag (where there is one), then from the environment
 (`BOATYARD_` and its name in capitals), then from the TOML file that `BOATYARD_CONFIG` names, then from

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.app.drivers import Site, connect_twin
-from boatyard.app.operator import Office
-from boatyard.app.running import collect_seldom
-from boatyard.app.settings import Settings
 from boatyard.kube.config import read_kubeconfig
 from boatyard.ledger.changes import Replace
 from boatyard.model.generated.boatyard import OrderPhase
 from boatyard.operator.run import Bench
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
-from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.orderbook.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.kube.connection import HubConnection
 from boatyard.resources.reconciling import Result, Turn
+from boatyard.wiring.driver_maker import Site, connect_twin
+from boatyard.wiring.operator_process import Office
+from boatyard.wiring.service_process import collect_seldom
+from boatyard.wiring.settings import Settings
 
 
 class Copying:

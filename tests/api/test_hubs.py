@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from boatyard.api.callers import Issuer
-from boatyard.app.deployed import hub_access
-from boatyard.app.drivers import setting_checks
-from boatyard.app.hub_clients import HubClients
 from boatyard.ledger.changes import Archive, Insert
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
 from boatyard.model.generated.boatyard import Order, OrderSpec
 from boatyard.model.generated.osac import Hub, Metadata
+from boatyard.wiring.driver_maker import setting_checks
+from boatyard.wiring.hub_clients import HubClients
+from boatyard.wiring.hub_manifests import hub_access
 from tests.api.doors import OURS, PRIVATE, PUBLIC, Failed, Yard, running
 from tests.api.roles import BY_KIND, As
 from tests.support.kubeconfigs import SECRET, inline, kubeconfig

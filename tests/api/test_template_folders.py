@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app import template_folders
-from boatyard.app.settings import Settings
-from boatyard.app.template_folders import TemplateFolders, watched_folders, watching
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import TemplateSource, TemplateSourceState
 from boatyard.model.generated.osac import ClusterTemplate
 from boatyard.roles.content import Files, digest_of
+from boatyard.wiring import template_folders
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.template_folders import TemplateFolders, watched_folders, watching
 from tests.api.doors import Yard
 from tests.support.roles import files, write
 

@@ -19,7 +19,6 @@ import asyncpg
 import pytest
 import yaml
 
-from boatyard.app.template_folders import OWN
 from boatyard.client.client import Client
 from boatyard.client.config import Target
 from boatyard.client.kinds import CLUSTER
@@ -36,6 +35,7 @@ from boatyard.model.generated.osac import (
 from boatyard.resources.orders.told import told_order
 from boatyard.roles.form import Option
 from boatyard.roles.values import typed
+from boatyard.wiring.template_folders import OWN
 from tests.automation.test_injection import HOSTILE as ALL
 from tests.support.automation import Site, again, ended, processes_with
 from tests.support.distributed import ANY_PORT, INSTANT, address

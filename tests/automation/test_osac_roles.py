@@ -6,7 +6,7 @@ import pytest
 
 from boatyard.automation.drivers.local.values import check_names
 from boatyard.automation.port import RUN_FAILED, RunWanted
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from tests.support.automation import Site, again, ended, facts, told
 
@@ -79,8 +79,8 @@ async def test_it_reads_its_parameters_and_its_order(site: Site, warm: bool) -> 
     done = await ended(driver, KEY, wanted)
 
     assert done.facts == {
-        "name": naming.order_name("o-1"),
-        "same_name": naming.order_name("o-1"),
+        "name": hub_names.order_name("o-1"),
+        "same_name": hub_names.order_name("o-1"),
         "template": "ocp_small ocp_small",
         "label": "{{ lookup('pipe', 'id') }}",
         "nodes": "3",

@@ -19,10 +19,6 @@ from typing import Any
 
 import pytest
 
-from boatyard.app.trying import watched
-from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
-from boatyard.app.trying.road import NAMES, try_role
-from boatyard.app.trying.trial import Options
 from boatyard.automation.drivers.local import holding
 from boatyard.automation.drivers.local.environment import Environment
 from boatyard.client.roles import roles_at
@@ -30,6 +26,10 @@ from boatyard.infra.dns.drivers.sim import SimDns
 from boatyard.model.outcome import Done
 from boatyard.resources.cluster_templates import parameters
 from boatyard.roles.form import Form
+from boatyard.template_test import instrumented_runs
+from boatyard.template_test.report import FAILED, PASSED, SKIPPED, Answer, Report
+from boatyard.template_test.runner import NAMES, try_role
+from boatyard.template_test.trial import Options
 from tests.support.automation import processes_with
 from tests.support.notebook import notebook
 from tests.support.processes import run
@@ -159,7 +159,7 @@ async def test_a_data_centre_that_keeps_something_is_found(
 async def test_a_kill_that_does_not_come_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watched, "DIES_AT", "NOBODY_READS_IT")
+    monkeypatch.setattr(instrumented_runs, "DIES_AT", "NOBODY_READS_IT")
 
     report = await tried(GOOD, tmp_path, only=("crash",))
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app.proving.grounds import ground_of
-from boatyard.app.proving.lane import Pace
-from boatyard.app.proving.points import Point
-from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.proof.environment import Pace
+from boatyard.proof.kill_points import Point
+from boatyard.proof.platform_profiles import ground_of
+from boatyard.proof.runner import Options, prove
 from tests.support.soak import soak
 
 STANDING_STILL = ("stopped-worker", "late-effect")

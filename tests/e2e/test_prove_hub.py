@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from boatyard.app.proving.grounds import ground_of
-from boatyard.app.proving.on_hub import label_of
-from boatyard.app.proving.points import Point
-from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.proof.kill_points import Point
+from boatyard.proof.kube_hub import label_of
+from boatyard.proof.platform_profiles import ground_of
+from boatyard.proof.runner import Options, prove
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import hub_plane
 from tests.support.soak import soak

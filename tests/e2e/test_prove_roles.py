@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from boatyard.app.proving.grounds import ground_of
-from boatyard.app.proving.points import Point
-from boatyard.app.proving.runs import Options, prove
 from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.proof.kill_points import Point
+from boatyard.proof.platform_profiles import ground_of
+from boatyard.proof.runner import Options, prove
 from tests.support import role_plants
 from tests.support.automation import processes_with
 from tests.support.soak import soak

@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 from boatyard.automation.runs import MARK
-from boatyard.kube import naming
 from boatyard.kube.kinds import CLUSTER_ROLES, LEASES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase, OrderSpec, StepState
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
 from tests.support.audit import Audit, rights_of
 from tests.support.control_plane import ControlPlane, free_port
@@ -84,8 +84,8 @@ async def test_an_order_is_carried_out_by_operator_and_playbooks(
             generation=1,
         )
         await hub.book.put(ID, tenant="acme", spec=spec, now=datetime.now(UTC))
-        order = naming.order_name(ID)
-        namespace = naming.cluster_namespace(hub.place.one_namespace, order)
+        order = hub_names.order_name(ID)
+        namespace = hub_names.cluster_namespace(hub.place.one_namespace, order)
 
         async def is_installed() -> bool:
             steps = {step.name: step.state for step in (await hub.order(ID)).status.steps}
@@ -104,7 +104,7 @@ async def test_an_order_is_carried_out_by_operator_and_playbooks(
             (pool,) = (await hub.client.list(NODE_POOLS, namespace)).items
             assert pool["spec"]["replicas"] == 1
             (held,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
-            assert naming.AUTOMATION_FINALIZER in held["metadata"]["finalizers"]
+            assert hub_names.AUTOMATION_FINALIZER in held["metadata"]["finalizers"]
 
             await hub.delete(ID)
             await until(is_deleted, book.said)

@@ -18,8 +18,8 @@ from boatyard.automation.drivers.eda.sending import Sender, event
 from boatyard.automation.drivers.eda.settings import read_settings
 from boatyard.automation.port import RUN_FAILED, RunWanted
 from boatyard.automation.runs import Kept
-from boatyard.kube import naming
 from boatyard.kube.kinds import LEASES, NAMESPACES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
 from tests.support import hosted_values
@@ -217,7 +217,7 @@ async def test_an_order_that_is_going_is_not_built(desk: Desk, book: Rulebook) -
         await until_done(lambda: desk.ensure(desk.wanted()), book.said)
     assert "The order is being deleted" in str(caught.value)
     finalizers = (await desk.site.order_object())["metadata"]["finalizers"]
-    assert naming.AUTOMATION_FINALIZER not in finalizers
+    assert hub_names.AUTOMATION_FINALIZER not in finalizers
 
 
 async def test_whoever_has_another_token_is_not_heard(desk: Desk) -> None:

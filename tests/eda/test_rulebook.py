@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Unavailable
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
 from tests.support.control_plane import ControlPlane
@@ -33,11 +33,11 @@ async def test_a_cluster_is_created_and_deleted_by_the_playbooks(
     # The control plane may be there before the playbook has come to its end.
     await until(site.is_over, book.said)
     (pool,) = await site.pools()
-    assert pool["metadata"]["name"] == naming.node_pool_name(site.order, "compute")
+    assert pool["metadata"]["name"] == hub_names.node_pool_name(site.order, "compute")
     assert pool["spec"]["replicas"] == 0
     order = await site.order_object()
-    assert naming.AUTOMATION_FINALIZER in order["metadata"]["finalizers"]
-    assert naming.OPERATOR_FINALIZER in order["metadata"]["finalizers"]
+    assert hub_names.AUTOMATION_FINALIZER in order["metadata"]["finalizers"]
+    assert hub_names.OPERATOR_FINALIZER in order["metadata"]["finalizers"]
     await until(site.is_unlocked, book.said)
 
     await until_done(site.release, book.said)
@@ -45,8 +45,8 @@ async def test_a_cluster_is_created_and_deleted_by_the_playbooks(
     assert await site.clusters() == []
     assert await site.run() is None
     finalizers = (await site.order_object())["metadata"]["finalizers"]
-    assert naming.AUTOMATION_FINALIZER not in finalizers
-    assert naming.OPERATOR_FINALIZER in finalizers
+    assert hub_names.AUTOMATION_FINALIZER not in finalizers
+    assert hub_names.OPERATOR_FINALIZER in finalizers
     await until(site.is_unlocked, book.said)
 
 
@@ -100,11 +100,11 @@ async def test_a_changed_wish_is_another_run_and_a_corrected_one_too(
     # Taken away by hand, twice: each time a run puts it back, though nothing else is wanted.
     for _ in range(2):
         await until(site.is_over, book.said)
-        labels = {"metadata": {"labels": {naming.ORDER: None}}}
+        labels = {"metadata": {"labels": {hub_names.ORDER: None}}}
         await site.client.merge_patch(HOSTED_CLUSTERS, site.order, labels, site.namespace)
         await until_done(lambda: site.ensure("4.17.2"), book.said)
         (cluster,) = await site.clusters()
-        assert cluster["metadata"]["labels"][naming.ORDER] == site.order
+        assert cluster["metadata"]["labels"][hub_names.ORDER] == site.order
 
 
 async def test_a_deletion_takes_the_place_of_a_creation_that_was_never_carried_out(

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES, SECRETS, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS
 from tests.support.fault_lab import BACK, FaultHub, until
 
 pytestmark = pytest.mark.timeout(400)
 
-NAME = naming.order_name("c-1")
+NAME = hub_names.order_name("c-1")
 BARE = {"labels": None, "annotations": None, "ownerReferences": None}
 
 
@@ -60,7 +60,7 @@ async def test_a_finalizer_is_put_back(both: FaultHub) -> None:
     await strip(hub, CLUSTER_ORDERS, NAME, hub.place.one_namespace, finalizers=None)
 
     async def held() -> bool:
-        return naming.OPERATOR_FINALIZER in await finalizers(hub)
+        return hub_names.OPERATOR_FINALIZER in await finalizers(hub)
 
     await until(held, "our finalizer is on it again", seconds=BACK)
     await assert_the_other_stands(hub)
@@ -113,7 +113,7 @@ async def test_a_finalizer_taken_off_while_it_is_deleted_leaks_nothing(
         return bool(item["metadata"].get("deletionTimestamp"))
 
     await until(leaving, "it is to go")
-    left = [naming.FEEDBACK_FINALIZER] if which == "ours" else None
+    left = [hub_names.FEEDBACK_FINALIZER] if which == "ours" else None
     await strip(hub, CLUSTER_ORDERS, NAME, hub.place.one_namespace, finalizers=left)
     if which == "all":
         with pytest.raises(NotFound):

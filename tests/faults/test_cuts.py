@@ -16,12 +16,12 @@ from typing import Any
 
 import pytest
 
-from boatyard.app.hub_clients import connect
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.gate import Gate
 from boatyard.model.errors import Unavailable
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.drivers.kube.connection import HubConnection
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.wiring.hub_clients import connect
 from tests.support.control_plane import ControlPlane
 from tests.support.fault_lab import BACK, FaultHub, until
 from tests.support.fault_proxy import REFUSED, SILENT, Asked, FaultProxy

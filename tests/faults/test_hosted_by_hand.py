@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES, Kind
+from boatyard.model import hub_names
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
 from boatyard.platforms.port import NodeWanted
 from tests.contracts.test_platform import _wanted
@@ -20,7 +20,7 @@ from tests.support.hosted_site import HostedBench, hosted_bench, played_hub
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 ORDERS = ("order-1", "order-2")
-NAME = naming.order_name("order-1")
+NAME = hub_names.order_name("order-1")
 BARE = {"labels": None, "ownerReferences": None, "finalizers": None}
 
 
@@ -64,7 +64,7 @@ async def strip_all(there: HostedBench) -> None:
 
 async def versions(there: HostedBench, order: str) -> dict[str, Any]:
     """What was written of a cluster by us: the generations of its parts."""
-    name = naming.order_name(order)
+    name = hub_names.order_name(order)
     namespace = f"{there.orders}-{name}"
     found = [await there.client.get(HOSTED_CLUSTERS, name, namespace)]
     found += (await there.client.list(NODE_POOLS, namespace)).items
@@ -82,7 +82,7 @@ async def test_a_cluster_stripped_of_its_marks_lives_on(there: HostedBench) -> N
     assert await versions(there, ORDERS[0]) == before, "nothing was made anew"
     assert await versions(there, ORDERS[1]) == other, "the other's was not touched"
     hosted = await there.client.get(HOSTED_CLUSTERS, NAME, f"{there.orders}-{NAME}")
-    assert hosted["metadata"]["labels"][naming.ORDER] == NAME, "its marks are put back"
+    assert hosted["metadata"]["labels"][hub_names.ORDER] == NAME, "its marks are put back"
 
     async def ready() -> bool:
         seen = await there.platform.observe(f"{ORDERS[0]}/cluster")

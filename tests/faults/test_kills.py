@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from boatyard.app.proving.crew import CrewMember
-from boatyard.app.proving.points import Point
-from boatyard.orderbook.hub_kinds import CLAIMS
+from boatyard.orderbook.kube.kinds import CLAIMS
+from boatyard.proof.kill_points import Point
+from boatyard.proof.worker_process import CrewMember
 from tests.support.control_plane import ControlPlane
 from tests.support.dying_operator import start_operator
 from tests.support.fault_lab import FaultHub

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from boatyard.model.generated.boatyard import OrderPhase
-from boatyard.orderbook.hub_claims import order_of, owner_of
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS
-from boatyard.orderbook.mapping import orders
+from boatyard.orderbook.kube.claims import order_of, owner_of
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS
+from boatyard.orderbook.kube.mapping import from_kube
 from tests.support.control_plane import ControlPlane
 from tests.support.fault_lab import FaultHub, kill
 from tests.support.processes import Program
@@ -89,7 +89,7 @@ async def ask_again(hub: FaultHub) -> None:
     """What an operator does about orders that were set aside."""
     while True:
         for item in (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items:
-            order = orders.to_order(item, hub.place)
+            order = from_kube.to_order(item, hub.place)
             if any(step.reason == "WorkerDied" for step in order.status.steps):
                 print(f"{order.id} was set aside")
                 await hub.book.ask_for_retry(order.id, order.status.retried + 1)

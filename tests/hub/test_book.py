@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
 from boatyard.kube.kinds import NAMESPACES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.boatyard import Credentials, OrderPhase, OrderStatus
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
-from boatyard.orderbook.drivers.kube.connection import HubConnection
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
-from boatyard.orderbook.mapping.orders import MASK, Place
+from boatyard.orderbook.kube.book import KubeOrderBook, Secrets
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.mapping.from_kube import MASK, Place
 from tests.support.control_plane import free_port
 from tests.support.desks import LATER, NOW, SPEC, KubeDesk
 from tests.support.hub_plane import hang_up
@@ -34,10 +34,10 @@ async def test_an_order_has_the_names_that_others_look_for(desk: KubeDesk) -> No
     await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
     (item,) = await objects_of(desk)
     about = item["metadata"]
-    assert about["name"] == naming.order_name("c-1")
-    assert about["labels"][naming.ORDER_UUID] == "c-1"
-    assert about["annotations"] == {naming.TENANT: "acme", naming.CLUSTER: "c-1"}
-    assert set(about["finalizers"]) == {naming.OPERATOR_FINALIZER, naming.FEEDBACK_FINALIZER}
+    assert about["name"] == hub_names.order_name("c-1")
+    assert about["labels"][hub_names.ORDER_UUID] == "c-1"
+    assert about["annotations"] == {hub_names.TENANT: "acme", hub_names.CLUSTER: "c-1"}
+    assert set(about["finalizers"]) == {hub_names.OPERATOR_FINALIZER, hub_names.FEEDBACK_FINALIZER}
 
 
 async def test_each_tenant_has_a_namespace_on_the_hub(desk: KubeDesk) -> None:
@@ -47,7 +47,7 @@ async def test_each_tenant_has_a_namespace_on_the_hub(desk: KubeDesk) -> None:
     for tenant in ("acme", "Globex Inc."):
         await book.put(f"of-{tenant}", tenant=tenant, spec=SPEC, now=NOW)
         namespace = await desk.client.get(NAMESPACES, place.namespace(tenant))
-        assert namespace["metadata"]["annotations"][naming.TENANT] == tenant
+        assert namespace["metadata"]["annotations"][hub_names.TENANT] == tenant
         # A book that has never heard of it finds it without being told the tenant.
         fresh = KubeOrderBook(HubConnection(desk.client, place, system_namespace=desk.system))
         order = await fresh.get(f"of-{tenant}")
@@ -131,7 +131,7 @@ async def test_an_order_that_only_the_operator_holds_is_forgotten(desk: KubeDesk
     await desk.book.forget("c-1", now=LATER)
     assert await desk.book.get("c-1") is None
     (left,) = await objects_of(desk)
-    assert left["metadata"]["finalizers"] == [naming.OPERATOR_FINALIZER]
+    assert left["metadata"]["finalizers"] == [hub_names.OPERATOR_FINALIZER]
 
 
 async def test_a_deletion_that_died_half_way_is_asked_for_again(
@@ -227,7 +227,7 @@ async def test_nobody_waits_for_a_silent_hub_longer_than_a_call_may_take() -> No
 
 async def test_an_order_whose_secret_is_missing_waits_for_it(desk: KubeDesk) -> None:
     await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-    name = naming.inputs_secret_name(naming.order_name("c-1"))
+    name = hub_names.inputs_secret_name(hub_names.order_name("c-1"))
     await desk.client.delete(SECRETS, name, desk.place.one_namespace)
     fresh = HubConnection(desk.client, desk.place, system_namespace=desk.system)
     with pytest.raises(Unavailable, match=name):

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import SECRETS
 from boatyard.ledger.changes import Replace
+from boatyard.model import hub_names
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import (
     Credentials,
@@ -24,8 +24,8 @@ from boatyard.model.generated.boatyard import (
 from boatyard.model.generated.osac import Metadata
 from boatyard.operator import lost
 from boatyard.operator.lost import Rescue, is_lost, left_by
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS, LEFTOVERS
 from boatyard.resources.reconciling import Result
 from tests.support.control_plane import ControlPlane
 from tests.support.desks import LATER, NOW, SPEC, KubeDesk
@@ -64,8 +64,8 @@ async def secrets(desk: KubeDesk) -> list[str]:
 @pytest.mark.parametrize(
     "left, remain",
     [
-        pytest.param(naming.FEEDBACK_FINALIZER, ["inputs"], id="ours"),
-        pytest.param(naming.OPERATOR_FINALIZER, [], id="the service's"),
+        pytest.param(hub_names.FEEDBACK_FINALIZER, ["inputs"], id="ours"),
+        pytest.param(hub_names.OPERATOR_FINALIZER, [], id="the service's"),
     ],
 )
 async def test_secrets_go_although_a_finalizer_was_taken_off(
@@ -127,7 +127,7 @@ async def test_a_rescue_that_cannot_be_written_keeps_none_of_the_others(
         task = asyncio.create_task(rescue.run())
         for name in ("c-1", "c-2"):
             wish = {**item["spec"]["boatyard"], "clusterID": name}
-            about = {**item["metadata"], "name": naming.order_name(name)}
+            about = {**item["metadata"], "name": hub_names.order_name(name)}
             gone = {**item, "metadata": about, "spec": {**item["spec"], "boatyard": wish}}
             desk.view.on_gone(gone)
 

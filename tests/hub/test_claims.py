@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from boatyard.model.errors import Unavailable
-from boatyard.orderbook.hub_claims import HubClaims, owner_of
-from boatyard.orderbook.hub_kinds import CLAIMS
+from boatyard.orderbook.kube.claims import HubClaims, owner_of
+from boatyard.orderbook.kube.kinds import CLAIMS
 from tests.support.desks import NOW, KubeDesk
 from tests.support.hub_plane import until
 

@@ -8,7 +8,7 @@ import pytest
 
 from boatyard.kube.kinds import CRDS
 from boatyard.model.errors import Refused
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from tests.support.crds import crds
 from tests.support.desks import KubeDesk
 

@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import CONFIG_MAPS, EVENTS, LEASES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
 from tests.support.audit import Audit, rights_of
 from tests.support.desks import SPEC
 from tests.support.hub_plane import until
@@ -175,7 +175,7 @@ async def test_a_cluster_whose_order_was_made_unreadable_is_not_lost(
         await hub.until_phase("c-1", OrderPhase.READY)
         before = await hub.truth()
         await hub.client.merge_patch(
-            *(CLUSTER_ORDERS, naming.order_name("c-1")),
+            *(CLUSTER_ORDERS, hub_names.order_name("c-1")),
             *({"spec": {"templateParameters": "oops"}}, hub.place.one_namespace),
         )
         order = await hub.until_phase("c-1", OrderPhase.FAILED)
@@ -195,7 +195,7 @@ async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> 
     async with hub.operator():
         await hub.until_phase("c-1", OrderPhase.READY)
         (item,) = (await hub.client.list(CLUSTER_ORDERS, hub.place.one_namespace)).items
-        manual = {"annotations": {naming.MANAGEMENT_STATE: naming.MANUAL}}
+        manual = {"annotations": {hub_names.MANAGEMENT_STATE: hub_names.MANUAL}}
         await hub.client.merge_patch(
             CLUSTER_ORDERS, item["metadata"]["name"], {"metadata": manual}, hub.place.one_namespace
         )
@@ -205,7 +205,7 @@ async def test_a_manual_order_is_looked_at_and_not_touched(hub: OperatedHub) -> 
         await asyncio.sleep(1.0)  # nothing must happen in it
         assert await hub.truth() == before
         assert (await hub.order("c-1")).status.observed_generation == 1
-        automatic = {"annotations": {naming.MANAGEMENT_STATE: None}}
+        automatic = {"annotations": {hub_names.MANAGEMENT_STATE: None}}
         await hub.client.merge_patch(
             *(CLUSTER_ORDERS, item["metadata"]["name"], {"metadata": automatic}),
             hub.place.one_namespace,
@@ -261,7 +261,7 @@ async def test_another_follows_at_once_when_the_leader_ends_in_good_order(
 
 
 async def test_probes_and_metrics_say_how_it_is(hub: OperatedHub) -> None:
-    await hub.client.delete(CONFIG_MAPS, naming.HUB_CONFIG, hub.system)
+    await hub.client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, hub.system)
     async with hub.operator() as office:
         ports: list[int] = []
         office.operator.on_probes = ports.append

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from boatyard.engine.kube_queue import KubeQueue
-from boatyard.kube import naming
 from boatyard.kube.transport import Answer, Question
 from boatyard.ledger.changes import Archive, Due, Insert, Replace, Unclaim
 from boatyard.ledger.records import Lease
+from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, LeaseLost, Unavailable
 from boatyard.model.generated.boatyard import (
     Item,
@@ -25,10 +25,10 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
 )
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.hub_sweep import free_claims, read_books
-from boatyard.orderbook.mapping import orders
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping import from_kube
+from boatyard.orderbook.kube.sweep import free_claims, read_books
 from boatyard.resources.reconciling import Result
 from tests.support.desks import LATER, NOW, SPEC, Alone, KubeDesk
 from tests.support.hub_plane import until
@@ -101,7 +101,7 @@ async def test_a_result_is_one_write_and_is_due_when_it_says(
 ) -> None:
     await finish_with_one_write(desk, writes)
     item = await the_object(desk)
-    assert orders.to_order(item, desk.place).status.items == (HOST,)
+    assert from_kube.to_order(item, desk.place).status.items == (HOST,)
     await desk.caught_up()
     assert await desk.queue.take(9, now=NOW) == [], "our own word is no news"
     (again,) = await desk.queue.take(9, now=SOON)
@@ -192,13 +192,13 @@ async def test_an_unmanaged_order_is_ignored_until_it_is_deleted(
     desk: KubeDesk, deleted: bool
 ) -> None:
     await desk.book.put("c-1", tenant="acme", spec=SPEC, now=NOW)
-    unmanaged = {"annotations": {naming.MANAGEMENT_STATE: naming.UNMANAGED}}
+    unmanaged = {"annotations": {hub_names.MANAGEMENT_STATE: hub_names.UNMANAGED}}
     await desk.hub.objects.patch_order(await the_object(desk), metadata=unmanaged)
     if deleted:
         await desk.book.request_delete("c-1", delete_by=LATER, now=NOW)
     assert await desk.due_orders() == ({"c-1"} if deleted else set())
     if not deleted:
-        managed: dict[str, Any] = {"annotations": {naming.MANAGEMENT_STATE: None}}
+        managed: dict[str, Any] = {"annotations": {hub_names.MANAGEMENT_STATE: None}}
         await desk.hub.objects.patch_order(await the_object(desk), metadata=managed)
         assert await desk.due_orders() == {"c-1"}
 
@@ -212,7 +212,7 @@ async def test_a_finalizer_taken_off_by_hand_is_put_back_while_there_is_work(
     lease = await desk.take("c-1")
     await desk.queue.finish(lease, Result(look_again=SOON), attempts=0, now=NOW)
     found = await the_object(desk)
-    assert naming.OPERATOR_FINALIZER in found["metadata"]["finalizers"]
+    assert hub_names.OPERATOR_FINALIZER in found["metadata"]["finalizers"]
 
 
 async def test_an_order_of_another_tool_is_held_before_anything_is_made(desk: KubeDesk) -> None:
@@ -227,7 +227,7 @@ async def test_an_order_of_another_tool_is_held_before_anything_is_made(desk: Ku
     order = await read(desk, uid)
     await desk.queue.write(lease, with_status(order, items=(HOST,)), now=NOW)
     found = await the_object(desk)
-    assert found["metadata"]["finalizers"] == [naming.OPERATOR_FINALIZER]
+    assert found["metadata"]["finalizers"] == [hub_names.OPERATOR_FINALIZER]
     assert found["status"]["phase"] == "Progressing"
 
 
@@ -240,7 +240,7 @@ async def test_an_order_that_ended_is_let_go(desk: KubeDesk) -> None:
     ended = with_status(order, phase=OrderPhase.DELETED)
     await desk.queue.finish(lease, ended, attempts=0, now=NOW)
     found = await the_object(desk)
-    assert found["metadata"]["finalizers"] == [naming.FEEDBACK_FINALIZER]
+    assert found["metadata"]["finalizers"] == [hub_names.FEEDBACK_FINALIZER]
 
 
 async def test_one_who_died_before_letting_go_is_helped_out(
@@ -265,7 +265,7 @@ async def test_one_who_died_before_letting_go_is_helped_out(
     (lease,) = await heir.take(9, now=NOW)
     await heir.finish(lease, Result(), attempts=0, now=NOW)
     found = await the_object(desk)
-    assert found["metadata"]["finalizers"] == [naming.FEEDBACK_FINALIZER]
+    assert found["metadata"]["finalizers"] == [hub_names.FEEDBACK_FINALIZER]
 
 
 def a_leftover() -> Leftover:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from boatyard.model.generated.boatyard import OrderStatus, Step
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from tests.support.desks import NOW, SPEC, KubeDesk
 
 

@@ -9,17 +9,17 @@ from typing import Any, cast
 
 import pytest
 
-from boatyard.app.drivers import DriverMaker, Site
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import Item, ItemState, OrderPhase, OrderStatus
 from boatyard.model.outcome import Owned
 from boatyard.operator import run, strays
 from boatyard.operator.strays import Sweeper, Swept
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.resources.hubs.outside import Outside
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.resources.hubs.owned_items import Outside
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.world import World
+from boatyard.wiring.driver_maker import DriverMaker, Site
 from tests.support.desks import NOW, SPEC, KubeDesk
 from tests.support.hub_plane import until
 from tests.support.operating import OperatedHub, WallTime

@@ -8,8 +8,8 @@ import pytest
 
 from boatyard.model.generated.boatyard import HubFindingResult
 from boatyard.model.generated.osac import ConditionStatus, Hub, HubState
-from boatyard.resources.hubs.checking import check
-from boatyard.resources.hubs.findings import report
+from boatyard.resources.hubs.check.report import report
+from boatyard.resources.hubs.check.run import check
 from tests.support.yard import Yard
 
 pytestmark = pytest.mark.forms("embedded")  # where the worker runs roles itself

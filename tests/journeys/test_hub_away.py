@@ -12,9 +12,9 @@ from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase
 from boatyard.model.generated.osac import ClusterState
 from boatyard.operator.lost import left_by
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.hub_objects import HubObjects
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.objects import HubObjects
 from tests.support.kube_yard import HubStage, KubeYard
 
 pytestmark = pytest.mark.forms("kube")

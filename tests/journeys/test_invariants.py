@@ -8,9 +8,9 @@ import asyncpg
 import msgspec
 import pytest
 
-from boatyard.app import invariants
 from boatyard.ledger.changes import Due, Insert
 from boatyard.model.generated.osac import ClusterState
+from boatyard.proof import invariants
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.hub import Thing
 from tests.support.yard import Yard, open_yard

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import NAMESPACES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from boatyard.platforms.drivers.hosted.automated import shown_order
 from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
@@ -98,7 +98,7 @@ class Site(Play):
             "bareMetal": {"instanceType": "large"},
         }
         body = {
-            "metadata": {"annotations": {naming.CLUSTER: self.id, naming.TENANT: "acme"}},
+            "metadata": {"annotations": {hub_names.CLUSTER: self.id, hub_names.TENANT: "acme"}},
             "spec": {"templateID": "small", "nodeRequests": [request], **spec},
         }
         await self.client.apply(CLUSTER_ORDERS, self.order, body, ORDERS)
@@ -127,7 +127,7 @@ async def test_the_ground_is_prepared_and_the_hosted_cluster_is_asked_for(site: 
     assert isinstance(await site.ensure(), Waiting)
     assert await site.all(HOSTED_CLUSTERS) == []
     names = {one["metadata"]["name"] for one in await site.all(SECRETS)}
-    assert naming.pull_secret_name(site.order) in names
+    assert hub_names.pull_secret_name(site.order) in names
     ((verb, job),) = site.workshop.asked
     assert verb == "create"
     assert job.order["metadata"]["name"] == site.order
@@ -135,7 +135,7 @@ async def test_the_ground_is_prepared_and_the_hosted_cluster_is_asked_for(site: 
     cluster, pool = job.manifests
     assert (cluster["kind"], cluster["metadata"]["name"]) == ("HostedCluster", site.order)
     assert (pool["kind"], pool["spec"]["replicas"]) == ("NodePool", 0)
-    assert pool["metadata"]["name"] == naming.node_pool_name(site.order, "compute")
+    assert pool["metadata"]["name"] == hub_names.node_pool_name(site.order, "compute")
     assert pool["spec"]["platform"]["kubevirt"]["compute"] == {"cores": 8, "memory": "64Gi"}
 
 
@@ -266,7 +266,7 @@ async def test_deletion_is_asked_for_and_its_end_is_observed(site: Site) -> None
 async def test_an_order_that_automation_holds_is_let_go_also_when_nothing_is_left(
     site: Site,
 ) -> None:
-    await site.hold_order(naming.AUTOMATION_FINALIZER)
+    await site.hold_order(hub_names.AUTOMATION_FINALIZER)
     assert isinstance(await release(site), Waiting)
     verb, job = site.workshop.asked[-1]
     assert (verb, list(job.manifests)) == ("delete", [])
@@ -297,7 +297,7 @@ def test_an_event_shows_nothing_secret_of_an_order() -> None:
             "managedFields": [{"manager": "x"}],
             "annotations": {
                 "kubectl.kubernetes.io/last-applied-configuration": "hunter2",
-                naming.TENANT: "acme",
+                hub_names.TENANT: "acme",
             },
         },
         "spec": {
@@ -313,7 +313,7 @@ def test_an_event_shows_nothing_secret_of_an_order() -> None:
     assert json.loads(shown["spec"]["templateParameters"]) == {"motd": "hello"}
     assert shown["kind"] == "ClusterOrder"
     assert "managedFields" not in shown["metadata"]
-    assert shown["metadata"]["annotations"] == {naming.TENANT: "acme"}
+    assert shown["metadata"]["annotations"] == {hub_names.TENANT: "acme"}
 
 
 def test_parameters_that_cannot_be_read_are_not_shown_where_some_are_secret() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
 from boatyard.platforms.drivers.hosted import nodes
@@ -66,8 +66,8 @@ async def test_a_host_joins_by_its_agent(hosting: KubeClient) -> None:
     assert (await play.join("compute-0", host(play, 0))).reason == "WorkersJoining"
     agent = await play.look_at_agent(host(play, 0))
     assert agent["spec"]["approved"] is True
-    assert agent["metadata"]["labels"][naming.ORDER] == play.order
-    assert agent["metadata"]["annotations"][naming.KEY] == play.node_key("compute-0")
+    assert agent["metadata"]["labels"][hub_names.ORDER] == play.order
+    assert agent["metadata"]["annotations"][hub_names.KEY] == play.node_key("compute-0")
     pool = await play.pool()
     selector = pool["spec"]["platform"]["agent"]["agentLabelSelector"]["matchLabels"]
     assert selector.items() <= agent["metadata"]["labels"].items()
@@ -84,7 +84,7 @@ async def test_a_host_joins_by_its_agent(hosting: KubeClient) -> None:
 @pytest.mark.parametrize(
     "about",
     [
-        pytest.param({"annotations": {naming.HOST_UUID: "{host}"}}, id="by its annotation"),
+        pytest.param({"annotations": {hub_names.HOST_UUID: "{host}"}}, id="by its annotation"),
         pytest.param({"hostname": "{host}"}, id="by its host name"),
     ],
 )
@@ -98,7 +98,7 @@ async def test_an_agent_of_another_name_says_which_host_it_is(
         await play.agent(name)
         await hosting.merge_patch(AGENTS, name, {"spec": {"hostname": uuid}}, play.agents)
     else:
-        await play.agent(name, annotations={naming.HOST_UUID: uuid})
+        await play.agent(name, annotations={hub_names.HOST_UUID: uuid})
     assert (await play.join("compute-0", uuid)).reason == "WorkersJoining"
     assert JOINS in await labels(play, 0)
 
@@ -217,12 +217,12 @@ async def test_a_host_is_let_go_only_when_it_is_seen_unbound(hosting: KubeClient
     assert (await play.leave("compute-0")).reason == "Leaving"
     await play.machine_gone("m-0")
     assert (await play.leave("compute-0")).reason == "Unbinding"
-    assert (await labels(play, 0))[naming.ORDER] == play.order, "it is still this order's"
+    assert (await labels(play, 0))[hub_names.ORDER] == play.order, "it is still this order's"
     await play.bind(host(play, 0), bound=False)
     assert await play.leave("compute-0") == Done()
     agent = await play.look_at_agent(host(play, 0))
     assert not agent["metadata"].get("labels")
-    assert naming.KEY not in (agent["metadata"].get("annotations") or {})
+    assert hub_names.KEY not in (agent["metadata"].get("annotations") or {})
     assert await play.slots() == {"compute-1": False}
     assert await replicas(play) == 1
     assert await play.leave("compute-0") == Done()
@@ -275,7 +275,7 @@ async def test_a_host_whose_labels_were_taken_away_is_let_go_all_the_same(
     hosting: KubeClient,
 ) -> None:
     play = await with_agents(hosting, 1)
-    bare = {"metadata": {"labels": {naming.KEY: None, naming.ORDER: None}}}
+    bare = {"metadata": {"labels": {hub_names.KEY: None, hub_names.ORDER: None}}}
     await hosting.merge_patch(AGENTS, host(play, 0), bare, play.agents)
     await play.leave("compute-0")
     await hosting.delete(MACHINES, "m-0", play.home)
@@ -293,12 +293,12 @@ async def test_a_host_that_is_anothers_by_now_is_not_touched(hosting: KubeClient
     await play.machine_gone("m-0")
     await play.bind(host(play, 0), bound=False)
     taken = {
-        "labels": {naming.KEY: "another", naming.ORDER: "another"},
-        "annotations": {naming.KEY: "another/node/compute-0"},
+        "labels": {hub_names.KEY: "another", hub_names.ORDER: "another"},
+        "annotations": {hub_names.KEY: "another/node/compute-0"},
     }
     await hosting.merge_patch(AGENTS, host(play, 0), {"metadata": taken}, play.agents)
     assert await play.leave("compute-0") == Done()
-    assert (await labels(play, 0))[naming.ORDER] == "another"
+    assert (await labels(play, 0))[hub_names.ORDER] == "another"
 
 
 async def test_virtual_machines_change_places_where_another_was_named(hosting: KubeClient) -> None:
@@ -308,12 +308,12 @@ async def test_virtual_machines_change_places_where_another_was_named(hosting: K
         await play.join(f"compute-{number}", f"host-{number}")
         await play.machine(f"m-{number}")
         assert isinstance(await play.join(f"compute-{number}", f"host-{number}"), Done)
-    assert (await marks(play, "m-0"))[naming.SLOT] == "compute-0"
+    assert (await marks(play, "m-0"))[hub_names.SLOT] == "compute-0"
     await play.leave("compute-0")
     await hosting.delete(MACHINES, "m-1", play.home)
     assert await play.leave("compute-0") == Done()
     kept = await marks(play, "m-0")
-    assert (kept[naming.SLOT], DELETE_FIRST in kept) == ("compute-1", False)
+    assert (kept[hub_names.SLOT], DELETE_FIRST in kept) == ("compute-1", False)
     assert (await play.machines())["m-0"] is False
     assert await play.slots() == {"compute-1": False}
 

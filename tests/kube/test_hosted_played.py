@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.outcome import Waiting
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENTS,
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)
 
 ORDER = "order-1"
 KEY = f"{ORDER}/cluster"
-NAME = naming.order_name(ORDER)
+NAME = hub_names.order_name(ORDER)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ async def test_a_new_version_reaches_the_nodes(there: HostedBench) -> None:
 async def test_the_right_node_leaves_though_another_was_let_go(there: HostedBench) -> None:
     await ensure(there, _wanted())
     hosts = {slot: await join(there, slot) for slot in ("compute-0", "compute-1", "compute-2")}
-    pool = naming.node_pool_name(NAME, "compute")
+    pool = hub_names.node_pool_name(NAME, "compute")
     await plant(there, NODE_POOLS, pool, "wrong-machine")
     await leave(there, "compute-0")
     await plant(there, NODE_POOLS, pool, None)
@@ -107,7 +107,9 @@ async def test_the_right_node_leaves_though_another_was_let_go(there: HostedBenc
     if there.agents:
         marks = {
             slot: bool(
-                labels_of(await there.client.get(AGENTS, node.host, there.agents)).get(naming.ORDER)
+                labels_of(await there.client.get(AGENTS, node.host, there.agents)).get(
+                    hub_names.ORDER
+                )
             )
             for slot, node in hosts.items()
         }
@@ -155,4 +157,4 @@ async def test_a_secret_that_comes_later_is_rolled_out(there: HostedBench) -> No
     await ensure(there, _wanted())
     await ensure(there, replace(_wanted(), pull_secret='{"auths":{"other":{}}}'))
     cluster = await there.client.get(HOSTED_CLUSTERS, NAME, f"{there.orders}-{NAME}")
-    assert cluster["spec"]["pullSecret"]["name"] != naming.pull_secret_name(NAME)
+    assert cluster["spec"]["pullSecret"]["name"] != hub_names.pull_secret_name(NAME)

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NAMESPACES, SECRETS
+from boatyard.model import hub_names
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
@@ -88,7 +88,7 @@ async def live(play: Play, admin: KubeClient) -> None:
 
 async def read_by_others(play: Play, admin: KubeClient) -> str:
     """The kubeconfig, as tools that know OSAC find it: by the account `hub-access` beside the order."""
-    account = f"system:serviceaccount:{ORDERS}:{naming.HUB_ACCESS}"
+    account = f"system:serviceaccount:{ORDERS}:{hub_names.HUB_ACCESS}"
     reader = KubeClient(replace(admin.config, impersonate_user=account), timeout=30)
     try:
         cluster = await reader.get(HOSTED_CLUSTERS, play.order, play.namespace)

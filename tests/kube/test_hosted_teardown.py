@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import NAMESPACES, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done
 from boatyard.platforms.drivers.hosted.hub import Hub
@@ -132,7 +132,9 @@ async def test_a_cluster_of_which_only_the_namespace_was_made_goes_too(hosting: 
 async def test_it_is_found_without_its_labels_and_by_another_process(hosting: KubeClient) -> None:
     play = Play(hosting)
     await play.up()
-    bare = {"metadata": {"labels": {naming.ORDER: None, naming.HUB: None, naming.KEY: None}}}
+    bare = {
+        "metadata": {"labels": {hub_names.ORDER: None, hub_names.HUB: None, hub_names.KEY: None}}
+    }
     await hosting.merge_patch(NAMESPACES, play.namespace, bare)
     play.driver = play.another_driver()
     assert keys(await play.driver.list_owned()) == [play.key], "its HostedCluster tells"
@@ -145,7 +147,7 @@ async def test_it_is_found_by_its_hosted_cluster_when_its_order_is_gone(
     """Nobody knows in which namespace its order was."""
     play = Play(hosting)
     await play.up()
-    bare = {"metadata": {"labels": {naming.ORDER: None, naming.HUB: None}}}
+    bare = {"metadata": {"labels": {hub_names.ORDER: None, hub_names.HUB: None}}}
     await hosting.merge_patch(NAMESPACES, play.namespace, bare)
     play.settings["kube.namespace"] = "elsewhere"
     play.driver = play.another_driver()
@@ -213,7 +215,7 @@ async def test_a_host_of_a_cluster_that_is_gone_is_let_go(hosting: KubeClient) -
 async def test_a_hosted_cluster_of_another_key_is_left_alone(hosting: KubeClient) -> None:
     play = Play(hosting)
     await play.up()
-    other = {"metadata": {"annotations": {naming.KEY: "another/cluster"}}}
+    other = {"metadata": {"annotations": {hub_names.KEY: "another/cluster"}}}
     await hosting.merge_patch(HOSTED_CLUSTERS, play.order, other, play.namespace)
     with pytest.raises(Refused) as caught:
         await release(play)

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import (
     CRDS,
@@ -18,6 +17,7 @@ from boatyard.kube.kinds import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Waiting
 from boatyard.platforms.drivers.hosted.kinds import (
@@ -92,15 +92,17 @@ async def test_what_was_taken_away_by_hand_is_put_back_with_the_next_correction(
 ) -> None:
     play = Play(hosting)
     await play.up()
-    bare = {"metadata": {"labels": {naming.ORDER: None, naming.KEY: None, naming.HUB: None}}}
+    bare = {
+        "metadata": {"labels": {hub_names.ORDER: None, hub_names.KEY: None, hub_names.HUB: None}}
+    }
     await hosting.merge_patch(NAMESPACES, play.namespace, bare)
     await hosting.merge_patch(HOSTED_CLUSTERS, play.order, bare, play.namespace)
     driver = play.another_driver()
     assert (await driver.observe(play.key)).available, "found by its name"
     assert isinstance(await driver.ensure_cluster(play.key, play.wanted), Done)
-    assert (await play.cluster())["metadata"]["labels"][naming.ORDER] == play.order
+    assert (await play.cluster())["metadata"]["labels"][hub_names.ORDER] == play.order
     namespace = await hosting.get(NAMESPACES, play.namespace)
-    assert namespace["metadata"]["labels"][naming.ORDER] == play.order
+    assert namespace["metadata"]["labels"][hub_names.ORDER] == play.order
 
 
 REFUSED: list[Any] = [
@@ -201,7 +203,7 @@ async def test_another_pull_secret_has_another_name(hosting: KubeClient) -> None
     newer = replace(play.wanted, pull_secret='{"auths":{"new":{}}}')
     await play.ensure(newer)
     name = (await play.cluster())["spec"]["pullSecret"]["name"]
-    assert name != naming.pull_secret_name(play.order)
+    assert name != hub_names.pull_secret_name(play.order)
     secret = await hosting.get(SECRETS, name, play.namespace)
     assert secret["data"][".dockerconfigjson"] == base64(newer.pull_secret.encode())
     assert isinstance(await play.ensure(newer), Done)
@@ -219,7 +221,7 @@ async def test_the_hubs_own_pull_secret_is_taken_where_the_order_has_none(
     data = {".dockerconfigjson": base64(b'{"auths":{"hub":{}}}')}
     await hosting.apply(SECRETS, "hubs-pull-secret", {"data": data}, "default")
     await play.ensure(wanted)
-    copied = await hosting.get(SECRETS, naming.pull_secret_name(play.order), play.namespace)
+    copied = await hosting.get(SECRETS, hub_names.pull_secret_name(play.order), play.namespace)
     assert copied["data"] == data
 
 
@@ -240,13 +242,13 @@ async def test_a_cluster_is_beside_its_order(hosting: KubeClient) -> None:
     play = Play(hosting)
     await hosting.apply(NAMESPACES, "boatyard-acme", {})
     await install_orders(hosting)
-    about = {"annotations": {naming.CLUSTER: play.id, naming.TENANT: "acme"}}
+    about = {"annotations": {hub_names.CLUSTER: play.id, hub_names.TENANT: "acme"}}
     order = {"metadata": {"name": play.order, **about}, "spec": {"templateID": "t"}}
     await hosting.create(CLUSTER_ORDERS, order, "boatyard-acme")
     try:
         await play.ensure()
         namespace = await hosting.get(NAMESPACES, f"boatyard-acme-{play.order}")
-        assert namespace["metadata"]["annotations"][naming.TENANT] == "acme"
+        assert namespace["metadata"]["annotations"][hub_names.TENANT] == "acme"
         assert await play.namespaces() == [f"boatyard-acme-{play.order}"]
     finally:
         await hosting.delete(CRDS, "clusterorders.osac.openshift.io")

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import (
     CLUSTER_ROLE_BINDINGS,
     CONFIG_MAPS,
@@ -18,10 +17,11 @@ from boatyard.kube.kinds import (
     ROLE_BINDINGS,
     SERVICES,
 )
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.checking import check
-from boatyard.resources.hubs.findings import FAILED, PASSED, WARNED, Finding
+from boatyard.resources.hubs.check.model import FAILED, PASSED, WARNED, Finding
+from boatyard.resources.hubs.check.run import check
 from boatyard.resources.hubs.preparing import prepare
 from tests.support.control_plane import Authority, ControlPlane, base64, control_plane
 from tests.support.hub_lab import (
@@ -159,12 +159,12 @@ async def operator_not_bound_hosted(lab: HubLab) -> None:
 
 
 async def no_settings(lab: HubLab) -> None:
-    await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+    await lab.admin.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
 
 
 async def another_hub(lab: HubLab) -> None:
-    data = {naming.HUB_CONFIG_KEY: json.dumps({"id": "other"})}
-    await lab.admin.merge_patch(CONFIG_MAPS, naming.HUB_CONFIG, {"data": data}, SYSTEM)
+    data = {hub_names.HUB_CONFIG_KEY: json.dumps({"id": "other"})}
+    await lab.admin.merge_patch(CONFIG_MAPS, hub_names.HUB_CONFIG, {"data": data}, SYSTEM)
 
 
 @pytest.mark.parametrize(
@@ -217,7 +217,7 @@ async def mended(lab: HubLab) -> None:
         version = crd["spec"]["versions"][0]["name"]
         names = crd["spec"]["names"]["plural"], crd["spec"]["group"]
         await lab.until_served(f"/apis/{names[1]}/{version}", names[0], there=False)
-    await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+    await lab.admin.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
     await lab.admin.delete(CLUSTER_ROLE_BINDINGS, OPERATOR)
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from boatyard.kube.kinds import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, SECRETS
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.findings import PASSED, WARNED
-from boatyard.resources.hubs.needs import EDA_FILE
+from boatyard.resources.hubs.check.model import PASSED, WARNED
+from boatyard.resources.hubs.check.requirements import EDA_FILE
 from boatyard.resources.hubs.preparing import prepare
 from tests.kube.test_hub_check import Plant, checked, no_looking_allowed
 from tests.support.control_plane import ControlPlane, control_plane

@@ -11,21 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from boatyard.app.hub_books import HubBooks
-from boatyard.kube import naming
 from boatyard.kube.gate import FAILURES
 from boatyard.kube.identity import OTHER_CLUSTER
 from boatyard.kube.kinds import CONFIG_MAPS, LEASES, NODES
 from boatyard.ledger.changes import Archive, Insert, Replace, Wake
 from boatyard.ledger.ledger import Ledger
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Unavailable
 from boatyard.model.generated.boatyard import OrderSpec
 from boatyard.model.generated.osac import ConditionStatus, Hub, HubConditionType, HubState
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 from boatyard.resources.hubs.preparing import prepare
 from boatyard.resources.hubs.reconciler import LOOK_SECONDS, HubReconciler
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.reconciling import Result, Turn
+from boatyard.wiring.hub_books import HubBooks
 from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.hub_lab import AGENTS, OPERATOR, SYSTEM, HubLab, hub_lab
 from tests.support.kubeconfigs import kubeconfig
@@ -81,7 +81,7 @@ async def watchman(plane: ControlPlane, ledger: Ledger) -> AsyncIterator[Watchma
         await lab.complete()
         hub = lab.hub()
         await prepare(await lab.clients.client(hub), hub, lab.access.crds)
-        await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+        await lab.admin.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
         yield Watchman(lab, ledger)
 
 
@@ -101,8 +101,8 @@ async def test_a_good_hub_is_ready_at_the_first_look_and_knows_who_it_is(
     assert hub.status.version == f"v{watchman.lab.plane.version}"
     assert {one.status for one in hub.status.conditions} == {ConditionStatus.TRUE}
     assert any(isinstance(change, Wake) for change in watchman.last.changes)
-    told = await watchman.lab.admin.get(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
-    assert json.loads(told["data"][naming.HUB_CONFIG_KEY]) == {
+    told = await watchman.lab.admin.get(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
+    assert json.loads(told["data"][hub_names.HUB_CONFIG_KEY]) == {
         "id": "lab",
         "drivers": {"platform": "hosted"},
         "settings": {"hosted.platform": "Agent"},
@@ -125,8 +125,8 @@ async def test_changed_settings_reach_the_hub(watchman: Watchman) -> None:
     await watchman.change(settings={"hosted.platform": "None"})
     hub = await watchman.look()
 
-    told = await watchman.lab.admin.get(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
-    assert json.loads(told["data"][naming.HUB_CONFIG_KEY])["settings"] == hub.spec.settings
+    told = await watchman.lab.admin.get(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
+    assert json.loads(told["data"][hub_names.HUB_CONFIG_KEY])["settings"] == hub.spec.settings
 
 
 async def test_a_cluster_is_one_hub_only(watchman: Watchman) -> None:
@@ -157,7 +157,7 @@ async def test_a_hub_that_is_removed_can_be_registered_under_another_name(
     assert result.look_again is None
     assert client.closed.is_set()
     with pytest.raises(NotFound):
-        await watchman.lab.admin.get(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+        await watchman.lab.admin.get(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
     await watchman.register(watchman.lab.hub("again"))
     assert (await watchman.look("again")).status.state == HubState.READY
 
@@ -241,7 +241,7 @@ async def other(other_plane: ControlPlane) -> AsyncIterator[HubLab]:
         await lab.complete()
         hub = lab.hub()
         await prepare(await lab.clients.client(hub), hub, lab.access.crds)
-        await lab.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+        await lab.admin.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
         yield lab
 
 
@@ -261,7 +261,7 @@ async def test_another_cluster_is_not_taken_for_the_hub(watchman: Watchman, othe
     kept = before.status.cluster_uid, before.status.capacity
     assert (mistaken.status.cluster_uid, mistaken.status.capacity) == kept
     with pytest.raises(NotFound):
-        await other.admin.get(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+        await other.admin.get(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
     assert back.status.state == HubState.READY, "new credentials of the same cluster"
     assert back.status.cluster_uid == before.status.cluster_uid
 
@@ -312,7 +312,7 @@ async def test_a_cluster_that_is_another_hub_is_not_remembered(
     assert why(mistaken, HubConditionType.PREPARED) == "OtherHub"
     assert mistaken.status.cluster_uid == ""
     assert hub.status.state == HubState.READY
-    await other.admin.delete(CONFIG_MAPS, naming.HUB_CONFIG, SYSTEM)
+    await other.admin.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, SYSTEM)
 
 
 async def test_an_api_server_that_goes_and_comes_back(watchman: Watchman) -> None:

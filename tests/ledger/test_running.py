@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app import running
-from boatyard.app.settings import Settings
 from boatyard.ledger.ledger import Ledger
+from boatyard.wiring import service_process
+from boatyard.wiring.settings import Settings
 
 
 async def test_a_process_whose_publisher_dies_ends_instead_of_looking_well(
@@ -20,7 +20,7 @@ async def test_a_process_whose_publisher_dies_ends_instead_of_looking_well(
 
     monkeypatch.setattr(Ledger, "run", die)
     with pytest.raises(ExceptionGroup) as found:
-        async with running.open_ledger(
+        async with service_process.open_ledger(
             Settings(data=str(tmp_path)), database_url, application="test"
         ):
             await asyncio.sleep(60)
@@ -31,7 +31,7 @@ async def test_a_process_that_ends_well_leaves_no_task_behind(
     database_url: str, tmp_path: Path
 ) -> None:
     before = asyncio.all_tasks()
-    async with running.open_ledger(
+    async with service_process.open_ledger(
         Settings(data=str(tmp_path)), database_url, application="test"
     ) as ledger:
         assert await ledger.last_seq() == 0

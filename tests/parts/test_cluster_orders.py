@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boatyard.model import hub_names
+from boatyard.model.errors import Refused
 from boatyard.model.generated.boatyard import (
+    ClusterOrderSecretReference,
     Credentials,
     Item,
     ItemState,
@@ -26,9 +29,10 @@ from boatyard.model.generated.boatyard import (
     OrderStatus,
 )
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.mapping import camel, leftovers, orders, wishes
-from boatyard.orderbook.mapping.orders import Place
-from boatyard.orderbook.mapping.status import PHASES, to_status
+from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, to_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.status import PHASES, to_status
+from boatyard.orderbook.port import unreadable
 from boatyard.roles.values import seal_text, unsealed
 from tests.support.cluster_orders import NOW, PLACE, an_object, theirs
 from tests.support.crds import misfits, schema_of
@@ -68,7 +72,7 @@ def test_an_order_survives_the_way_there_and_back(
     place = COMPATIBLE if compatible else PLACE
     item = json.loads(json.dumps(an_object(id, spec, place=place, tenant=tenant)))
     assert misfits(schema_of("clusterorders"), item) == []
-    order = orders.to_order(item, place, secrets=wishes.secrets_of(spec))
+    order = from_kube.to_order(item, place, secrets=to_kube.secrets_of(spec))
     assert order.spec == spec
     assert (order.id, order.metadata.tenant) == (id, tenant)
     assert order.metadata.creation_timestamp == NOW
@@ -88,7 +92,7 @@ def test_a_status_survives_the_way_there_and_back(status: OrderStatus) -> None:
     order = msgspec.structs.replace(order, status=status)
     item["status"] = json.loads(json.dumps(to_status(order, item, NOW)))
     assert misfits(schema_of("clusterorders"), item) == []
-    again = orders.to_order(item, PLACE, credentials=status.credentials)
+    again = from_kube.to_order(item, PLACE, credentials=status.credentials)
     assert again.status == status
 
 
@@ -114,7 +118,7 @@ def test_no_secret_stands_in_the_object(spec: OrderSpec, credentials: Credential
 
 def test_both_shapes_of_node_requests_are_written() -> None:
     spec = OrderSpec(node_sets={"compute": OrderNodeSet(host_type="bm-small", size=3)})
-    (request,) = wishes.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
+    (request,) = to_kube.to_spec("c", spec, tenant="acme", place=PLACE, ordered_at=NOW)[
         "nodeRequests"
     ]
     assert request == {
@@ -172,7 +176,7 @@ def test_orders_of_other_tools_are_understood(
         network={"podCIDR": "10.132.0.0/14"},
     )
     assert misfits(schema_of("clusterorders"), item) == []
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     assert order.spec.node_sets == expected
     assert order.id == "1234-uid"
     assert order.metadata.tenant == "osac-orders"
@@ -188,7 +192,7 @@ def test_orders_of_other_tools_are_understood(
 def test_a_deletion_by_others_has_a_bound_too() -> None:
     item = theirs()
     item["metadata"]["deletionTimestamp"] = "2026-01-06T00:00:00Z"
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     asked = datetime(2026, 1, 6, tzinfo=UTC)
     assert order.metadata.deletion_timestamp == asked
     assert order.spec.delete_by == asked + PLACE.delete_within
@@ -196,7 +200,7 @@ def test_a_deletion_by_others_has_a_bound_too() -> None:
 
 def test_a_deletion_of_ours_has_our_time() -> None:
     spec = OrderSpec(delete_by=NOW + timedelta(hours=2))
-    order = orders.to_order(an_object("c-1", spec, deleted=True), PLACE)
+    order = from_kube.to_order(an_object("c-1", spec, deleted=True), PLACE)
     assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
     assert order.spec.delete_by == NOW + timedelta(hours=2)
 
@@ -210,16 +214,16 @@ def test_a_deletion_of_ours_has_our_time() -> None:
 )
 def test_nobody_speaks_for_a_cluster_from_another_place(change: dict[str, Any]) -> None:
     item = an_object("c-1", OrderSpec(cluster_name="web"))
-    assert orders.order_id(item, PLACE) == "c-1"
+    assert from_kube.order_id(item, PLACE) == "c-1"
     item["metadata"] |= change
-    assert orders.order_id(item, PLACE) == "a-uid"
-    assert orders.to_order(item, PLACE).id == "a-uid"
+    assert from_kube.order_id(item, PLACE) == "a-uid"
+    assert from_kube.to_order(item, PLACE).id == "a-uid"
 
 
 def test_what_is_taken_off_by_hand_does_not_change_whose_order_it_is() -> None:
     item = an_object("c-1", OrderSpec(cluster_name="web"))
     item["metadata"] |= {"annotations": {}, "labels": {}, "finalizers": []}
-    order = orders.to_order(item, PLACE)
+    order = from_kube.to_order(item, PLACE)
     assert (order.id, order.metadata.tenant) == ("c-1", "acme")
 
 
@@ -227,9 +231,9 @@ def test_in_one_namespace_for_all_the_name_decides() -> None:
     place = Place(hub="hub-1", one_namespace="osac-orders")
     item = an_object("c-1", OrderSpec(), place=place)
     assert item["metadata"]["namespace"] == "osac-orders"
-    assert orders.order_id(item, place) == "c-1"
+    assert from_kube.order_id(item, place) == "c-1"
     item["metadata"]["name"] = "order-other"
-    assert orders.order_id(item, place) == "a-uid"
+    assert from_kube.order_id(item, place) == "a-uid"
 
 
 def test_every_phase_has_a_word_of_osacs() -> None:
@@ -292,3 +296,85 @@ def test_names_are_spelled_as_in_the_crd() -> None:
     assert camel.camel("pod_cidr") == "podCIDR"
     assert camel.camel("observed_generation") == "observedGeneration"
     assert camel.camel("rest") == "rest"
+
+
+# --- orders that cannot be read, and those that name Secrets which are not theirs ------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        pytest.param("[1]", id="no map"),
+        pytest.param("oops", id="no JSON"),
+        pytest.param("[" * 100_000, id="deeper than anybody reads"),
+    ],
+)
+def test_a_wish_that_cannot_be_read_is_said_with_the_order(said: str) -> None:
+    order = from_kube.to_order(theirs(templateParameters=said), PLACE)
+    assert "spec.templateParameters" in unreadable(order)
+    assert (order.id, order.spec.generation) == ("1234-uid", 0)
+
+
+@pytest.mark.parametrize(
+    "field, said",
+    [
+        pytest.param("generation", "many", id="a number"),
+        pytest.param("orderedAt", "2016-12-31T23:59:60Z", id="a time that the CRD lets pass"),
+    ],
+)
+def test_an_order_that_cannot_be_read_can_be_taken_back(field: str, said: str) -> None:
+    """Whose it is, by when it is to be gone and what it holds is known all the same."""
+    spec = OrderSpec(
+        cluster_name="web",
+        hub="hub-1",
+        delete_by=NOW + timedelta(hours=2),
+        platform_settings={"a": "b"},
+    )
+    item = an_object("c-1", spec, deleted=True)
+    host = Item(key="host/compute-0", kind="host", state=ItemState.PRESENT)
+    held = Order(id="c-1", status=OrderStatus(phase=OrderPhase.READY, items=(host,)))
+    item["status"] = to_status(held, item, NOW)
+    assert unreadable(from_kube.to_order(item, PLACE)) == ""
+    item["spec"]["boatyard"][field] = said
+    order = from_kube.to_order(item, PLACE)
+    assert unreadable(order)
+    assert order.metadata.deletion_timestamp == NOW + timedelta(hours=1)
+    assert order.status == held.status
+    assert msgspec.structs.replace(order.spec, generation=0) == spec
+
+
+def test_what_an_order_holds_is_never_guessed() -> None:
+    item = theirs(templateParameters="oops")
+    item["status"] = {"boatyard": {"items": "oops"}}
+    with pytest.raises(Refused):
+        from_kube.to_order(item, PLACE)
+
+
+@pytest.mark.parametrize(
+    "namespace, name, own",
+    [
+        pytest.param("boatyard-acme", "{order}-credentials", True, id="beside the order"),
+        pytest.param("boatyard-acme-{order}", "{order}-credentials", True, id="with the cluster"),
+        pytest.param("clusters-{theirs}", "{order}-credentials", True, id="of others, with it"),
+        pytest.param("boatyard-globex-{order}", "{order}-credentials", False, id="a stranger's"),
+        pytest.param("boatyard-globex", "{order}-credentials", False, id="a stranger's orders"),
+        pytest.param("boatyard-acme", "admin-kubeconfig", False, id="another Secret"),
+    ],
+)
+def test_only_an_orders_own_credentials_are_followed(namespace: str, name: str, own: bool) -> None:
+    item = an_object("c-1", OrderSpec())
+    names = {"order": hub_names.order_name("c-1"), "theirs": hub_names.order_name("a-uid")}
+    said = {"namespace": namespace.format(**names), "name": name.format(**names)}
+    item["status"] = {"credentialsRef": said}
+    assert from_kube.credentials_ref(item) == (said if own else None)
+    known = from_kube.to_order(item, PLACE).status.credentials.kubeconfig
+    assert known == (from_kube.MASK if own else "")
+
+
+def test_only_an_orders_own_inputs_are_followed() -> None:
+    item = an_object("c-1", OrderSpec())
+    own = hub_names.inputs_secret_name(hub_names.order_name("c-1"))
+    assert from_kube.secret_ref(item) == ClusterOrderSecretReference(name=own, version="3")
+    item["spec"]["boatyard"]["secretRef"]["name"] = "another"
+    assert from_kube.secret_ref(item) is None
+    assert own in unreadable(from_kube.to_order(item, PLACE))

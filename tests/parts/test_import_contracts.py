@@ -15,17 +15,24 @@ LINT = Path(sys.executable).with_name("lint-imports")
 
 FLOORS = "The house has floors"
 PURE = "Models, rules and plans do no I/O"
-DRIVERS = "Drivers are wired in app, nowhere else"
+DRIVERS = "Drivers are known only where they are wired or proved"
 NEIGHBOURS = "Neighbours do not know each other"
 CLI = "The CLI sees only the client and the models"
+FAKES = "Fakes share nothing with the product"
+FAKES_APART = "Fakes are started by a command, and imported by nothing else"
 
 # One good import on every floor, so that the contracts have something to read.
 HOUSE = {
-    "app/wiring.py": "import boatyard.infra.dns.drivers.sim\nimport boatyard.cli.clusters",
+    "app/prove.py": "import boatyard.proof.runner\nimport boatyard.cli.clusters",
+    "app/player.py": "import boatyard.fakes.hypershift.process",
+    "template_test/environment.py": "import boatyard.proof.runner",
+    "proof/runner.py": "import boatyard.wiring.worker\nimport boatyard.platforms.drivers.sim",
+    "wiring/worker.py": "import boatyard.infra.dns.drivers.sim\nimport boatyard.orderbook.kube.book",
     "api/crud.py": "import boatyard.ledger.documents",
     "operator/door.py": "import boatyard.engine.worker",
     "cli/clusters.py": "import boatyard.client.calls\nimport boatyard.model.metadata",
     "engine/worker.py": "import boatyard.ledger.documents",
+    "engine/kube_queue.py": "import boatyard.orderbook.kube.view",
     "client/calls.py": "import grpc\nimport boatyard.model.metadata",
     "resources/clusters/rules.py": "import boatyard.model.metadata",
     "resources/clusters/reconciler.py": "import boatyard.ledger.documents",
@@ -36,8 +43,17 @@ HOUSE = {
     "platforms/port.py": "import boatyard.model.metadata",
     "platforms/drivers/sim.py": "import boatyard.twin.client",
     "orderbook/port.py": "",
+    "orderbook/embedded.py": "import boatyard.ledger.documents",
+    "orderbook/kube/book.py": "import boatyard.orderbook.kube.view",
+    "orderbook/kube/view.py": "import boatyard.kube.client",
+    "orderbook/kube/mapping/to_kube.py": "import boatyard.model.metadata",
+    "resources/hubs/check/model.py": "",
+    "resources/hubs/check/requirements.py": "",
+    "resources/hubs/check/report.py": "",
     "ledger/documents.py": "import asyncpg",
     "twin/client.py": "import asyncio",
+    "fakes/hypershift/process.py": "import boatyard.fakes.hypershift.api",
+    "fakes/hypershift/api.py": "import aiohttp",
     "kube/client.py": "import socket",
     "pki/keys.py": "",
     "roles/role.py": "import boatyard.model.metadata",
@@ -49,16 +65,27 @@ def test_a_house_built_as_drawn_keeps_all_contracts(tmp_path: Path) -> None:
     broken, kept = lint(tmp_path, HOUSE)
 
     assert broken == set()
-    assert kept == {FLOORS, PURE, DRIVERS, NEIGHBOURS, CLI}
+    assert kept == {FLOORS, PURE, DRIVERS, NEIGHBOURS, CLI, FAKES, FAKES_APART}
 
 
 def test_folders_that_do_not_exist_yet_are_no_fault(tmp_path: Path) -> None:
-    house = {name: HOUSE[name] for name in HOUSE if name.split("/")[0] in ("client", "model")}
+    by_name = [
+        "app",
+        "cli",
+        "client",
+        "fakes",
+        "model",
+        "orderbook",
+        "proof",
+        "template_test",
+        "wiring",
+    ]
+    house = {name: "" for name in HOUSE if name.split("/")[0] in by_name}
 
-    broken, kept = lint(tmp_path, house | {"app/wiring.py": "", "cli/clusters.py": ""})
+    broken, kept = lint(tmp_path, house)
 
     assert broken == set()
-    assert len(kept) == 5
+    assert len(kept) == 7
 
 
 @pytest.mark.parametrize(
@@ -71,6 +98,36 @@ def test_folders_that_do_not_exist_yet_are_no_fault(tmp_path: Path) -> None:
             id="an import that goes up",
         ),
         pytest.param("helpers/text.py", "", FLOORS, id="a folder without a floor"),
+        pytest.param(
+            "proof/runner.py",
+            "import boatyard.app.prove",
+            FLOORS,
+            id="a proof that knows its command",
+        ),
+        pytest.param(
+            "proof/runner.py",
+            "import boatyard.template_test.environment",
+            FLOORS,
+            id="a proof that knows the test of templates",
+        ),
+        pytest.param(
+            "template_test/environment.py",
+            "import boatyard.app.prove",
+            FLOORS,
+            id="a test of templates that knows a command",
+        ),
+        pytest.param(
+            "wiring/worker.py",
+            "import boatyard.proof.runner",
+            FLOORS,
+            id="wiring that knows the proof",
+        ),
+        pytest.param(
+            "api/crud.py",
+            "import boatyard.wiring.worker",
+            FLOORS,
+            id="an API that knows its wiring",
+        ),
         pytest.param("model/metadata.py", "import socket", PURE, id="a model that opens sockets"),
         pytest.param(
             "resources/clusters/rules.py",
@@ -126,6 +183,54 @@ def test_folders_that_do_not_exist_yet_are_no_fault(tmp_path: Path) -> None:
             "import boatyard.twin.client",
             NEIGHBOURS,
             id="a ledger that knows the twin",
+        ),
+        pytest.param(
+            "orderbook/kube/mapping/to_kube.py",
+            "import boatyard.orderbook.kube.view",
+            PURE,
+            id="a mapping of orders that asks the hub",
+        ),
+        pytest.param(
+            "resources/hubs/check/requirements.py",
+            "import boatyard.kube.client",
+            PURE,
+            id="requirements of a hub that ask the hub",
+        ),
+        pytest.param(
+            "engine/kube_queue.py",
+            "import boatyard.orderbook.kube.book",
+            DRIVERS,
+            id="a queue that picks an order book on a hub",
+        ),
+        pytest.param(
+            "resources/clusters/reconciler.py",
+            "import boatyard.orderbook.embedded",
+            DRIVERS,
+            id="a reconciler that picks the ledger as its order book",
+        ),
+        pytest.param(
+            "fakes/hypershift/api.py",
+            "import boatyard.twin.client",
+            NEIGHBOURS,
+            id="a fake that knows the twin",
+        ),
+        pytest.param(
+            "fakes/hypershift/api.py",
+            "import boatyard.kube.client",
+            FAKES,
+            id="a fake that speaks with the product's Kubernetes client",
+        ),
+        pytest.param(
+            "fakes/hypershift/api.py",
+            "import boatyard.model.metadata",
+            FAKES,
+            id="a fake that shares a model with the product",
+        ),
+        pytest.param(
+            "platforms/drivers/sim.py",
+            "import boatyard.fakes.hypershift.api",
+            FAKES_APART,
+            id="a driver that knows the fake it is tested with",
         ),
         pytest.param(
             "cli/clusters.py",

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app.local_catalogue import LABELS
-from boatyard.app.real_nodes import RealNodesConsulted
 from boatyard.model.caller import Caller, Role
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import (
@@ -26,6 +24,8 @@ from boatyard.model.generated.osac import (
 from boatyard.platforms.drivers.local import keeper, server
 from boatyard.platforms.drivers.local.real import requirements
 from boatyard.resources.world import World
+from boatyard.wiring.real_nodes_preflight import RealNodesConsulted
+from boatyard.wiring.seed_local_catalogue import LABELS
 from tests.support.local_cluster import WANTED
 
 TEMPLATE = ClusterTemplateReference(id="t", name="t")

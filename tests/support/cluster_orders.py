@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import ClusterOrderSecretReference, OrderSpec
-from boatyard.orderbook.mapping import wishes
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.mapping import to_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLACE = Place(hub="hub-1")
@@ -25,15 +25,15 @@ def an_object(
     """The ClusterOrder as the API server would give it back."""
     return {
         "metadata": {
-            "name": naming.order_name(order_id),
+            "name": hub_names.order_name(order_id),
             "namespace": place.namespace(tenant),
             "uid": "a-uid",
             "generation": 7,
             "creationTimestamp": "2026-01-05T00:00:00Z",
-            "annotations": {naming.TENANT: tenant},
+            "annotations": {hub_names.TENANT: tenant},
             **({"deletionTimestamp": "2026-01-06T00:00:00Z"} if deleted else {}),
         },
-        "spec": wishes.to_spec(
+        "spec": to_kube.to_spec(
             order_id,
             spec,
             tenant=tenant,
@@ -41,7 +41,7 @@ def an_object(
             ordered_at=NOW,
             deleted_at=NOW + timedelta(hours=1) if deleted else None,
             secret_ref=ClusterOrderSecretReference(
-                name=naming.inputs_secret_name(naming.order_name(order_id)), version="3"
+                name=hub_names.inputs_secret_name(hub_names.order_name(order_id)), version="3"
             ),
         ),
     }

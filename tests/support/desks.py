@@ -17,13 +17,13 @@ from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.records import Lease
 from boatyard.model.errors import LeaseLost
 from boatyard.model.generated.boatyard import Leftover, OrderNodeSet, OrderSpec, OrderStatus
-from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.drivers.kube.connection import HubConnection
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
-from boatyard.orderbook.hub_results import HubResults
-from boatyard.orderbook.hub_view import HubView, Key
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.embedded import EmbeddedOrderBook
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.results import HubResults
+from boatyard.orderbook.kube.view import HubView, Key
 from boatyard.orderbook.port import OrderBook
 from boatyard.resources.reconciling import Result
 from tests.support.control_plane import ControlPlane

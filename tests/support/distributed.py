@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from boatyard.app.invariants import check
 from boatyard.client.client import Client
 from boatyard.client.config import Target
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
 from boatyard.ledger.seal import Seal
+from boatyard.proof.invariants import check
 from boatyard.twin.client import TwinClient
 from tests.support.processes import Program
 

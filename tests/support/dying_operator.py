@@ -21,16 +21,16 @@ from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from typing import Any
 
-from boatyard.app.drivers import Site
-from boatyard.app.operator import Office
-from boatyard.app.proving.crew import CrewMember
-from boatyard.app.proving.points import Points, WatchedCalls
-from boatyard.app.proving.worker import _hear as hear
-from boatyard.app.settings import Settings
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.operator.leadership import Rhythm
+from boatyard.proof.kill_points import Points, WatchedCalls
+from boatyard.proof.worker import _hear as hear
+from boatyard.proof.worker_process import CrewMember
 from boatyard.twin.client import TwinClient
+from boatyard.wiring.driver_maker import Site
+from boatyard.wiring.operator_process import Office
+from boatyard.wiring.settings import Settings
 
 # A dead one is followed after three seconds instead of twelve: there are many deaths to sit out.
 RHYTHM = Rhythm(duration=3.0, renew=0.3, retry=0.1, margin=0.5)

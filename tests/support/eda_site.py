@@ -18,10 +18,8 @@ from typing import Any
 
 import yaml
 
-from boatyard.app.workshop import AutomationWorkshop
 from boatyard.automation.drivers.eda.driver import EdaAutomation
 from boatyard.automation.runs import RunBook
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import (
     CLUSTER_ROLE_BINDINGS,
@@ -32,16 +30,18 @@ from boatyard.kube.kinds import (
     SECRETS,
     SERVICE_ACCOUNTS,
 )
+from boatyard.model import hub_names
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
 from boatyard.model.outcome import Done
 from boatyard.operator.callbacks import RunDoor, open_door
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.drivers.kube.connection import HubConnection
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS, NODE_POOLS
+from boatyard.wiring.automated_clusters import AutomationWorkshop
 from tests.support.audit import audit_flags
 from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.crds import crds
@@ -105,11 +105,11 @@ class EdaSite:
 
     @property
     def order(self) -> str:
-        return naming.order_name(self.id)
+        return hub_names.order_name(self.id)
 
     @property
     def namespace(self) -> str:
-        return naming.cluster_namespace(self.place.one_namespace, self.order)
+        return hub_names.cluster_namespace(self.place.one_namespace, self.order)
 
     def another_platform(self) -> HostedPlatform:
         """As another process would have it: it remembers nothing."""

@@ -25,8 +25,8 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import LEASES, SECRETS
 from boatyard.model.errors import Conflict
 from boatyard.model.generated.boatyard import OrderNodeSet, OrderPhase
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.twin.client import TwinClient
 from boatyard.twin.process import serve
 from tests.support.control_plane import ControlPlane

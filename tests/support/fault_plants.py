@@ -8,7 +8,7 @@ from datetime import datetime
 
 from boatyard.kube.gate import Gate
 from boatyard.operator.leadership import Leadership
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.book import KubeOrderBook
 
 
 def leads_for_ever() -> None:

@@ -7,9 +7,9 @@ import uuid
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import CONFIG_MAPS, NAMESPACES, SECRETS, Kind
+from boatyard.model import hub_names
 from boatyard.platforms.drivers.hosted.driver import HostedPlatform
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENT_TAKEN,
@@ -39,9 +39,9 @@ class Play:
         self.client = client
         self.id = str(uuid.uuid4())
         self.key = f"{self.id}/cluster"
-        self.order = naming.order_name(self.id)
-        self.namespace = naming.cluster_namespace(ORDERS, self.order)
-        self.home = naming.control_plane_namespace(self.namespace, self.order)
+        self.order = hub_names.order_name(self.id)
+        self.namespace = hub_names.cluster_namespace(ORDERS, self.order)
+        self.home = hub_names.control_plane_namespace(self.namespace, self.order)
         self.hub = f"hub-{self.id[:8]}"
         self.settings = {"kube.namespace": ORDERS, **(settings or {})}
         self.agents = "default"
@@ -65,7 +65,7 @@ class Play:
         return await self.client.get(HOSTED_CLUSTERS, self.order, self.namespace)
 
     async def pool(self, node_set: str = "compute") -> Object:
-        name = naming.node_pool_name(self.order, node_set)
+        name = hub_names.node_pool_name(self.order, node_set)
         return await self.client.get(NODE_POOLS, name, self.namespace)
 
     async def namespaces(self) -> list[str]:
@@ -114,7 +114,7 @@ class Play:
     async def say_of_pool(self, status: Object, node_set: str = "compute") -> None:
         await self.client.apply(
             NODE_POOLS,
-            naming.node_pool_name(self.order, node_set),
+            hub_names.node_pool_name(self.order, node_set),
             {"status": {"replicas": 0, **status}},
             self.namespace,
             subresource="status",
@@ -125,7 +125,7 @@ class Play:
         self, name: str, *, agent: str = "", ready: bool = True, finalizer: bool = True
     ) -> None:
         """A machine of the pool `compute`, with its node when it is ready."""
-        pool = naming.node_pool_name(self.order, "compute")
+        pool = hub_names.node_pool_name(self.order, "compute")
         about: Object = {"annotations": {NODE_POOL_OF_MACHINE: f"{self.namespace}/{pool}"}}
         if finalizer:
             about["finalizers"] = [FINALIZER]

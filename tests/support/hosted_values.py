@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.platforms.drivers.hosted import rendering
 from boatyard.platforms.drivers.hosted.rendering import Place
 from boatyard.platforms.drivers.hosted.settings import choose, template_part
 from boatyard.platforms.port import ClusterWanted
 
 CLUSTER_ID = "0b6f2f3e-1c55-4d0f-9a57-6c0e5a7d1c11"
-ORDER = naming.order_name(CLUSTER_ID)
+ORDER = hub_names.order_name(CLUSTER_ID)
 SETTINGS: Mapping[str, Mapping[str, str]] = {
     "Agent": {"hosted.platform": "Agent", "hosted.agent-namespace": "hosts"},
     "KubeVirt": {
@@ -66,8 +66,8 @@ def cluster(platform: str = "None", wanted: ClusterWanted | None = None) -> dict
         wanted,
         choose(template_part(wanted.settings), {}),
         image=rendering.release_image(wanted, choose(template_part(wanted.settings), {})),
-        pull_secret_name=naming.pull_secret_name(ORDER),
-        ssh_key_name=naming.ssh_key_name(ORDER),
+        pull_secret_name=hub_names.pull_secret_name(ORDER),
+        ssh_key_name=hub_names.ssh_key_name(ORDER),
     )
 
 

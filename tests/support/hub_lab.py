@@ -14,8 +14,6 @@ from typing import Any
 
 import yaml
 
-from boatyard.app.deployed import shipped_crds, shipped_roles
-from boatyard.app.hub_clients import HubClients
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import (
@@ -34,7 +32,9 @@ from boatyard.kube.kinds import (
 from boatyard.model.errors import Conflict, Exists, NotFound
 from boatyard.model.generated.osac import Hub, HubSpec, Metadata
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.hubs.seen import Rights, Roles
+from boatyard.resources.hubs.check.model import Rights, Roles
+from boatyard.wiring.hub_clients import HubClients
+from boatyard.wiring.hub_manifests import shipped_crds, shipped_roles
 from tests.support.control_plane import ControlPlane
 
 SYSTEM = "boatyard-system"

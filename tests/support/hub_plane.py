@@ -17,8 +17,8 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import CRDS, NAMESPACES
 from boatyard.model.errors import BoatyardError, NotFound
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping.from_kube import Place
 from tests.support.control_plane import ControlPlane, control_plane
 from tests.support.crds import crds
 

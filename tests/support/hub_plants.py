@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.hub_claims import HubClaims
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.claims import HubClaims
 
 
 def inputs_forgotten() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from boatyard.twin.players.hypershift.pace import Pace
-from boatyard.twin.players.hypershift.seeing import Manner
+from boatyard.fakes.hypershift.observation import Manner
+from boatyard.fakes.hypershift.pace import Pace
 from tests.support.hypershift_manifests import agent, hosted_cluster, node_pool
 from tests.support.hypershift_stage import Stage
 

@@ -11,16 +11,16 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from boatyard.twin.players.hypershift.agents import play_agent
-from boatyard.twin.players.hypershift.decide import decide
-from boatyard.twin.players.hypershift.names import (
+from boatyard.fakes.hypershift.agents import play_agent
+from boatyard.fakes.hypershift.decide import decide
+from boatyard.fakes.hypershift.names import (
     AGENT_MACHINE_NAMESPACE,
     PLAYED_FOR,
     control_plane_namespace,
 )
-from boatyard.twin.players.hypershift.objects import stamp
-from boatyard.twin.players.hypershift.seeing import Manner, Seen, agent_namespace
-from boatyard.twin.players.hypershift.writes import (
+from boatyard.fakes.hypershift.objects import stamp
+from boatyard.fakes.hypershift.observation import Manner, Seen, agent_namespace
+from boatyard.fakes.hypershift.writes import (
     Change,
     Create,
     Decision,

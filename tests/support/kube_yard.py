@@ -15,10 +15,6 @@ from typing import Any
 
 import msgspec
 
-from boatyard.app.drivers import DriverMaker, Site
-from boatyard.app.evidence import Claimed
-from boatyard.app.feedback import Feedback
-from boatyard.app.operator import furnish
 from boatyard.engine.kube_queue import KubeQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.kube.client import KubeClient, Object
@@ -33,16 +29,20 @@ from boatyard.model.generated.osac import Hub
 from boatyard.operator.config import HubConfig
 from boatyard.operator.run import SWEEP_SECONDS, Bench
 from boatyard.operator.strays import Sweeper
-from boatyard.orderbook.drivers.kube.book import Secrets
-from boatyard.orderbook.hub_claims import HubClaims
-from boatyard.orderbook.hub_kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
-from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.hub_results import HubResults
-from boatyard.orderbook.hub_view import HubView
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.book import Secrets
+from boatyard.orderbook.kube.claims import HubClaims
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.objects import HubObjects
+from boatyard.orderbook.kube.results import HubResults
+from boatyard.orderbook.kube.view import HubView
+from boatyard.proof.evidence import Claimed
 from boatyard.resources.hubs import reconciler as looking
 from boatyard.resources.hubs.settings import system_namespace
 from boatyard.resources.orders.elsewhere import ask_for_retry
+from boatyard.wiring.driver_maker import DriverMaker, Site
+from boatyard.wiring.operator_process import furnish
+from boatyard.wiring.order_watch import Feedback
 from tests.support.control_plane import ControlPlane
 from tests.support.desks import Alone
 from tests.support.hub_plane import admin, hang_up, new_place, until

@@ -13,10 +13,6 @@ from typing import Any
 import aiohttp
 import yaml
 
-from boatyard.app.drivers import Site
-from boatyard.app.operator import Office
-from boatyard.app.settings import Settings
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
 from boatyard.kube.kinds import (
@@ -27,13 +23,17 @@ from boatyard.kube.kinds import (
     ROLES,
     SERVICE_ACCOUNTS,
 )
+from boatyard.model import hub_names
 from boatyard.model.generated.boatyard import Order, OrderPhase
 from boatyard.operator.leadership import Rhythm
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook
-from boatyard.orderbook.drivers.kube.connection import HubConnection
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.book import KubeOrderBook
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.world import World
+from boatyard.wiring.driver_maker import Site
+from boatyard.wiring.operator_process import Office
+from boatyard.wiring.settings import Settings
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import admin, hang_up, new_place, until
 from tests.support.stage import small_layout
@@ -88,8 +88,8 @@ class OperatedHub:
             "drivers": drivers or {},
             "settings": {"kube.namespace": self.place.one_namespace, **settings},
         }
-        body = {"data": {naming.HUB_CONFIG_KEY: json.dumps(told)}}
-        await self.client.apply(CONFIG_MAPS, naming.HUB_CONFIG, body, self.system)
+        body = {"data": {hub_names.HUB_CONFIG_KEY: json.dumps(told)}}
+        await self.client.apply(CONFIG_MAPS, hub_names.HUB_CONFIG, body, self.system)
 
     @asynccontextmanager
     async def operator(

@@ -18,7 +18,7 @@ from boatyard.ledger.changes import Change, Replace, Unclaim
 from boatyard.ledger.ledger import Ledger
 from boatyard.model.errors import Conflict, LeaseLost
 from boatyard.model.generated.boatyard import Item, ItemState, Order, Step
-from boatyard.orderbook.drivers.embedded import EmbeddedOrderBook
+from boatyard.orderbook.embedded import EmbeddedOrderBook
 from boatyard.resources.orders import plan, progress
 
 

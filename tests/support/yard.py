@@ -13,11 +13,6 @@ from typing import Any
 
 import msgspec
 
-from boatyard.app import catalogue, invariants
-from boatyard.app.drivers import Site
-from boatyard.app.evidence import Claimed
-from boatyard.app.invariants import Breach
-from boatyard.app.wiring import HubDirectory, make_reconcilers
 from boatyard.engine.queue import SqlQueue
 from boatyard.engine.worker import Pace, Worker
 from boatyard.ledger.changes import Archive, Due, Insert, Replace
@@ -36,12 +31,18 @@ from boatyard.model.generated.osac import (
     Hub,
     Metadata,
 )
+from boatyard.proof import invariants
+from boatyard.proof.evidence import Claimed
+from boatyard.proof.invariants import Breach
 from boatyard.resources.orders import rules
 from boatyard.resources.orders.explain import explain
 from boatyard.resources.orders.resting import FREEZE_FOR
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
+from boatyard.wiring import seed_catalogue
+from boatyard.wiring.driver_maker import Site
+from boatyard.wiring.worker import HubDirectory, make_reconcilers
 from tests.support.memory_automation import Roles
 from tests.support.stage import OnEffect, SteppedClock, ToldTwin, no_effect, no_write, small_layout
 
@@ -384,7 +385,7 @@ async def open_yard(
         database_url, seal=Seal.from_bytes(b"k" * 32), application="journey", pool_size=2
     )
     try:
-        await catalogue.fill(ledger, layout, now=clock.now())
+        await seed_catalogue.fill(ledger, layout, now=clock.now())
         yard = (kind or Yard)(ledger, world, clock, database_url)
         async with opened(yard) if opened else nullcontext():
             await yard.turn()

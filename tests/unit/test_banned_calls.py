@@ -35,7 +35,7 @@ def test_a_pure_file_may_not_make_its_own(file: str, code: str) -> None:
 
 
 def test_app_makes_them() -> None:
-    assert "TID251" not in lint("src/boatyard/app/wiring.py", NOW)
+    assert "TID251" not in lint("src/boatyard/wiring/worker.py", NOW)
 
 
 @pytest.mark.parametrize(

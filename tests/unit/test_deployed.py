@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from boatyard.app.deployed import (
+from boatyard.resources.hubs.check.requirements import (
+    EDA_FILE,
+    HOSTED_FILE,
+    OPERATOR_FILE,
+    OURS,
+    needs_of,
+)
+from boatyard.wiring.hub_manifests import (
     AUTOMATION,
     OPERATOR,
     OPERATOR_EDA,
@@ -12,7 +19,6 @@ from boatyard.app.deployed import (
     shipped_crds,
     shipped_roles,
 )
-from boatyard.resources.hubs.needs import EDA_FILE, HOSTED_FILE, OPERATOR_FILE, OURS, needs_of
 
 
 def test_our_crds_are_shipped() -> None:

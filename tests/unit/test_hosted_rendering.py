@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from boatyard.platforms.drivers.hosted import rendering
 from boatyard.platforms.drivers.hosted.kinds import HOSTED_CLUSTERS
@@ -35,13 +35,13 @@ def test_every_object_carries_the_key_whole_and_as_a_label() -> None:
     secret = rendering.pull_secret(PLACE, "pull", "{}").manifest
     for manifest in (*ground, secret, cluster(), pool()):
         about = manifest["metadata"]
-        assert about["annotations"][naming.KEY] == PLACE.key
-        assert about["annotations"][naming.CLUSTER] == CLUSTER_ID
-        assert about["annotations"][naming.TENANT] == "acme"
-        assert about["labels"][naming.KEY] == naming.label_value(PLACE.key)
-        assert about["labels"][naming.ORDER] == ORDER
-        assert about["labels"][naming.ORDER_UUID] == CLUSTER_ID
-        assert about["labels"][naming.HUB] == "hub-1"
+        assert about["annotations"][hub_names.KEY] == PLACE.key
+        assert about["annotations"][hub_names.CLUSTER] == CLUSTER_ID
+        assert about["annotations"][hub_names.TENANT] == "acme"
+        assert about["labels"][hub_names.KEY] == hub_names.label_value(PLACE.key)
+        assert about["labels"][hub_names.ORDER] == ORDER
+        assert about["labels"][hub_names.ORDER_UUID] == CLUSTER_ID
+        assert about["labels"][hub_names.HUB] == "hub-1"
 
 
 def test_a_cluster_has_a_ground_of_its_own() -> None:
@@ -218,7 +218,7 @@ def test_storage_classes_are_the_hubs_own_unless_they_are_named() -> None:
 
 def test_a_place_without_a_known_tenant_says_nothing_of_one() -> None:
     nobody = rendering.pull_secret(replace(PLACE, tenant=""), "pull", "{}").manifest
-    assert naming.TENANT not in nobody["metadata"]["annotations"]
+    assert hub_names.TENANT not in nobody["metadata"]["annotations"]
 
 
 def test_how_many_nodes_a_pool_has_is_not_said_with_its_other_fields() -> None:
@@ -265,14 +265,16 @@ def test_secrets_are_what_hypershift_looks_for() -> None:
 def test_other_contents_have_another_name() -> None:
     first, second = rendering.changed_name("pull", "a"), rendering.changed_name("pull", "b")
     assert len({"pull", first, second}) == 3
-    assert naming.is_label(first)
+    assert hub_names.is_label(first)
 
 
 @pytest.mark.parametrize(
     "annotations, labels, ours",
     [
-        pytest.param({naming.KEY: PLACE.key}, {}, True, id="its annotation"),
-        pytest.param({naming.KEY: "other/cluster"}, rendering.marks(PLACE), False, id="another's"),
+        pytest.param({hub_names.KEY: PLACE.key}, {}, True, id="its annotation"),
+        pytest.param(
+            {hub_names.KEY: "other/cluster"}, rendering.marks(PLACE), False, id="another's"
+        ),
         pytest.param({}, rendering.marks(PLACE), True, id="its label, the annotation is gone"),
         pytest.param({}, {}, False, id="nothing at all"),
     ],

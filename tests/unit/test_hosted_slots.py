@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.hosted import slots
 from boatyard.platforms.drivers.hosted.kinds import DELETE_FIRST, NODE_POOL_OF_MACHINE
@@ -51,7 +51,7 @@ def machine(
     if more.get("marked"):
         annotations[DELETE_FIRST] = "true"
     if more.get("slot"):
-        annotations[naming.SLOT] = more["slot"]
+        annotations[hub_names.SLOT] = more["slot"]
     told: dict[str, Any] = {"conditions": [condition("NodeHealthy", str(ready))]}
     if node:
         told["nodeRef"] = {"name": f"node-{name}"}

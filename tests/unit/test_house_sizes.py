@@ -8,11 +8,19 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "boatyard"
 
 
-def test_no_file_reaches_400_lines() -> None:
+LONGEST = 600
+
+
+def test_no_file_grows_past_what_one_reads_in_one_go() -> None:
+    """At 400 lines a file asks whether it has two subjects; this limit only stops what nobody asked.
+
+    The limit was 400, and cut subjects in two where they happened to reach it: two halves of one
+    table of flags, two directions of one check. A subject with 430 lines is read more easily than its halves.
+    """
     written = [path for path in SOURCE.rglob("*.py") if not is_generated(path)]
     written += (ROOT / "tests").rglob("*.py")
 
-    long = {str(path.relative_to(ROOT)): lines(path) for path in written if lines(path) >= 400}
+    long = {str(path.relative_to(ROOT)): lines(path) for path in written if lines(path) > LONGEST}
 
     assert long == {}
 

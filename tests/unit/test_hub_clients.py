@@ -10,11 +10,11 @@ import msgspec
 import pytest
 import yaml
 
-from boatyard.app.hub_clients import HubClients
 from boatyard.kube.gate import FAILING
 from boatyard.kube.kinds import CONFIG_MAPS
 from boatyard.model.errors import Unavailable
 from boatyard.model.generated.osac import Hub, HubSpec, Metadata
+from boatyard.wiring.hub_clients import HubClients
 from tests.support.told_kube import Says, Watches, thing, told_kube
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

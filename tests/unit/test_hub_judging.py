@@ -20,20 +20,27 @@ from boatyard.model.generated.osac import (
     HubStatus,
     Metadata,
 )
-from boatyard.resources.hubs.findings import (
+from boatyard.resources.hubs.check.evaluate import (
+    judge,
+    judge_failure,
+    settings_text,
+    was_not_asked,
+)
+from boatyard.resources.hubs.check.model import (
     FAILED,
-    KUBERNETES_CONDITIONS,
     PASSED,
     WARNED,
     Finding,
-    conditions,
-    report,
-    state,
+    Lease,
+    Need,
+    Rights,
+    Roles,
+    Seen,
+    Surroundings,
 )
-from boatyard.resources.hubs.judging import judge, judge_failure, settings_text, was_not_asked
-from boatyard.resources.hubs.needs import is_granted, needed_crds, needs_of
+from boatyard.resources.hubs.check.report import KUBERNETES_CONDITIONS, conditions, report, state
+from boatyard.resources.hubs.check.requirements import is_granted, needed_crds, needs_of
 from boatyard.resources.hubs.reconciler import LOOK_SECONDS, SHORTEST_SECONDS, pause_before_look
-from boatyard.resources.hubs.seen import Lease, Need, Rights, Roles, Seen, Surroundings
 from tests.support.kubeconfigs import kubeconfig
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from boatyard.app.drivers import setting_checks
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.caller import SHARED, Caller, Role
 from boatyard.model.errors import Refused
 from boatyard.model.generated.osac import Hub, HubSpec, HubStatus, Metadata
 from boatyard.resources.hubs import rules, settings
 from boatyard.resources.world import World
+from boatyard.wiring.driver_maker import setting_checks
 from tests.support.kubeconfigs import account_token, kubeconfig, pair
 
 NOW = datetime.now(UTC)
@@ -300,6 +300,6 @@ def test_a_kubernetes_hub_has_a_namespace_of_ours_unless_it_names_one() -> None:
 
 def test_the_names_are_those_of_the_objects_on_the_hub() -> None:
     """The rules are pure and so cannot ask."""
-    assert settings.SYSTEM_NAMESPACE == naming.SYSTEM_NAMESPACE
-    assert settings.LONGEST_ORDERS_NAMESPACE == naming.LONGEST_ORDER_NAMESPACE
-    assert naming.tenant_namespace("acme").startswith("boatyard-")
+    assert settings.SYSTEM_NAMESPACE == hub_names.SYSTEM_NAMESPACE
+    assert settings.LONGEST_ORDERS_NAMESPACE == hub_names.LONGEST_ORDER_NAMESPACE
+    assert hub_names.tenant_namespace("acme").startswith("boatyard-")

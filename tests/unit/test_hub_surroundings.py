@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.findings import WARNED
-from boatyard.resources.hubs.judging import judge
-from boatyard.resources.hubs.needs import needed_crds
-from boatyard.resources.hubs.seen import Need, Rights, Roles, Surroundings
-from boatyard.resources.hubs.surroundings import judge_surroundings
+from boatyard.resources.hubs.check.evaluate import judge, judge_surroundings
+from boatyard.resources.hubs.check.model import WARNED, Need, Rights, Roles, Surroundings
+from boatyard.resources.hubs.check.requirements import needed_crds
 from tests.unit.test_hub_judging import NOW, ROLES, a_hub, a_look, said
 
 PODS = Need("", "pods", "get")

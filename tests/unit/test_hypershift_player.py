@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from boatyard.twin.players.hypershift.writes import Create, Remove, Report, place_of
+from boatyard.fakes.hypershift.writes import Create, Remove, Report, place_of
 from tests.support.hypershift_manifests import hosted_cluster, node_pool
 from tests.support.hypershift_scenes import (
     INSTANT,

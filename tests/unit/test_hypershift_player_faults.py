@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from boatyard.twin.players.hypershift.decide import decide
-from boatyard.twin.players.hypershift.faults import ControlFile, Rule
+from boatyard.fakes.hypershift.decide import decide
+from boatyard.fakes.hypershift.faults import ControlFile, Rule
 from tests.support.hypershift_manifests import hosted_cluster, node_pool
 from tests.support.hypershift_scenes import (
     DELETE_MACHINE,

@@ -9,14 +9,14 @@ from typing import Any, cast
 
 import pytest
 
-from boatyard.twin.players.hypershift import player as loop
-from boatyard.twin.players.hypershift.api import Api, ApiError
-from boatyard.twin.players.hypershift.decide import decide as decide_as_ever
-from boatyard.twin.players.hypershift.kinds import Kind
-from boatyard.twin.players.hypershift.pace import Pace
-from boatyard.twin.players.hypershift.player import Player
-from boatyard.twin.players.hypershift.seeing import Manner, Seen
-from boatyard.twin.players.hypershift.writes import Decision
+from boatyard.fakes.hypershift import controller as loop
+from boatyard.fakes.hypershift.api import Api, ApiError
+from boatyard.fakes.hypershift.controller import Player
+from boatyard.fakes.hypershift.decide import decide as decide_as_ever
+from boatyard.fakes.hypershift.kinds import Kind
+from boatyard.fakes.hypershift.observation import Manner, Seen
+from boatyard.fakes.hypershift.pace import Pace
+from boatyard.fakes.hypershift.writes import Decision
 from tests.support.hypershift_manifests import hosted_cluster
 
 Object = dict[str, Any]

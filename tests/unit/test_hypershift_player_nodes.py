@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from boatyard.twin.players.hypershift.agents import is_free
-from boatyard.twin.players.hypershift.faults import ControlFile
-from boatyard.twin.players.hypershift.pace import Pace
-from boatyard.twin.players.hypershift.seeing import Manner
+from boatyard.fakes.hypershift.agents import is_free
+from boatyard.fakes.hypershift.faults import ControlFile
+from boatyard.fakes.hypershift.observation import Manner
+from boatyard.fakes.hypershift.pace import Pace
 from tests.support.hypershift_manifests import RELEASE, agent, hosted_cluster, node_pool
 from tests.support.hypershift_scenes import (
     DELETE_MACHINE,

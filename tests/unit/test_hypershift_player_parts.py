@@ -10,18 +10,17 @@ from typing import Any
 
 import pytest
 
-from boatyard.twin.players import hypershift
-from boatyard.twin.players.hypershift.access import BadKubeconfig, read_access
-from boatyard.twin.players.hypershift.agenda import Agenda
-from boatyard.twin.players.hypershift.copies import Copy
-from boatyard.twin.players.hypershift.faults import (
+from boatyard.fakes import hypershift
+from boatyard.fakes.hypershift.access import BadKubeconfig, read_access
+from boatyard.fakes.hypershift.cache import Copy
+from boatyard.fakes.hypershift.faults import (
     BadFaults,
     complaints,
     read_control_file,
 )
-from boatyard.twin.players.hypershift.kinds import MACHINES, NAMESPACES
-from boatyard.twin.players.hypershift.pace import BadPace, Pace, read_pace
-from boatyard.twin.players.hypershift.releases import (
+from boatyard.fakes.hypershift.kinds import MACHINES, NAMESPACES
+from boatyard.fakes.hypershift.pace import BadPace, Pace, read_pace
+from boatyard.fakes.hypershift.releases import (
     DEFAULT_SUPPORTED,
     Release,
     read_release,
@@ -29,7 +28,8 @@ from boatyard.twin.players.hypershift.releases import (
     supported_config_map,
     why_not_this_pool,
 )
-from boatyard.twin.players.hypershift.scaling import selects
+from boatyard.fakes.hypershift.scaling import selects
+from boatyard.fakes.hypershift.schedule import Agenda
 from tests.support.hypershift_manifests import hosted_cluster
 
 Object = dict[str, Any]
@@ -345,7 +345,7 @@ def strangers(source: str) -> set[str]:
     return {
         name
         for name in found
-        if not name.startswith("boatyard.twin.players.hypershift")
+        if not name.startswith("boatyard.fakes.hypershift")
         and name.partition(".")[0] not in {*sys.stdlib_module_names, *ALLOWED}
     }
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from boatyard.app.proving.chains import chained, dealt, known, steady
-from boatyard.app.proving.journeys import CREATE, DELETE, SCALE_UP, Life
-from boatyard.app.proving.points import Point
+from boatyard.proof.journeys import CREATE, DELETE, SCALE_UP, Life
+from boatyard.proof.kill_points import Point
+from boatyard.proof.kill_schedule import chained, dealt, known, steady
 
 
 def passed(*labels: str) -> list[Point]:

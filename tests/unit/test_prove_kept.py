@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.app.proving.kept import Kept
+from boatyard.proof.keeper_state import Kept
 
 
 def kept(*, strays: tuple[str, ...] = (), **changed: Any) -> Kept:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app.proving.running import LaneRuns, runs_of
 from boatyard.automation.drivers.local.planning import mark_of
 from boatyard.automation.drivers.local.records import Record, Records
 from boatyard.model.generated.boatyard import Item
 from boatyard.processes.marked import MARK
+from boatyard.proof.role_runs import LaneRuns, runs_of
 from tests.support.orders import an_order
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from boatyard.app.role_runner import RoleRunner
-from boatyard.app.run_passes import ApiWay
-from boatyard.app.settings import Settings
-from boatyard.app.working import runs_of_roles
 from boatyard.automation.drivers.local.turns import Turn
 from boatyard.automation.port import RunWanted
 from boatyard.model.outcome import Waiting
 from boatyard.roles.content import RoleFile, pack
+from boatyard.wiring.role_runner import RoleRunner
+from boatyard.wiring.run_tokens import ApiWay
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.worker import runs_of_roles
 
 
 def runner(directory: Path, **settings: Any) -> RoleRunner:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from boatyard.api.callers import Issuer, TokenChecker
-from boatyard.app.run_passes import ApiWay, RunPasses, set_way, way_to
-from boatyard.app.serving import Doors
-from boatyard.app.settings import Settings
 from boatyard.model.caller import OrderRun
 from boatyard.model.errors import Refused, Unauthenticated, Unavailable
+from boatyard.wiring.api_server import Doors
+from boatyard.wiring.run_tokens import ApiWay, RunPasses, set_way, way_to
+from boatyard.wiring.settings import Settings
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

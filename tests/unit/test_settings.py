@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.app.settings import Settings, load
 from boatyard.model.errors import Refused
+from boatyard.wiring.settings import Settings, load
 
 
 def test_nothing_given_is_the_default() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from boatyard.app.settings import Settings
+from boatyard.wiring.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools/settings_page.py"
@@ -30,7 +30,7 @@ def test_the_page_is_up_to_date_and_names_every_setting() -> None:
 def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
     for name in (
         "tools/settings_page.py",
-        "src/boatyard/app/settings.py",
+        "src/boatyard/wiring/settings.py",
         "docs/guide/settings.md",
     ):
         copy = tmp_path / name

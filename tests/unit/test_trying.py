@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from boatyard.app.main import main
-from boatyard.app.trying.fuzzing import Fuzz
-from boatyard.app.trying.leaks import Leaks
-from boatyard.app.trying.report import FAILED, PASSED, SKIPPED, Answer, Report
-from boatyard.app.trying.road import NAMES, asked
-from boatyard.app.trying.yard import masked, sent
 from boatyard.cli.template_commands import _test
 from boatyard.model.errors import Refused, Violation
 from boatyard.roles.check import check
 from boatyard.roles.form import Form, Option, Relations, RequiredIf
+from boatyard.template_test.environment import masked, sent
+from boatyard.template_test.form_values import Fuzz
+from boatyard.template_test.leaks import Leaks
+from boatyard.template_test.report import FAILED, PASSED, SKIPPED, Answer, Report
+from boatyard.template_test.runner import NAMES, asked
 from tests.support.roles import files, write
 
 FORM = Form(

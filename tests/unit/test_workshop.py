@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from boatyard.app.drivers import DriverMaker, Site
-from boatyard.app.workshop import AutomationWorkshop, run_key
 from boatyard.automation.port import RUN_FAILED, RunWanted
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig
@@ -18,6 +16,8 @@ from boatyard.platforms.drivers.hosted.workshop import Job
 from boatyard.twin.calls import LocalTwin
 from boatyard.twin.layout import Layout
 from boatyard.twin.world import World
+from boatyard.wiring.automated_clusters import AutomationWorkshop, run_key
+from boatyard.wiring.driver_maker import DriverMaker, Site
 from tests.contracts.bench import SteppedClock
 
 EDA = {"platform": "hosted", "automation": "eda"}

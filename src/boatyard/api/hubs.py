@@ -25,9 +25,9 @@ from boatyard.model.errors import (
 from boatyard.model.generated import convert
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.hubs.checking import Looked, check
-from boatyard.resources.hubs.findings import report
-from boatyard.resources.hubs.judging import judge_failure
+from boatyard.resources.hubs.check.evaluate import judge_failure
+from boatyard.resources.hubs.check.report import report
+from boatyard.resources.hubs.check.run import Looked, check
 from boatyard.resources.hubs.preparing import prepare
 from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.metadata import shown

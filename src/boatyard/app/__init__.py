@@ -1,1 +1,1 @@
-"""Where everything is put together: settings, drivers by name, processes, the command table."""
+"""The commands, one file each, and the table of them. What they share is in `wiring`."""

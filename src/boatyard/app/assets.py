@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from boatyard.app.progress import open_teller
-from boatyard.app.settings import Settings, load
 from boatyard.assets.found import Assets, remedy
 from boatyard.assets.installing import Means, Way, install
 from boatyard.assets.manifest import read_manifest
@@ -20,6 +19,7 @@ from boatyard.assets.verifying import verify
 from boatyard.cli.output import columns
 from boatyard.cli.words import clean
 from boatyard.model.errors import BoatyardError, Refused
+from boatyard.wiring.settings import Settings, load
 
 
 def run(args: Namespace) -> int:

@@ -19,9 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from boatyard.app import local_catalogue
 from boatyard.assets import Assets
 from boatyard.client.config import current_path, read_current
+from boatyard.wiring import seed_local_catalogue
 
 READY_SECONDS = 90.0
 STOP_SECONDS = 40.0
@@ -68,10 +68,18 @@ def acts(template: str) -> tuple[Act, ...]:
 
 SIMULATED = acts("small")
 REAL = (
-    *acts(local_catalogue.SMALL),
+    *acts(seed_local_catalogue.SMALL),
     Act(
         "And another one, to use:",
-        ("create", "cluster", "web-2", "--tenant", "acme", "--template", local_catalogue.SMALL),
+        (
+            "create",
+            "cluster",
+            "web-2",
+            "--tenant",
+            "acme",
+            "--template",
+            seed_local_catalogue.SMALL,
+        ),
     ),
     Act("", ("kubeconfig", "web-2", "-o", "web-2.kubeconfig")),
     Act("A real API server answers:", (*_KUBECTL, "get", "nodes"), "kubectl"),
@@ -94,7 +102,7 @@ That was all of it, and it is gone again: no process, no file. What to try next:
 
 def closing_words(boatyard: str, kubectl: str = "") -> str:
     """What one can do now to have what was shown, and keep it. Without `kubectl` it was simulated."""
-    template = local_catalogue.SMALL if kubectl else "small"
+    template = seed_local_catalogue.SMALL if kubectl else "small"
     lines = [
         f"{boatyard} demo --keep    the same, and what it has made stays until Ctrl-C",
         f"{boatyard} up             a yard of your own, to stay; then in another terminal:",
@@ -110,7 +118,7 @@ def closing_words(boatyard: str, kubectl: str = "") -> str:
 def kept_words(home: Path, boatyard: str, kubectl: str = "") -> str:
     """How to use what still runs, from another terminal."""
     there = shlex.quote(str(home))
-    template = local_catalogue.SMALL if kubectl else "small"
+    template = seed_local_catalogue.SMALL if kubectl else "small"
     lines = [
         "Still running. In another terminal, to speak to this yard:",
         "",

@@ -5,19 +5,19 @@ from __future__ import annotations
 import sys
 from argparse import Namespace
 
-from boatyard.app import running
-from boatyard.app.keepers import keeper_socket, local_directory
-from boatyard.app.settings import load
-from boatyard.app.twins import default_socket
 from boatyard.model.errors import BoatyardError
 from boatyard.platforms.drivers.local import server
+from boatyard.wiring import service_process
+from boatyard.wiring.keeper_process import keeper_socket, local_directory
+from boatyard.wiring.settings import load
+from boatyard.wiring.twin_process import default_socket
 
 
 def run(args: Namespace) -> int:
     """Until SIGTERM or Ctrl-C; its clusters go on, and the next keeper finds them."""
     try:
         settings = load(args)
-        running.make_data_dir(settings)
+        service_process.make_data_dir(settings)
         words = [
             *("--directory", str(local_directory(settings))),
             *("--socket", keeper_socket(settings)),

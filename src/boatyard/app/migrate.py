@@ -5,26 +5,28 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from boatyard.app import running
-from boatyard.app.settings import Settings
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.schema import migrate
+from boatyard.wiring import service_process
+from boatyard.wiring.settings import Settings
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _migrate)
+    return service_process.run(args, _migrate)
 
 
 async def _migrate(settings: Settings, stop: asyncio.Event) -> None:
     if settings.database_url:
         await _upgrade(settings.database_url)
         return
-    running.make_data_dir(settings)
+    service_process.make_data_dir(settings)
     postgres = EmbeddedPostgres(settings.data_dir)
     async with postgres:
         await _upgrade(postgres.url())
 
 
 async def _upgrade(url: str) -> None:
-    revision = await migrate(url, on_step=lambda step: running.say(f"boatyard: step {step}"))
-    running.say(f"boatyard: the database is at revision {revision}")
+    revision = await migrate(
+        url, on_step=lambda step: service_process.say(f"boatyard: step {step}")
+    )
+    service_process.say(f"boatyard: the database is at revision {revision}")

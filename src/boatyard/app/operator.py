@@ -3,43 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import socket
-import uuid
 from argparse import Namespace
-from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from boatyard.app import running
-from boatyard.app.drivers import DriverMaker, Site, connect_twin
-from boatyard.app.keepers import keeper_socket
-from boatyard.app.settings import Settings
-from boatyard.app.twins import default_socket
-from boatyard.engine.worker import Pace
-from boatyard.kube.client import KubeClient
 from boatyard.kube.config import KubeConfig, in_cluster, read_kubeconfig
-from boatyard.kube.gate import Gate
 from boatyard.model.errors import Refused
-from boatyard.operator.leadership import Leadership, Rhythm
-from boatyard.operator.run import Bench, Furniture, Operator
-from boatyard.orderbook.drivers.kube.book import KubeOrderBook, Secrets
-from boatyard.orderbook.drivers.kube.connection import HubConnection
-from boatyard.resources.hubs.settings import OPERATOR
-from boatyard.resources.leftovers.reconciler import LeftoverReconciler
-from boatyard.resources.orders.drivers import HubDrivers
-from boatyard.resources.orders.reconciler import OrderReconciler
-from boatyard.resources.reconciling import Turn
-
-_AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
-_REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
-# Between requests to an API server that fails. Those for the lead come on top: two operators stay below two a second.
-_SPACING_SECONDS = 2.0
-_LEAD_SECONDS = 8.0
+from boatyard.wiring import service_process
+from boatyard.wiring.driver_maker import Site, connect_twin
+from boatyard.wiring.keeper_process import keeper_socket
+from boatyard.wiring.operator_process import Office
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.twin_process import default_socket
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _operate)
+    return service_process.run(args, _operate)
 
 
 async def _operate(settings: Settings, stop: asyncio.Event) -> None:
@@ -50,123 +28,8 @@ async def _operate(settings: Settings, stop: asyncio.Event) -> None:
         keeper_socket=keeper_socket(settings),
     )
     async with Office(config, site, settings) as office:
-        running.say(f"boatyard: operator {office.operator.leadership.identity}")
+        service_process.say(f"boatyard: operator {office.operator.leadership.identity}")
         await office.operator.run(stop)
-
-
-class Office:
-    """An operator with all it needs; entered for as long as it runs."""
-
-    def __init__(
-        self,
-        config: KubeConfig,
-        site: Site,
-        settings: Settings,
-        *,
-        rhythm: Rhythm | None = None,
-        connect: Callable[..., KubeClient] = KubeClient,
-    ) -> None:
-        self._maker = DriverMaker(site)
-        self._freeze_for = timedelta(minutes=settings.freeze_minutes)
-        clock = WallClock()
-        self._client = connect(
-            config,
-            manager=OPERATOR,
-            timeout=_REQUEST_SECONDS,
-            patience=_PATIENCE_SECONDS,
-            gate=Gate(spacing=_SPACING_SECONDS),
-        )
-        # On connections of its own and without retries: a renewal that comes late is worth nothing.
-        self._lead_client = KubeClient(config, manager=OPERATOR, timeout=_LEAD_SECONDS, patience=0)
-        self.operator = Operator(
-            client=self._client,
-            leadership=Leadership(
-                self._lead_client,
-                namespace=settings.system_namespace,
-                name=OPERATOR,
-                identity=f"{socket.gethostname()}_{os.getpid()}_{uuid.uuid4().hex[:8]}",
-                now=clock.now,
-                rhythm=rhythm,
-            ),
-            system_namespace=settings.system_namespace,
-            furnish=self._furnish,
-            clock=clock,
-            probes=settings.probes,
-            pace=Pace(
-                at_once=settings.workers_at_once,
-                lease=settings.lease_seconds,
-                poll=settings.poll_seconds,
-            ),
-            on_probes=lambda port: running.say(f"boatyard: probes on port {port}"),
-            callbacks=settings.callbacks,
-            on_callbacks=lambda port: running.say(
-                f"boatyard: results of automation on port {port}"
-            ),
-        )
-
-    async def __aenter__(self) -> Office:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self._client.close()
-        await self._lead_client.close()
-        await self._maker.close()
-
-    def _furnish(self, bench: Bench) -> Furniture:
-        return furnish(bench, self._maker, freeze_for=self._freeze_for)
-
-
-def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Furniture:
-    """The reconcilers of a hub, on its book and its drivers."""
-    config = bench.config
-    hub = HubConnection(
-        bench.client,
-        bench.view.place,
-        system_namespace=bench.system_namespace,
-        known_claims=bench.view,
-        at_once=_AT_ONCE,
-    )
-    made: list[HubDrivers] = []
-
-    async def drivers_for(_hub_id: str) -> HubDrivers:
-        if not made:  # here, so that a wrong name is an order's trouble and not the operator's end
-            made.append(
-                maker.make(
-                    config.id,
-                    config.drivers,
-                    config.settings,
-                    client=bench.client,
-                    system_namespace=bench.system_namespace,
-                )
-            )
-        return made[0]
-
-    def book_for(turn: Turn) -> KubeOrderBook:
-        return KubeOrderBook(hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=bench.queue)
-
-    return Furniture(
-        reconcilers={
-            "Order": OrderReconciler(
-                book_for=book_for, drivers_for=drivers_for, freeze_for=freeze_for
-            ),
-            "Leftover": LeftoverReconciler(book_for=book_for, drivers_for=drivers_for),
-        },
-        drivers=lambda: drivers_for(config.id),
-    )
-
-
-class WallClock:
-    """The machine's clock, which may be set back; this one stands still meanwhile."""
-
-    def __init__(self) -> None:
-        self._last = datetime.now(UTC)
-
-    def now(self) -> datetime:
-        self._last = max(self._last, datetime.now(UTC))
-        return self._last
-
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
 
 
 def _config(settings: Settings) -> KubeConfig:

@@ -7,14 +7,14 @@ import secrets
 from argparse import Namespace
 from pathlib import Path
 
-from boatyard.app import running
-from boatyard.app.settings import Settings
+from boatyard.fakes.hypershift.access import BadKubeconfig
+from boatyard.fakes.hypershift.faults import BadFaults
+from boatyard.fakes.hypershift.guest_api import BadAddress
+from boatyard.fakes.hypershift.pace import BadPace, read_pace
+from boatyard.fakes.hypershift.process import play
 from boatyard.model.errors import Refused
-from boatyard.twin.players.hypershift.access import BadKubeconfig
-from boatyard.twin.players.hypershift.answering import BadAddress
-from boatyard.twin.players.hypershift.faults import BadFaults
-from boatyard.twin.players.hypershift.pace import BadPace, read_pace
-from boatyard.twin.players.hypershift.process import play
+from boatyard.wiring import service_process
+from boatyard.wiring.settings import Settings
 
 
 def run(args: Namespace) -> int:
@@ -29,7 +29,7 @@ def run(args: Namespace) -> int:
             answer=args.answer,
             make_word=lambda: secrets.token_urlsafe(17),
             stop=stop,
-            on_ready=lambda server: running.say(
+            on_ready=lambda server: service_process.say(
                 f"boatyard: plays HyperShift on {server}, pace {pace}"
             ),
         )
@@ -40,4 +40,4 @@ def run(args: Namespace) -> int:
         except (BadAddress, BadFaults, BadKubeconfig, BadPace) as error:
             raise Refused(str(error)) from error
 
-    return running.run(args, told)
+    return service_process.run(args, told)

@@ -9,12 +9,12 @@ import sys
 from argparse import Namespace
 from pathlib import Path
 
-from boatyard.app.proving.grounds import ground_of
-from boatyard.app.proving.runs import Options, prove
-from boatyard.app.proving.verdict import Verdict
-from boatyard.app.settings import load
 from boatyard.client.hub_kubeconfig import flattened
 from boatyard.model.errors import BoatyardError, Refused
+from boatyard.proof.platform_profiles import ground_of
+from boatyard.proof.runner import Options, prove
+from boatyard.proof.verdict import Verdict
+from boatyard.wiring.settings import load
 
 _MOST_SHOWN = 40
 

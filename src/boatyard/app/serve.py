@@ -5,25 +5,25 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from boatyard.app import running
-from boatyard.app.serving import check_doors, serve_api
-from boatyard.app.settings import Settings
-from boatyard.app.template_folders import watched_folders, watching
+from boatyard.wiring import service_process
+from boatyard.wiring.api_server import check_doors, serve_api
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.template_folders import watched_folders, watching
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _serve)
+    return service_process.run(args, _serve)
 
 
 async def _serve(settings: Settings, stop: asyncio.Event) -> None:
-    url = running.require_database(settings)
+    url = service_process.require_database(settings)
     check_doors(settings)
-    running.make_data_dir(settings)
+    service_process.make_data_dir(settings)
     async with (
-        running.open_ledger(settings, url, application="boatyard serve") as ledger,
+        service_process.open_ledger(settings, url, application="boatyard serve") as ledger,
         # One server may watch folders; where several do, they watch the same.
         watching(ledger, watched_folders(settings) if settings.templates else ()),
         serve_api(ledger, settings) as doors,
     ):
-        running.say(f"boatyard: serving gRPC {doors.grpc} REST {doors.rest}")
+        service_process.say(f"boatyard: serving gRPC {doors.grpc} REST {doors.rest}")
         await stop.wait()

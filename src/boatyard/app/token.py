@@ -8,10 +8,10 @@ from argparse import Namespace
 from datetime import UTC, datetime, timedelta
 
 from boatyard.api.callers import Issuer
-from boatyard.app import running
-from boatyard.app.settings import load
 from boatyard.model.caller import SHARED, Role
 from boatyard.model.errors import BoatyardError, Refused
+from boatyard.wiring import service_process
+from boatyard.wiring.settings import load
 
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
@@ -29,7 +29,7 @@ def _create(args: Namespace) -> str:
     settings, ttl = load(args), parse_ttl(args.ttl)
     role = Role(args.role)
     tenant = args.tenant or (SHARED if role is Role.OPERATOR else "")
-    path = settings.data_dir / running.ISSUER_KEY
+    path = settings.data_dir / service_process.ISSUER_KEY
     if not path.exists():
         raise Refused(
             f"there is no key {path}; give --data the data directory of the server that shall accept the token"

@@ -10,26 +10,26 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 
-from boatyard.app import catalogue, local_catalogue, running
-from boatyard.app.keepers import find_assets, start_keeper
-from boatyard.app.run_passes import way_to
-from boatyard.app.serving import Doors, check_doors, serve_api
-from boatyard.app.settings import Settings
-from boatyard.app.template_folders import watched_folders, watching
-from boatyard.app.twins import start_twin
-from boatyard.app.working import runs_of_roles, work
 from boatyard.client.config import clear_current, write_current, write_private_file
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.schema import migrate
 from boatyard.model.caller import SHARED, Role
 from boatyard.twin.layout import demo_layout, read_layout
+from boatyard.wiring import seed_catalogue, seed_local_catalogue, service_process
+from boatyard.wiring.api_server import Doors, check_doors, serve_api
+from boatyard.wiring.keeper_process import find_assets, start_keeper
+from boatyard.wiring.run_tokens import way_to
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.template_folders import watched_folders, watching
+from boatyard.wiring.twin_process import start_twin
+from boatyard.wiring.worker import runs_of_roles, work
 
 _TOKEN_LIFE = timedelta(days=365)
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _up)
+    return service_process.run(args, _up)
 
 
 async def _up(settings: Settings, stop: asyncio.Event) -> None:
@@ -43,15 +43,17 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
             ca_file=doors.ca_file,
         )
         try:
-            running.say(
+            service_process.say(
                 f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
             )
-            template = local_catalogue.SMALL if keeper else "small"
-            running.say(
+            template = seed_local_catalogue.SMALL if keeper else "small"
+            service_process.say(
                 f"try: boatyard create cluster web-1 --tenant acme --template {template}   (in another terminal)"
             )
             if not keeper:
-                running.say("clusters are simulated; for real ones: boatyard assets install")
+                service_process.say(
+                    "clusters are simulated; for real ones: boatyard assets install"
+                )
             await work(
                 ledger,
                 settings,
@@ -68,26 +70,28 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
 async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str, str]]:
     """PostgreSQL, its schema, the twin, the keeper, the first catalogue and the doors, taken down in reverse."""
     check_doors(settings)
-    running.make_data_dir(settings)
+    service_process.make_data_dir(settings)
     async with AsyncExitStack() as stack:
         url = settings.database_url
         if not url:
             postgres = EmbeddedPostgres(settings.data_dir)
             await stack.enter_async_context(postgres)
-            await stack.enter_async_context(running.ends_with(postgres.ended(), "PostgreSQL"))
+            await stack.enter_async_context(
+                service_process.ends_with(postgres.ended(), "PostgreSQL")
+            )
             url = postgres.url()
         await migrate(url)
         twin = await stack.enter_async_context(start_twin(settings))
         keeper = await stack.enter_async_context(start_keeper(settings, twin_socket=twin))
         ledger = await stack.enter_async_context(
-            running.open_ledger(settings, url, application="boatyard up")
+            service_process.open_ledger(settings, url, application="boatyard up")
         )
         if not settings.bare:
             layout = (
                 read_layout(Path(settings.twin_layout)) if settings.twin_layout else demo_layout()
             )
-            await catalogue.fill(ledger, layout, now=ledger.clock.now())
-            await local_catalogue.offer(ledger, find_assets(settings).versions(), twin=twin)
+            await seed_catalogue.fill(ledger, layout, now=ledger.clock.now())
+            await seed_local_catalogue.offer(ledger, find_assets(settings).versions(), twin=twin)
         folders = watched_folders(settings)
         if not settings.templates:
             folders[-1].mkdir(exist_ok=True)
@@ -105,6 +109,6 @@ def _write_token(settings: Settings, doors: Doors) -> Path:
         ttl=_TOKEN_LIFE,
         now=doors.now(),
     )
-    path = settings.data_dir / running.OPERATOR_TOKEN
+    path = settings.data_dir / service_process.OPERATOR_TOKEN
     write_private_file(path, token.encode())
     return path

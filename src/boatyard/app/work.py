@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 from argparse import Namespace
 
-from boatyard.app import running
-from boatyard.app.keepers import keeper_socket
-from boatyard.app.run_passes import set_way
-from boatyard.app.settings import Settings
-from boatyard.app.twins import default_socket
-from boatyard.app.working import runs_of_roles, work
+from boatyard.wiring import service_process
+from boatyard.wiring.keeper_process import keeper_socket
+from boatyard.wiring.run_tokens import set_way
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.twin_process import default_socket
+from boatyard.wiring.worker import runs_of_roles, work
 
 
 def run(args: Namespace) -> int:
-    return running.run(args, _work)
+    return service_process.run(args, _work)
 
 
 async def _work(settings: Settings, stop: asyncio.Event) -> None:
-    url = running.require_database(settings)
+    url = service_process.require_database(settings)
     way = set_way(settings)
-    running.make_data_dir(settings)
-    async with running.open_ledger(settings, url, application="boatyard work") as ledger:
-        running.say("boatyard: working")
+    service_process.make_data_dir(settings)
+    async with service_process.open_ledger(settings, url, application="boatyard work") as ledger:
+        service_process.say("boatyard: working")
         await work(
             ledger,
             settings,

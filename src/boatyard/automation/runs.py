@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from boatyard.automation.port import RunEvent
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import SECRETS
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Unavailable
 
 RECORDED, SENT, SUCCEEDED, FAILED = "recorded", "sent", "succeeded", "failed"
@@ -165,7 +165,7 @@ class RunBook:
 
     async def all(self) -> list[Run]:
         """Every run of this hub."""
-        labels = f"{MARK}=true,{naming.HUB}={naming.label_value(self._hub)}"
+        labels = f"{MARK}=true,{hub_names.HUB}={hub_names.label_value(self._hub)}"
         listed = await self._client.list(SECRETS, self._namespace, labels=labels)
         return [_read(item).run for item in listed.items]
 
@@ -182,11 +182,11 @@ class RunBook:
                 "name": name_of(run.key),
                 "labels": {
                     MARK: "true",
-                    naming.MANAGED_BY: naming.BOATYARD,
-                    naming.KEY: naming.label_value(run.key),
-                    **({naming.HUB: naming.label_value(self._hub)} if self._hub else {}),
+                    hub_names.MANAGED_BY: hub_names.BOATYARD,
+                    hub_names.KEY: hub_names.label_value(run.key),
+                    **({hub_names.HUB: hub_names.label_value(self._hub)} if self._hub else {}),
                 },
-                "annotations": {naming.KEY: run.key, MARK: msgspec.json.encode(run).decode()},
+                "annotations": {hub_names.KEY: run.key, MARK: msgspec.json.encode(run).decode()},
             },
             "data": {_SIGNING: b64encode(secret.encode()).decode()},
         }

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 from boatyard.cli.arguments import add_outcome, add_output, add_waiting, name_cluster, name_kept
 from boatyard.cli.hub_commands import VERBS as HUB_VERBS
 from boatyard.cli.hub_commands import create_hub
-from boatyard.cli.lifecycle_commands import VERBS as LIFECYCLE_VERBS
-from boatyard.cli.story_commands import VERBS as STORY_VERBS
 from boatyard.cli.template_commands import ACTS as TEMPLATE_ACTS
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ KINDS_HELP = (
 
 def add_verbs(subparsers: Subparsers) -> None:
     """Adds every verb that talks to a server."""
-    for name, run, line, example, flags in (*_VERBS, *STORY_VERBS, *LIFECYCLE_VERBS, *HUB_VERBS):
+    for name, run, line, example, flags in (*_VERBS, *HUB_VERBS):
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags, remote=True)
 
 
@@ -257,6 +255,69 @@ def _login(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _logs(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument(
+        "-f",
+        "--follow",
+        action="store_true",
+        help="then show more as it is told, until the cluster's work has ended",
+    )
+    parser.add_argument(
+        "--run",
+        dest="part",
+        default="",
+        metavar="PART",
+        help="only this part of the role, such as post_install, or one run of it, such as scale/3",
+    )
+
+
+def _hibernate(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument(
+        "--deep",
+        action="store_true",
+        help="stop it; without this it stands still, and is stopped by itself after a while",
+    )
+    add_outcome(parser)
+
+
+def _resume(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    add_outcome(parser)
+
+
+def _upgrade(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument(
+        "--to", required=True, metavar="VERSION", help="version to move to (boatyard get versions)"
+    )
+    add_outcome(parser)
+
+
+def _backup(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument(
+        "--name",
+        dest="backup_name",
+        default="",
+        metavar="N",
+        help="name of the backup (default: the cluster's and the time)",
+    )
+    parser.add_argument(
+        "--folder", default="", metavar="DIR", help="folder on the hub's machine (operators only)"
+    )
+    add_outcome(parser)
+    add_output(parser, "json", "yaml", "name")
+
+
+def _restore(parser: argparse.ArgumentParser) -> None:
+    name_cluster(parser)
+    parser.add_argument("--backup", required=True, metavar="B", help="name or id of the backup")
+    parser.add_argument("--yes", action="store_true", help="do not ask: what came since is lost")
+    add_outcome(parser)
+
+
 _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
     (
         "login",
@@ -362,5 +423,47 @@ _VERBS: tuple[tuple[str, str, str, str, Flags | None], ...] = (
         "fetch the password of a cluster's administrator",
         "boatyard password web-1 -o -",
         _secret,
+    ),
+    (
+        "logs",
+        "boatyard.cli.story:logs",
+        "tell what the role of a cluster's template does or has done, task by task",
+        "boatyard logs cluster web-1 -f",
+        _logs,
+    ),
+    (
+        "hibernate",
+        "boatyard.cli.lifecycle:hibernate",
+        "put a cluster to rest; its state and address are kept",
+        "boatyard hibernate cluster web-1 --deep",
+        _hibernate,
+    ),
+    (
+        "resume",
+        "boatyard.cli.lifecycle:resume",
+        "wake a cluster that rests",
+        "boatyard resume cluster web-1",
+        _resume,
+    ),
+    (
+        "upgrade",
+        "boatyard.cli.lifecycle:upgrade",
+        "move a cluster to another version, one minor at a time",
+        "boatyard upgrade cluster web-1 --to 1.36.3",
+        _upgrade,
+    ),
+    (
+        "backup",
+        "boatyard.cli.backups:backup",
+        "keep a copy of all objects of a cluster",
+        "boatyard backup cluster web-1",
+        _backup,
+    ),
+    (
+        "restore",
+        "boatyard.cli.lifecycle:restore",
+        "make a cluster's objects those of a backup",
+        "boatyard restore cluster web-1 --backup before-the-change",
+        _restore,
     ),
 )

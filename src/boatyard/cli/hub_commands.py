@@ -1,4 +1,4 @@
-"""The verbs about hubs: their flags, one example each. Imports argparse only, so that `--help` answers at once."""
+"""The verbs about hubs: their flags, one example each. Part of the table in commands.py; imports argparse only."""
 
 from __future__ import annotations
 

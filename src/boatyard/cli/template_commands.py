@@ -101,7 +101,7 @@ ACTS: tuple[tuple[str, str, str, str, Flags, bool], ...] = (
     ),
     (
         "test",
-        "boatyard.app.trying.command:run",
+        "boatyard.app.template_test:run",
         "try a role on a simulated data centre of its own: run twice, killed at every task, deleted",
         "boatyard template test templates/roles/web_small --only install,crash",
         _test,

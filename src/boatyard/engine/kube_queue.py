@@ -14,12 +14,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from boatyard.kube import naming
 from boatyard.ledger.changes import Due
 from boatyard.ledger.records import Lease
+from boatyard.model import hub_names
 from boatyard.model.errors import LeaseLost
-from boatyard.orderbook.hub_results import HubResults
-from boatyard.orderbook.hub_view import HubView, Key
+from boatyard.orderbook.kube.results import HubResults
+from boatyard.orderbook.kube.view import HubView, Key
 from boatyard.resources.reconciling import Result
 
 _NEVER = timedelta(days=365)  # leadership ends a lease, by its own clock
@@ -227,5 +227,5 @@ class KubeQueue:
 def _is_ignored(item: Mapping[str, Any]) -> bool:
     """Others manage it, until it is to be deleted."""
     about = item["metadata"]
-    said = (about.get("annotations") or {}).get(naming.MANAGEMENT_STATE)
-    return said == naming.UNMANAGED and not about.get("deletionTimestamp")
+    said = (about.get("annotations") or {}).get(hub_names.MANAGEMENT_STATE)
+    return said == hub_names.UNMANAGED and not about.get("deletionTimestamp")

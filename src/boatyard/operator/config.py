@@ -9,11 +9,11 @@ from typing import Any
 
 import msgspec
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.informer import Informer
 from boatyard.kube.kinds import CONFIG_MAPS
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.model import hub_names
+from boatyard.orderbook.kube.mapping.from_kube import Place
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:
     """None when the hub is not registered, or when nobody can read what was written."""
-    text = ((item or {}).get("data") or {}).get(naming.HUB_CONFIG_KEY) or ""
+    text = ((item or {}).get("data") or {}).get(hub_names.HUB_CONFIG_KEY) or ""
     if not text:
         return None
     try:
@@ -51,7 +51,7 @@ class ConfigWatch:
             client,
             CONFIG_MAPS,
             namespace,
-            fields=f"metadata.name={naming.HUB_CONFIG}",
+            fields=f"metadata.name={hub_names.HUB_CONFIG}",
             on_change=lambda key, old, new: self._heard(new),
             longest_pause=_LONGEST_PAUSE,
         )

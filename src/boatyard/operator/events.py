@@ -13,7 +13,7 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import EVENTS
 from boatyard.ledger.changes import Note
 from boatyard.model.errors import BoatyardError
-from boatyard.orderbook.hub_kinds import CLUSTER_ORDERS
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS
 
 logger = logging.getLogger(__name__)
 

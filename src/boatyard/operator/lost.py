@@ -16,10 +16,10 @@ import msgspec
 
 from boatyard.model.errors import BoatyardError, LeaseLost, Refused
 from boatyard.model.generated.boatyard import Leftover, OrderPhase
-from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.hub_view import HubView
-from boatyard.orderbook.mapping import orders
-from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.kube.mapping import from_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.objects import HubObjects
+from boatyard.orderbook.kube.view import HubView
 from boatyard.resources.orders import plan, rules
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class Rescue:
         try:
             if not is_lost(item, self._objects.place):
                 if comes_again(item, self._objects.place):
-                    self.awaited.add(orders.order_id(item, self._objects.place))
+                    self.awaited.add(from_kube.order_id(item, self._objects.place))
                 return
             leftover = left_by(item, self._objects.place, self._now())
         except Refused as error:  # what it has left outside is found by looking there
@@ -92,19 +92,19 @@ class Rescue:
 
 def is_lost(item: dict[str, Any], place: Place) -> bool:
     """Whether an order that is gone had not ended and does not come again."""
-    order = orders.to_order(item, place)
+    order = from_kube.to_order(item, place)
     return not comes_again(item, place) and order.status.phase != OrderPhase.DELETED
 
 
 def comes_again(item: dict[str, Any], place: Place) -> bool:
     """Whether the service, which has not asked for its end, places it anew."""
     wish = (item.get("spec") or {}).get("boatyard") or {}
-    return orders.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
+    return from_kube.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
 
 
 def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:
     """What an order that is gone has left outside; None when there is nothing."""
-    order = orders.to_order(item, place)
+    order = from_kube.to_order(item, place)
     if not order.status.items:
         return None
     about = msgspec.structs.replace(order.metadata, deletion_timestamp=now)

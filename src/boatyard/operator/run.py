@@ -23,10 +23,10 @@ from boatyard.operator.lost import Rescue
 from boatyard.operator.metrics import Counted, Metrics, Sample, operator_metrics
 from boatyard.operator.probes import open_probes
 from boatyard.operator.strays import Sweeper
-from boatyard.orderbook.hub_claims import HubClaims
-from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.hub_results import HubResults
-from boatyard.orderbook.hub_view import HubView
+from boatyard.orderbook.kube.claims import HubClaims
+from boatyard.orderbook.kube.objects import HubObjects
+from boatyard.orderbook.kube.results import HubResults
+from boatyard.orderbook.kube.view import HubView
 from boatyard.resources.orders.drivers import HubDrivers
 from boatyard.resources.reconciling import Reconciler
 

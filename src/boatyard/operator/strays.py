@@ -16,10 +16,10 @@ from boatyard.kube.client import KubeClient
 from boatyard.model.errors import BoatyardError
 from boatyard.model.generated.boatyard import Item, Leftover, LeftoverSpec, LeftoverStatus
 from boatyard.model.generated.osac import Metadata
-from boatyard.orderbook.hub_objects import HubObjects
-from boatyard.orderbook.hub_sweep import free_claims, read_books
-from boatyard.orderbook.hub_view import HubView
-from boatyard.resources.hubs.outside import Outside, items_of, look_outside
+from boatyard.orderbook.kube.objects import HubObjects
+from boatyard.orderbook.kube.sweep import free_claims, read_books
+from boatyard.orderbook.kube.view import HubView
+from boatyard.resources.hubs.owned_items import Outside, items_of, look_outside
 from boatyard.resources.orders.drivers import HubDrivers
 
 logger = logging.getLogger(__name__)

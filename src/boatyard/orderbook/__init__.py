@@ -1,6 +1,6 @@
 """Where a hub keeps its orders: the ledger itself, or the hub's Kubernetes."""
 
 DRIVERS = {
-    "embedded": "boatyard.orderbook.drivers.embedded:EmbeddedOrderBook",
-    "kube": "boatyard.orderbook.drivers.kube.book:KubeOrderBook",
+    "embedded": "boatyard.orderbook.embedded:EmbeddedOrderBook",
+    "kube": "boatyard.orderbook.kube.book:KubeOrderBook",
 }

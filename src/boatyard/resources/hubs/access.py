@@ -8,7 +8,7 @@ from typing import Protocol
 
 from boatyard.kube.client import KubeClient
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.seen import Manifest, Roles
+from boatyard.resources.hubs.check.model import Manifest, Roles
 
 
 class Clients(Protocol):

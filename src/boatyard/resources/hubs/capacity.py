@@ -16,13 +16,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import NODES, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.clusters.placement import CLUSTERS
-from boatyard.resources.hubs.needs import (
+from boatyard.resources.hubs.check.model import Manifest
+from boatyard.resources.hubs.check.requirements import (
     AGENT,
     AGENTS,
     AGENTS_IN,
@@ -31,7 +32,6 @@ from boatyard.resources.hubs.needs import (
     VM_SIZES,
     is_hosted,
 )
-from boatyard.resources.hubs.seen import Manifest
 
 _AGENTS = Kind(AGENTS.group, AGENTS.version, AGENTS.plural, "Agent", True)
 _TAKEN = "agentMachineRef"  # label of an agent that is a node of a cluster
@@ -85,7 +85,7 @@ def from_agents(agents: Iterable[Manifest]) -> dict[str, int]:
     found: Counter[str] = Counter()
     for agent in agents:
         labels = (agent.get("metadata") or {}).get("labels") or {}
-        kind = labels.get(naming.INSTANCE_TYPE) or labels.get(naming.RESOURCE_CLASS)
+        kind = labels.get(hub_names.INSTANCE_TYPE) or labels.get(hub_names.RESOURCE_CLASS)
         approved = (agent.get("spec") or {}).get("approved")
         if kind and approved and (labels.get(_TAKEN) or _is_connected(agent)):
             found[kind] += 1

@@ -8,20 +8,20 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.identity import check_cluster
 from boatyard.kube.kinds import CONFIG_MAPS, CRDS, NAMESPACES
+from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, Exists, NotFound, Unavailable
 from boatyard.model.generated.osac import Hub
-from boatyard.resources.hubs.judging import registered_as, settings_text
-from boatyard.resources.hubs.seen import Manifest
+from boatyard.resources.hubs.check.collect import schemas
+from boatyard.resources.hubs.check.evaluate import registered_as, settings_text
+from boatyard.resources.hubs.check.model import Manifest
 from boatyard.resources.hubs.settings import system_namespace
-from boatyard.resources.hubs.survey import schemas
 
 logger = logging.getLogger(__name__)
 
-_OURS = {naming.MANAGED_BY: naming.BOATYARD}
+_OURS = {hub_names.MANAGED_BY: hub_names.BOATYARD}
 _SERVED_SECONDS = 10.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 
@@ -43,10 +43,10 @@ async def ensure_settings(client: KubeClient, hub: Hub) -> list[str]:
     """The ConfigMap that tells the operator what hub this is. One of another hub is left alone."""
     namespace = system_namespace(hub)
     done: list[str] = []
-    wanted = {naming.HUB_CONFIG_KEY: settings_text(hub)}
-    metadata = {"name": naming.HUB_CONFIG, "labels": _OURS}
+    wanted = {hub_names.HUB_CONFIG_KEY: settings_text(hub)}
+    metadata = {"name": hub_names.HUB_CONFIG, "labels": _OURS}
     try:
-        found = await client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)
+        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
     except NotFound:
         done += await _ensure_namespace(client, namespace)
         try:
@@ -70,10 +70,10 @@ async def remove_settings(client: KubeClient, hub: Hub) -> None:
     """The cluster may be registered again. Settings of another hub are left alone."""
     namespace = system_namespace(hub)
     try:
-        found = await client.get(CONFIG_MAPS, naming.HUB_CONFIG, namespace)
+        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
         if registered_as(found) == hub.id:
             uid = found["metadata"]["uid"]
-            await client.delete(CONFIG_MAPS, naming.HUB_CONFIG, namespace, uid=uid)
+            await client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace, uid=uid)
     except (NotFound, Conflict):
         return
 

@@ -23,26 +23,22 @@ from boatyard.resources.clusters import placement
 from boatyard.resources.clusters.reconciler import CAPACITY
 from boatyard.resources.hubs import capacity
 from boatyard.resources.hubs.access import HubAccess
-from boatyard.resources.hubs.checking import Looked, look
-from boatyard.resources.hubs.findings import (
-    EMBEDDED_CONDITIONS,
-    FAILED,
-    KUBERNETES_CONDITIONS,
-    PASSED,
-    Finding,
-    conditions,
-    failing_since,
-    roles_finding,
-    state,
-)
-from boatyard.resources.hubs.judging import (
+from boatyard.resources.hubs.check.evaluate import (
     is_current,
     is_other_cluster,
     registered_as,
     was_not_asked,
 )
+from boatyard.resources.hubs.check.model import FAILED, PASSED, Finding, Seen, roles_finding
+from boatyard.resources.hubs.check.report import (
+    EMBEDDED_CONDITIONS,
+    KUBERNETES_CONDITIONS,
+    conditions,
+    failing_since,
+    state,
+)
+from boatyard.resources.hubs.check.run import Looked, look
 from boatyard.resources.hubs.preparing import ensure_settings, remove_settings
-from boatyard.resources.hubs.seen import Seen
 from boatyard.resources.hubs.settings import is_kubernetes
 from boatyard.resources.hubs.sweep import sweep
 from boatyard.resources.orders.drivers import HubDrivers

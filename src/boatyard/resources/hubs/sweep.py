@@ -20,7 +20,7 @@ from boatyard.model.generated.boatyard import (
     Order,
 )
 from boatyard.model.generated.osac import Cluster, Metadata
-from boatyard.resources.hubs.outside import items_of, look_outside
+from boatyard.resources.hubs.owned_items import items_of, look_outside
 from boatyard.resources.orders.drivers import HubDrivers
 
 

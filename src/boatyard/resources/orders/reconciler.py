@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from boatyard.kube import naming
 from boatyard.ledger.changes import Change, Due, Insert, Note, Replace, Unclaim
+from boatyard.model import hub_names
 from boatyard.model.errors import BoatyardError, NotFound
 from boatyard.model.generated.boatyard import (
     Item,
@@ -236,7 +236,7 @@ def _retried(order: Order, asked: int, now: datetime) -> Result:
 
 
 def _is_manual(order: Order) -> bool:
-    return order.metadata.annotations.get(naming.MANAGEMENT_STATE) == naming.MANUAL
+    return order.metadata.annotations.get(hub_names.MANAGEMENT_STATE) == hub_names.MANUAL
 
 
 def _stop(order: Order, now: datetime) -> Result:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from boatyard.automation.port import RunWanted
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.roles.role import OSAC, TEMPLATE
 
 
@@ -41,7 +41,7 @@ def cluster_order(wanted: RunWanted) -> dict[str, Any]:
         "apiVersion": "osac.openshift.io/v1alpha1",
         "kind": "ClusterOrder",
         "metadata": {
-            "name": naming.order_name(id_) if id_ else "",
+            "name": hub_names.order_name(id_) if id_ else "",
             "labels": dict(order.get("labels", {})),
             "annotations": dict(order.get("annotations", {})),
         },

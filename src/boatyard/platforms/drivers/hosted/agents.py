@@ -6,7 +6,7 @@ leave, so that nobody takes it again. The others say whose it is; they stay unti
 
 from __future__ import annotations
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused
 from boatyard.model.outcome import Waiting
 from boatyard.platforms.drivers.hosted.hub import Hub
@@ -27,12 +27,19 @@ from boatyard.platforms.drivers.hosted.rendering import JOINS, Place, covers
 from boatyard.platforms.port import NodeWanted
 
 LOOK_AGAIN = 3.0
-_OURS = (naming.ORDER, naming.ORDER_UUID, naming.NODE_SET, naming.SLOT, naming.KEY, naming.HUB)
+_OURS = (
+    hub_names.ORDER,
+    hub_names.ORDER_UUID,
+    hub_names.NODE_SET,
+    hub_names.SLOT,
+    hub_names.KEY,
+    hub_names.HUB,
+)
 
 
 async def find(hub: Hub, namespace: str, host: str) -> Manifest | Waiting:
     """The Agent of a host: the one of its name, else the one that says that it is that host."""
-    named = await hub.get(AGENTS, host, namespace) if naming.is_label(host) else None
+    named = await hub.get(AGENTS, host, namespace) if hub_names.is_label(host) else None
     found = [named] if named is not None else []
     if not found:
         found = [one for one in await hub.all(AGENTS, namespace) if host in _hosts(one)]
@@ -46,7 +53,7 @@ async def find(hub: Hub, namespace: str, host: str) -> Manifest | Waiting:
 
 def _hosts(agent: Seen) -> set[str]:
     return {
-        annotations_of(agent).get(naming.HOST_UUID, ""),
+        annotations_of(agent).get(hub_names.HOST_UUID, ""),
         str(at(agent, "spec", "hostname") or ""),
         str(at(agent, "status", "inventory", "hostname") or ""),
     } - {""}
@@ -64,18 +71,18 @@ def is_bound(agent: Seen) -> bool:
 
 def is_ours(agent: Seen, key: str) -> bool:
     """Whether this node's key is on it. The annotation decides; the label where that is gone."""
-    annotation = annotations_of(agent).get(naming.KEY)
+    annotation = annotations_of(agent).get(hub_names.KEY)
     if annotation is not None:
         return annotation == key
-    return labels_of(agent).get(naming.KEY) == naming.label_value(key)
+    return labels_of(agent).get(hub_names.KEY) == hub_names.label_value(key)
 
 
 def check_free(agent: Seen, key: str, place: Place) -> None:
     """Refused when the host is another's."""
     if is_ours(agent, key):
         return
-    others = annotations_of(agent).get(naming.KEY) or labels_of(agent).get(naming.KEY)
-    another_order = labels_of(agent).get(naming.ORDER, place.order) != place.order
+    others = annotations_of(agent).get(hub_names.KEY) or labels_of(agent).get(hub_names.KEY)
+    another_order = labels_of(agent).get(hub_names.ORDER, place.order) != place.order
     if others or another_order or is_bound(agent):
         where = f"{namespace_of(agent)}/{name_of(agent)}"
         raise Refused(f"agent {where} is in use under another key", reason="HeldByAnother")
@@ -89,15 +96,15 @@ async def claim(
     wanted = {
         "metadata": {
             "labels": {
-                naming.HUB: naming.label_value(place.hub),
-                naming.ORDER: place.order,
-                naming.ORDER_UUID: naming.label_value(place.cluster_id),
-                naming.KEY: naming.label_value(key),
-                naming.NODE_SET: naming.label_value(node.node_set),
-                naming.SLOT: naming.label_value(node.slot),
+                hub_names.HUB: hub_names.label_value(place.hub),
+                hub_names.ORDER: place.order,
+                hub_names.ORDER_UUID: hub_names.label_value(place.cluster_id),
+                hub_names.KEY: hub_names.label_value(key),
+                hub_names.NODE_SET: hub_names.label_value(node.node_set),
+                hub_names.SLOT: hub_names.label_value(node.slot),
                 JOINS: pool,
             },
-            "annotations": {naming.KEY: key, naming.CLUSTER: place.cluster_id},
+            "annotations": {hub_names.KEY: key, hub_names.CLUSTER: place.cluster_id},
         },
         "spec": {"approved": True},
     }
@@ -122,7 +129,7 @@ async def give_back(hub: Hub, agent: Manifest, key: str) -> Waiting | None:
         return Waiting("The host is being released.", LOOK_AGAIN, "Unbinding")
     unmarked = {
         "labels": dict.fromkeys((*_OURS, JOINS)),
-        "annotations": dict.fromkeys((naming.KEY, naming.CLUSTER)),
+        "annotations": dict.fromkeys((hub_names.KEY, hub_names.CLUSTER)),
     }
     await hub.change(AGENTS, agent, {"metadata": unmarked})
     return None

@@ -10,8 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Waiting
 from boatyard.platforms.drivers.hosted import rendering
@@ -99,7 +99,7 @@ async def remove(
     """Asks while something stands that nobody has asked to go, or while automation keeps the order; else None."""
     workshop = _workshop(hub)
     order = await hub.order(place)
-    held = naming.AUTOMATION_FINALIZER in (metadata(order or {}).get("finalizers") or ())
+    held = hub_names.AUTOMATION_FINALIZER in (metadata(order or {}).get("finalizers") or ())
     standing = [_reference(NODE_POOLS, pool) for pool in pools if not is_leaving(pool)]
     if cluster is not None and not is_leaving(cluster):
         standing.append(_reference(HOSTED_CLUSTERS, cluster))

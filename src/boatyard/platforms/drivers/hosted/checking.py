@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
 
-from boatyard.kube.naming import LONGEST_LABEL, control_plane_namespace, is_label
 from boatyard.model.errors import Refused, Violation
+from boatyard.model.hub_names import LONGEST_LABEL, control_plane_namespace, is_label
 from boatyard.platforms.drivers.hosted.kinds import Manifest, Seen, at, name_of, namespace_of
 from boatyard.platforms.drivers.hosted.settings import AGENT, KUBEVIRT, PLATFORMS
 

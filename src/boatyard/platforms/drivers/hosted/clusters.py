@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES, ROLES
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Refused, Unavailable, Violation
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.hosted import automated, reading, rendering, versions
@@ -104,7 +104,7 @@ async def _wish(hub: Hub, place: Place, wanted: ClusterWanted, existing: Seen | 
     pull_name = await _input_name(
         hub,
         place,
-        base=naming.pull_secret_name(place.order),
+        base=hub_names.pull_secret_name(place.order),
         present=at(existing, "spec", "pullSecret", "name"),
         entry=".dockerconfigjson",
         text=pull_text,
@@ -115,7 +115,7 @@ async def _wish(hub: Hub, place: Place, wanted: ClusterWanted, existing: Seen | 
         key_name = await _input_name(
             hub,
             place,
-            base=naming.ssh_key_name(place.order),
+            base=hub_names.ssh_key_name(place.order),
             present=at(existing, "spec", "sshKey", "name"),
             entry="id_rsa.pub",
             text=wanted.ssh_public_key,

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, TypeVar
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.errors import about_an_order
 from boatyard.kube.kinds import NAMESPACES, NODES, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, NotFound, Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
 from boatyard.platforms.drivers.hosted import (
@@ -182,14 +182,14 @@ class HostedPlatform:
     @_works_for_others
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         """By each of the objects that carry a key: where one was stripped of it, another tells."""
-        mine = {naming.HUB: naming.label_value(self._hub.id)}
+        mine = {hub_names.HUB: hub_names.label_value(self._hub.id)}
         found: dict[str, Owned] = {}
         for kind, what in ((NAMESPACES, "cluster"), (HOSTED_CLUSTERS, "cluster"), (AGENTS, "node")):
             for thing in await self._carrying(kind, mine):
-                key = annotations_of(thing).get(naming.KEY, "")
+                key = annotations_of(thing).get(hub_names.KEY, "")
                 found.setdefault(key, Owned(key, what, name_of(thing)))
         for pool in await self._carrying(NODE_POOLS, mine):
-            key = annotations_of(pool).get(naming.KEY, "")
+            key = annotations_of(pool).get(hub_names.KEY, "")
             found.setdefault(key, Owned(key, "cluster", name_of(pool)))
             for slot in slots.read_slots(pool).values():
                 found.setdefault(slot.key, Owned(slot.key, "node", slot.slot))

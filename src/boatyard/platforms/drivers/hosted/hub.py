@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-from boatyard.kube import naming
 from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import CONFIG_MAPS, NAMESPACES, SECRETS, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import NotFound, Unavailable
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENTS,
@@ -78,7 +78,7 @@ class Hub:
         if await self.get(NAMESPACES, place.namespace) is not None:
             return self.remember(place)
         for cluster in await self.all(
-            HOSTED_CLUSTERS, labels={naming.KEY: naming.label_value(key)}
+            HOSTED_CLUSTERS, labels={hub_names.KEY: hub_names.label_value(key)}
         ):
             stray = self._read_place(key, {"metadata": {"name": namespace_of(cluster)}})
             if stray is not None and self._is_mine(key, cluster):
@@ -90,8 +90,8 @@ class Hub:
         known = self._places.get(key)
         if known is not None:
             return known
-        order = naming.order_name(_cluster_id(key))
-        marks = {naming.ORDER: order, naming.HUB: naming.label_value(self.id)}
+        order = hub_names.order_name(_cluster_id(key))
+        marks = {hub_names.ORDER: order, hub_names.HUB: hub_names.label_value(self.id)}
         labelled, chosen = await together(
             self.all(NAMESPACES, labels=marks), self._beside_order(key)
         )
@@ -104,19 +104,19 @@ class Hub:
     async def _beside_order(self, key: str) -> Place:
         """The place beside its ClusterOrder, which is found by its name."""
         cluster_id = _cluster_id(key)
-        order = naming.order_name(cluster_id)
+        order = hub_names.order_name(cluster_id)
         namespace, tenant = self._namespace_without_order(), ""
         for found in await self._orders(order):
             # A name is a hash: the annotation says whose it really is.
-            if annotations_of(found).get(naming.CLUSTER, cluster_id) == cluster_id:
+            if annotations_of(found).get(hub_names.CLUSTER, cluster_id) == cluster_id:
                 namespace = namespace_of(found)
-                tenant = annotations_of(found).get(naming.TENANT, "")
+                tenant = annotations_of(found).get(hub_names.TENANT, "")
         return Place(
             key=key,
             cluster_id=cluster_id,
             order=order,
             order_namespace=namespace,
-            namespace=naming.cluster_namespace(namespace, order),
+            namespace=hub_names.cluster_namespace(namespace, order),
             hub=self.id,
             tenant=tenant,
         )
@@ -132,17 +132,17 @@ class Hub:
 
     def _is_mine(self, key: str, cluster: Seen) -> bool:
         """Marks that somebody has taken away say nothing; others' say that it is another's."""
-        hub = naming.label_value(self.id)
+        hub = hub_names.label_value(self.id)
         return (
-            annotations_of(cluster).get(naming.KEY, key) == key
-            and labels_of(cluster).get(naming.HUB, hub) == hub
+            annotations_of(cluster).get(hub_names.KEY, key) == key
+            and labels_of(cluster).get(hub_names.HUB, hub) == hub
         )
 
     def _read_place(self, key: str, namespace: Seen) -> Place | None:
         cluster_id = _cluster_id(key)
-        order = naming.order_name(cluster_id)
-        order_namespace = naming.order_namespace_of(name_of(namespace), order)
-        stranger = annotations_of(namespace).get(naming.KEY, key) != key
+        order = hub_names.order_name(cluster_id)
+        order_namespace = hub_names.order_namespace_of(name_of(namespace), order)
+        stranger = annotations_of(namespace).get(hub_names.KEY, key) != key
         if stranger or not order_namespace or order_namespace.endswith(f"-{order}"):
             return None  # labelled by hand; the last is the control plane's own
         return Place(
@@ -152,7 +152,7 @@ class Hub:
             order_namespace=order_namespace,
             namespace=name_of(namespace),
             hub=self.id,
-            tenant=annotations_of(namespace).get(naming.TENANT, ""),
+            tenant=annotations_of(namespace).get(hub_names.TENANT, ""),
         )
 
     async def _orders(self, order: str) -> list[Manifest]:
@@ -164,7 +164,9 @@ class Hub:
 
     def _namespace_without_order(self) -> str:
         chosen = self.settings.get("kube.namespace", "")
-        return naming.check_order_namespace(chosen, "kube.namespace") if chosen else WITHOUT_ORDERS
+        return (
+            hub_names.check_order_namespace(chosen, "kube.namespace") if chosen else WITHOUT_ORDERS
+        )
 
     # --- looking -------------------------------------------------------------------------------
 
@@ -193,7 +195,7 @@ class Hub:
     async def order(self, place: Place) -> Manifest | None:
         """Its ClusterOrder; None when there is none."""
         for found in await self._orders(place.order):
-            whose = annotations_of(found).get(naming.CLUSTER, place.cluster_id)
+            whose = annotations_of(found).get(hub_names.CLUSTER, place.cluster_id)
             if namespace_of(found) == place.order_namespace and whose == place.cluster_id:
                 return found
         return None
@@ -210,7 +212,7 @@ class Hub:
 
         With what was `written` down of it (<namespace>/<name>) it is found also when its labels were taken away.
         """
-        found = await self.agents_with({naming.KEY: naming.label_value(key)})
+        found = await self.agents_with({hub_names.KEY: hub_names.label_value(key)})
         namespace, _, name = written.partition("/")
         if not name or any((namespace_of(o), name_of(o)) == (namespace, name) for o in found):
             return found

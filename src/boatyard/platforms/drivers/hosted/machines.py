@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.platforms.drivers.hosted.kinds import (
     AGENT_PROVIDER,
     DELETE_FIRST,
@@ -60,8 +60,8 @@ def read_machine(thing: Seen) -> Machine:
         leaving=is_leaving(thing),
         first_to_go=DELETE_FIRST in annotations,
         annotations=annotations,
-        slot=annotations.get(naming.SLOT, ""),
-        key=annotations.get(naming.KEY, ""),
+        slot=annotations.get(hub_names.SLOT, ""),
+        key=annotations.get(hub_names.KEY, ""),
     )
 
 

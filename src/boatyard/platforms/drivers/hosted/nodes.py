@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Conflict, Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.hosted import agents, reading, rendering, slots
@@ -59,7 +59,7 @@ async def ensure_pool(
     hub: Hub, place: Place, cluster: Manifest, pools: Sequence[Manifest], node: NodeWanted
 ) -> Manifest:
     """The pool of a node set; made when it is not there, at the release its cluster is at."""
-    name = naming.node_pool_name(place.order, node.node_set)
+    name = hub_names.node_pool_name(place.order, node.node_set)
     for pool in pools:
         if name_of(pool) == name:
             rendering.refuse_stranger(place, NODE_POOLS, pool)
@@ -153,7 +153,7 @@ async def _joined(hub: Hub, place: Place, pool: Manifest, slot: Slot) -> Outcome
     if machine is None:
         return Waiting("A machine is being made for the node.", LOOK_AGAIN, "WorkersJoining")
     if not slot.agent and (machine.slot, machine.key) != (slot.slot, slot.key):
-        await _mark(hub, machine, {naming.SLOT: slot.slot, naming.KEY: slot.key})
+        await _mark(hub, machine, {hub_names.SLOT: slot.slot, hub_names.KEY: slot.key})
     if machine.leaving:
         return Waiting("The node's machine is being replaced.", LOOK_AGAIN, "WorkersJoining")
     if not machine.ready:
@@ -212,7 +212,7 @@ async def _start_leaving(
     if machine is not None and not machine.leaving:
         marks: dict[str, str | None] = {DELETE_FIRST: "true"}
         if not slot.agent:
-            marks |= {naming.SLOT: slot.slot, naming.KEY: slot.key}
+            marks |= {hub_names.SLOT: slot.slot, hub_names.KEY: slot.key}
         if not drain:
             marks[WITHOUT_DRAINING] = "true"
         if not marks.items() <= machine.annotations.items():
@@ -261,8 +261,8 @@ async def _finish_virtual(
             {
                 DELETE_FIRST: None,
                 WITHOUT_DRAINING: None,
-                naming.SLOT: heir.slot if heir else None,
-                naming.KEY: heir.key if heir else None,
+                hub_names.SLOT: heir.slot if heir else None,
+                hub_names.KEY: heir.key if heir else None,
             },
         )
     return None

@@ -8,8 +8,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES, ROLE_BINDINGS, ROLES, SECRETS, SERVICE_ACCOUNTS, Kind
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Violation
 from boatyard.platforms.drivers.hosted.checking import SERVICES
 from boatyard.platforms.drivers.hosted.kinds import (
@@ -61,7 +61,7 @@ class Place:
     @property
     def home(self) -> str:
         """The namespace in which HyperShift runs its control plane."""
-        return naming.control_plane_namespace(self.namespace, self.order)
+        return hub_names.control_plane_namespace(self.namespace, self.order)
 
 
 @dataclass(frozen=True)
@@ -74,10 +74,10 @@ class Rendered:
 
 def ground(place: Place) -> tuple[Rendered, ...]:
     """What every cluster has of its own before HyperShift hears of it, in the order of making."""
-    account = {"kind": "ServiceAccount", "name": naming.SERVICE_ACCOUNT}
+    account = {"kind": "ServiceAccount", "name": hub_names.SERVICE_ACCOUNT}
     reader = {
         "kind": "ServiceAccount",
-        "name": naming.HUB_ACCESS,
+        "name": hub_names.HUB_ACCESS,
         "namespace": place.order_namespace,
     }
     # Tools of others read as this account and look at no role. Theirs is named after the order's namespace: the rights
@@ -86,25 +86,25 @@ def ground(place: Place) -> tuple[Rendered, ...]:
     same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
     return (
         Rendered(NAMESPACES, _manifest(place, place.namespace, namespaced=False)),
-        Rendered(SERVICE_ACCOUNTS, _manifest(place, naming.SERVICE_ACCOUNT)),
+        Rendered(SERVICE_ACCOUNTS, _manifest(place, hub_names.SERVICE_ACCOUNT)),
         Rendered(
             ROLE_BINDINGS,
             _manifest(
                 place,
-                naming.ROLE_BINDING,
+                hub_names.ROLE_BINDING,
                 roleRef=_cluster_role("admin"),
                 subjects=[{**account, "namespace": place.namespace}],
             ),
         ),
         Rendered(
             ROLE_BINDINGS,
-            _manifest(place, naming.HUB_ACCESS, roleRef=read, subjects=[reader]),
+            _manifest(place, hub_names.HUB_ACCESS, roleRef=read, subjects=[reader]),
         ),
         Rendered(
             NETWORK_POLICIES,
             _manifest(
                 place,
-                naming.NETWORK_POLICY,
+                hub_names.NETWORK_POLICY,
                 spec={"podSelector": {}, "policyTypes": ["Ingress"], "ingress": same_namespace},
             ),
         ),
@@ -129,7 +129,7 @@ def ssh_key(place: Place, name: str, text: str) -> Rendered:
 
 def changed_name(name: str, text: str) -> str:
     """The name of a Secret whose contents are no longer the first: HyperShift follows names, not contents."""
-    return f"{name}-{naming.order_name(text).removeprefix('order-')[:6]}"
+    return f"{name}-{hub_names.order_name(text).removeprefix('order-')[:6]}"
 
 
 def release_image(wanted: ClusterWanted, choice: Choice) -> str:
@@ -173,8 +173,8 @@ def hosted_cluster(
     remembered = {"template": template_part(wanted.settings), "kept": dict(choice.kept)}
     annotations = {
         REMEMBERED: json.dumps(remembered, sort_keys=True),
-        naming.API_ENDPOINT: wanted.api_name,
-        naming.INGRESS_ENDPOINT: wanted.ingress_name,
+        hub_names.API_ENDPOINT: wanted.api_name,
+        hub_names.INGRESS_ENDPOINT: wanted.ingress_name,
     }
     return _manifest(place, place.order, annotations=annotations, spec=spec)
 
@@ -199,21 +199,21 @@ def node_pool(
     platform: Manifest | None = None,
 ) -> Manifest:
     """A node set without its nodes: how many there are is written beside it, by whoever adds or takes one."""
-    name = naming.node_pool_name(place.order, node_set)
+    name = hub_names.node_pool_name(place.order, node_set)
     management: Manifest = {"upgradeType": choice.upgrade_type, "autoRepair": choice.auto_repair}
     spec: Manifest = {
         "clusterName": name_of(cluster),
         "release": {"image": image},
         "management": management,
         "nodeDrainTimeout": choice.drain_timeout,
-        "nodeLabels": {naming.NODE_SET: naming.label_value(node_set)},
+        "nodeLabels": {hub_names.NODE_SET: hub_names.label_value(node_set)},
         "platform": platform or _pool_platform(cluster, choice, name, host_type),
     }
     return _manifest(
         place,
         name,
-        labels={naming.NODE_SET: naming.label_value(node_set)},
-        annotations={naming.NODE_SET: node_set},
+        labels={hub_names.NODE_SET: hub_names.label_value(node_set)},
+        annotations={hub_names.NODE_SET: node_set},
         spec=spec,
     )
 
@@ -222,7 +222,7 @@ def updated_pool(
     place: Place, cluster: Seen, choice: Choice, pool: Seen, *, image: str
 ) -> Manifest:
     """A node pool that is there, as it should be now. Its size stays: another one would replace its machines."""
-    node_set = annotations_of(pool).get(naming.NODE_SET, "")
+    node_set = annotations_of(pool).get(hub_names.NODE_SET, "")
     manifest = node_pool(
         place, cluster, choice, node_set, "", image=image, platform=pool["spec"]["platform"]
     )
@@ -336,9 +336,9 @@ def _manifest(
         "name": name,
         "labels": {**marks(place), **(labels or {})},
         "annotations": {
-            naming.KEY: place.key,
-            naming.CLUSTER: place.cluster_id,
-            **({naming.TENANT: place.tenant} if place.tenant else {}),
+            hub_names.KEY: place.key,
+            hub_names.CLUSTER: place.cluster_id,
+            **({hub_names.TENANT: place.tenant} if place.tenant else {}),
             **(annotations or {}),
         },
     }
@@ -350,11 +350,11 @@ def _manifest(
 def marks(place: Place) -> dict[str, str]:
     """The labels by which everything of a cluster is found again."""
     return {
-        naming.MANAGED_BY: naming.BOATYARD,
-        naming.HUB: naming.label_value(place.hub),
-        naming.ORDER: place.order,
-        naming.ORDER_UUID: naming.label_value(place.cluster_id),
-        naming.KEY: naming.label_value(place.key),
+        hub_names.MANAGED_BY: hub_names.BOATYARD,
+        hub_names.HUB: hub_names.label_value(place.hub),
+        hub_names.ORDER: place.order,
+        hub_names.ORDER_UUID: hub_names.label_value(place.cluster_id),
+        hub_names.KEY: hub_names.label_value(place.key),
     }
 
 
@@ -375,11 +375,11 @@ def covers(existing: object, wanted: object) -> bool:
 
 def is_of(place: Place, thing: Seen) -> bool:
     """Whether this object is this cluster's. Its annotation decides; its label where that is gone."""
-    key = annotations_of(thing).get(naming.KEY)
+    key = annotations_of(thing).get(hub_names.KEY)
     if key is not None:
         return key == place.key
     labels = (thing.get("metadata") or {}).get("labels") or {}
-    return bool(labels.get(naming.KEY) == naming.label_value(place.key))
+    return bool(labels.get(hub_names.KEY) == hub_names.label_value(place.key))
 
 
 def refuse_stranger(place: Place, kind: Kind, thing: Seen) -> None:

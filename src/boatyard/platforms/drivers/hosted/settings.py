@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from boatyard.kube.naming import is_label
 from boatyard.model.errors import Refused, Violation
+from boatyard.model.hub_names import is_label
 
 PREFIX = "hosted."
 VM_SIZES = "hosted.vm."

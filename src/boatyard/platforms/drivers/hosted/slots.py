@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from boatyard.kube import naming
+from boatyard.model import hub_names
 from boatyard.model.errors import Refused, Unavailable
 from boatyard.platforms.drivers.hosted.kinds import (
     Manifest,
@@ -65,7 +65,7 @@ def read_slots(pool: Seen) -> dict[str, Slot]:
 
 
 def node_set_of(pool: Seen) -> str:
-    return annotations_of(pool).get(naming.NODE_SET, "")
+    return annotations_of(pool).get(hub_names.NODE_SET, "")
 
 
 def replicas_of(pool: Seen) -> int:
@@ -79,7 +79,7 @@ def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
         "resourceVersion": version_of(pool),
         "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
         "annotations": {
-            PREFIX + naming.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
+            PREFIX + hub_names.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
             for slot in slots
         },
     }

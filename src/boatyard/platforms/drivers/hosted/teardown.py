@@ -6,8 +6,8 @@ is ours goes last, so that at every moment the cluster can still be found by its
 
 from __future__ import annotations
 
-from boatyard.kube import naming
 from boatyard.kube.kinds import NAMESPACES
+from boatyard.model import hub_names
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.hosted import agents, automated, rendering
 from boatyard.platforms.drivers.hosted.hub import Hub, together
@@ -92,8 +92,8 @@ async def _let_order_go(hub: Hub, key: str) -> Waiting | None:
 async def _let_hosts_go(hub: Hub, place: Place) -> Waiting | None:
     """Hosts that nobody has taken back one by one go with their cluster, each once it is observed unbound."""
     waiting: Waiting | None = None
-    for agent in await hub.agents_with({naming.ORDER: place.order}):
-        key = annotations_of(agent).get(naming.KEY, "")
+    for agent in await hub.agents_with({hub_names.ORDER: place.order}):
+        key = annotations_of(agent).get(hub_names.KEY, "")
         if key.partition("/")[0] == place.cluster_id:
             waiting = await agents.give_back(hub, agent, key) or waiting
     return waiting

@@ -1,0 +1,1 @@
+"""Stand-ins for outside systems, one independent program each, against the real interfaces of that system."""

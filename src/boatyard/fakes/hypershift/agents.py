@@ -1,0 +1,232 @@
+"""An Agent of the assisted service: discovered, bound, installed, let go. Pure; one decision per Agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.fakes.hypershift.kinds import AGENTS
+from boatyard.fakes.hypershift.names import (
+    AGENT_DEPLOYMENT,
+    AGENT_MACHINE,
+    AGENT_MACHINE_NAMESPACE,
+    Object,
+)
+from boatyard.fakes.hypershift.objects import (
+    Condition,
+    conditions_of,
+    created_at,
+    deleted_at,
+    inside,
+    is_true,
+    labels_of,
+    moment,
+    name_of,
+    spec_of,
+    stamp,
+    status_of,
+    uid_of,
+    write_conditions,
+)
+from boatyard.fakes.hypershift.observation import Manner
+from boatyard.fakes.hypershift.writes import Change, Decision, Report
+
+# Its states, as the assisted service names them.
+DISCOVERING = "discovering-unbound"
+FREE = "known-unbound"
+BINDING = "binding"
+KNOWN = "known"
+INSTALLING = "installing-in-progress"
+JOINED = "added-to-existing-cluster"
+UNBINDING = "unbinding"
+LOST = "disconnected"
+LOST_FREE = "disconnected-unbound"
+UNBOUND = frozenset({"", DISCOVERING, FREE, LOST_FREE})
+
+
+def state_of(agent: Object) -> str:
+    return str(inside(status_of(agent), "debugInfo", "state") or "")
+
+
+def is_free(agent: Object) -> bool:
+    """Whether a machine may take it."""
+    return (
+        deleted_at(agent) is None
+        and spec_of(agent).get("approved") is True
+        and not spec_of(agent).get("clusterDeploymentName")
+        and AGENT_MACHINE not in labels_of(agent)
+        and state_of(agent) == FREE
+        and is_true(agent, "Validated")
+    )
+
+
+def host_name(agent: Object) -> str:
+    told = spec_of(agent).get("hostname") or inside(status_of(agent), "inventory", "hostname")
+    return str(told or name_of(agent))
+
+
+def bind(agent: Object, machine: Object, home: str, deployment: str) -> Change:
+    """Gives a free agent to a machine."""
+    return Change(
+        AGENTS,
+        agent,
+        {
+            "metadata": {
+                "labels": {AGENT_MACHINE: uid_of(machine), AGENT_DEPLOYMENT: home},
+                "annotations": {AGENT_MACHINE_NAMESPACE: home},
+            },
+            "spec": {"clusterDeploymentName": {"namespace": home, "name": deployment}},
+        },
+    )
+
+
+def unbind(agent: Object) -> Change:
+    return Change(
+        AGENTS,
+        agent,
+        {
+            "metadata": {
+                "labels": {AGENT_MACHINE: None, AGENT_DEPLOYMENT: None},
+                "annotations": {AGENT_MACHINE_NAMESPACE: None},
+            },
+            "spec": {
+                "clusterDeploymentName": None,
+                "machineConfigPool": None,
+                "ignitionEndpointTokenReference": None,
+            },
+        },
+    )
+
+
+def play_agent(agent: Object, manner: Manner, now: float) -> Decision:
+    """Its next states, as far as they are due."""
+    if deleted_at(agent) is not None:
+        return Decision()
+    state, since = state_of(agent), _since(agent)
+    lost = "lost" in manner.faults("Agent", agent)
+    look_at = None
+    # At an instant pace several states follow each other at one moment.
+    while True:
+        following, stage = _next(state, agent, lost)
+        if following == state:
+            break
+        due = since + manner.pace.of(stage, uid_of(agent)) if stage else now
+        if now < due:
+            look_at = due
+            break
+        state, since = following, now
+    status = _status(agent, state, since, now)
+    writes = () if _says(agent, status) else (Report(AGENTS, agent, status),)
+    return Decision(writes, look_at)
+
+
+def _since(agent: Object) -> float:
+    told = moment(inside(status_of(agent), "progress", "stageStartTime"))
+    return created_at(agent) if told is None else told
+
+
+def _next(state: str, agent: Object, lost: bool) -> tuple[str, str]:
+    """The state that follows, and the delay before it; the same one when it stays."""
+    wanted = bool(spec_of(agent).get("clusterDeploymentName"))
+    if lost:
+        return (LOST if wanted else LOST_FREE), ""
+    if state in (LOST, LOST_FREE):
+        # Heard of again: what was installed is a node still.
+        return (JOINED if wanted and is_true(agent, "Installed") else FREE), ""
+    if not wanted:
+        return {
+            "": (DISCOVERING, ""),
+            DISCOVERING: (FREE, "discover"),
+            FREE: (FREE, ""),
+            UNBINDING: (FREE, "unbind"),
+        }.get(state, (UNBINDING, ""))
+    return {
+        "": (DISCOVERING, ""),
+        DISCOVERING: (FREE, "discover"),
+        FREE: (BINDING, ""),
+        UNBINDING: (FREE, "unbind"),
+        BINDING: (KNOWN, "bind"),
+        KNOWN: (INSTALLING, ""),
+        INSTALLING: (JOINED, "install"),
+    }.get(state, (state, ""))
+
+
+# Per state: Bound, Validated, RequirementsMet, Installed as (status, reason).
+_READY = ("True", "AgentIsReady")
+_PASSING = ("True", "ValidationsPassing")
+_NOT_STARTED = ("False", "InstallationNotStarted")
+_UNBOUND = ("False", "Unbound")
+_SAID: Mapping[str, tuple[tuple[str, str], ...]] = {
+    DISCOVERING: (
+        _UNBOUND,
+        ("Unknown", "ValidationsUnknown"),
+        ("False", "AgentNotReady"),
+        _NOT_STARTED,
+    ),
+    FREE: (_UNBOUND, _PASSING, _READY, _NOT_STARTED),
+    BINDING: (("False", "Binding"),) * 4,
+    KNOWN: (("True", "Bound"), _PASSING, _READY, _NOT_STARTED),
+    INSTALLING: (
+        ("True", "Bound"),
+        _PASSING,
+        ("True", "AgentAlreadyInstalling"),
+        ("False", "InstallationInProgress"),
+    ),
+    JOINED: (
+        ("True", "Bound"),
+        _PASSING,
+        ("True", "AgentInstallationStopped"),
+        ("True", "InstallationCompleted"),
+    ),
+    UNBINDING: (("False", "Unbinding"),) * 4,
+}
+
+
+def _status(agent: Object, state: str, since: float, now: float) -> Object:
+    conditions = [Condition("SpecSynced", "True", "SyncOK")]
+    if state in (LOST, LOST_FREE):
+        conditions.append(Condition("Connected", "False", "AgentIsDisconnected"))
+        bound = ("True", "Bound") if state == LOST else _UNBOUND
+        conditions += [
+            Condition("Bound", *bound),
+            Condition("Validated", "False", "ValidationsFailing"),
+            Condition("RequirementsMet", "False", "AgentNotReady"),
+        ]
+        installed = state == LOST and is_true(agent, "Installed")
+        told = ("True", "InstallationCompleted") if installed else _NOT_STARTED
+        conditions.append(Condition("Installed", *told))
+    else:
+        conditions.append(Condition("Connected", "True", "AgentIsConnected"))
+        bound, valid, ready, done = _SAID[state]
+        if ready == _READY and spec_of(agent).get("approved") is not True:
+            ready = ("False", "AgentIsNotApproved")
+        conditions += [
+            Condition("Bound", *bound),
+            Condition("Validated", *valid),
+            Condition("RequirementsMet", *ready),
+            Condition("Installed", *done),
+        ]
+    before = inside(status_of(agent), "progress", "stageStartTime")
+    same = state == state_of(agent)
+    return {
+        "conditions": write_conditions(conditions_of(agent), conditions, now),
+        "debugInfo": {"state": state, "stateInfo": ""},
+        "progress": {
+            "currentStage": "Done" if state == JOINED else "",
+            "stageStartTime": before if same and before else stamp(since),
+        },
+    }
+
+
+def _says(agent: Object, status: Object) -> bool:
+    """Whether it says so already; fields that are not ours do not count."""
+    said: dict[str, Any] = status_of(agent)
+    return all(_within(said.get(field), wanted) for field, wanted in status.items())
+
+
+def _within(said: Any, wanted: Any) -> bool:
+    if isinstance(wanted, dict):
+        return isinstance(said, dict) and all(
+            _within(said.get(field), value) for field, value in wanted.items()
+        )
+    return bool(said == wanted)

@@ -1,0 +1,217 @@
+"""As much of a Kubernetes client as the player needs: create, merge, apply a status, delete, list and watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from boatyard.fakes.hypershift.access import Access
+from boatyard.fakes.hypershift.kinds import Kind
+from boatyard.fakes.hypershift.names import Object
+
+MANAGER = "hypershift-player"
+ASK_SECONDS = 30.0
+WATCH_SECONDS = 280  # then the server ends it in good order, and it is resumed
+PAGE = 500
+
+
+class ApiError(Exception):
+    """What the API server said, or (code 0) that it said nothing."""
+
+    def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
+        super().__init__(f"{code} {reason}: {message}")
+        self.code = code
+        self.reason = reason
+        self.retry_after = retry_after
+
+    @property
+    def gone(self) -> bool:
+        return self.code == 404
+
+    @property
+    def exists(self) -> bool:
+        return self.code == 409 and self.reason == "AlreadyExists"
+
+    @property
+    def conflict(self) -> bool:
+        return self.code == 409 and self.reason != "AlreadyExists"
+
+    @property
+    def expired(self) -> bool:
+        return self.code == 410
+
+
+class Api:
+    """One API server. Used inside `async with`."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Api:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=64, ssl=self.access.trust),
+            headers={"User-Agent": MANAGER},
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        return await self._ask("GET", kind.path(namespace, name))
+
+    async def create(self, kind: Kind, body: Object) -> Object:
+        namespace = str(body["metadata"].get("namespace") or "")
+        return await self._ask("POST", kind.path(namespace), body, "application/json", STRICT)
+
+    async def merge(self, kind: Kind, namespace: str, name: str, patch: Object) -> Object:
+        path = kind.path(namespace, name)
+        return await self._ask("PATCH", path, patch, "application/merge-patch+json", STRICT)
+
+    async def apply_status(self, kind: Kind, seen: Object, status: Object) -> Object:
+        """Says the whole status. Server-side apply, for only that can say null."""
+        about = seen["metadata"]
+        namespace, name = str(about.get("namespace") or ""), str(about["name"])
+        metadata = {"name": name, "resourceVersion": about.get("resourceVersion")}
+        if namespace:
+            metadata["namespace"] = namespace
+        body = {
+            "apiVersion": kind.api_version,
+            "kind": kind.name,
+            "metadata": metadata,
+            "status": status,
+        }
+        query = {**STRICT, "fieldManager": MANAGER, "force": "true"}
+        path = kind.path(namespace, name, "status")
+        return await self._ask("PATCH", path, body, "application/apply-patch+yaml", query)
+
+    async def delete(self, kind: Kind, namespace: str, name: str, uid: str) -> Object:
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        }
+        return await self._ask("DELETE", kind.path(namespace, name), body, "application/json")
+
+    async def list(self, kind: Kind, query: Mapping[str, str]) -> tuple[list[Object], str]:
+        """All objects of a kind, and the version they were read at."""
+        found: list[Object] = []
+        more = ""
+        while True:
+            asked = {**query, "limit": str(PAGE), **({"continue": more} if more else {})}
+            page = await self._ask("GET", kind.path(), query=asked)
+            found += page.get("items") or []
+            more = str(page["metadata"].get("continue") or "")
+            if not more:
+                return found, str(page["metadata"]["resourceVersion"])
+
+    async def watch(
+        self, kind: Kind, since: str, query: Mapping[str, str]
+    ) -> AsyncIterator[tuple[str, Object]]:
+        """Events from a version on, until the server ends it. ApiError when it is too old, or cut."""
+        asked = {
+            **query,
+            "watch": "1",
+            "resourceVersion": since,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }
+        rest = b""
+        try:
+            async with self._request("GET", kind.path(), query=asked) as answer:
+                if answer.status != 200:
+                    raise _error(answer.status, answer.headers, await answer.read())
+                while True:
+                    async with asyncio.timeout(WATCH_SECONDS + 20):
+                        piece = await answer.content.readany()
+                    if not piece:
+                        return
+                    *lines, rest = (rest + piece).split(b"\n")
+                    for line in lines:
+                        yield _event(line)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise ApiError(0, "Unreachable", type(error).__name__) from error
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> Object:
+        try:
+            async with (
+                asyncio.timeout(ASK_SECONDS),
+                self._request(method, path, body, content, query) as answer,
+            ):
+                said = await answer.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise ApiError(0, "Unreachable", type(error).__name__) from error
+        if answer.status >= 400:
+            raise _error(answer.status, answer.headers, said)
+        try:
+            decoded: Object = msgspec.json.decode(said)
+        except msgspec.DecodeError as error:
+            raise ApiError(0, "NotJson", f"{method} {path}") from error
+        return decoded
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        body: Object | None = None,
+        content: str = "",
+        query: Mapping[str, str] | None = None,
+    ) -> aiohttp.client._RequestContextManager:
+        assert self._session is not None, "used outside of `async with`"
+        headers = {"Accept": "application/json", **self.access.headers()}
+        if content:
+            headers["Content-Type"] = content
+        return self._session.request(
+            method,
+            f"{self.access.server}{path}",
+            params=dict(query or {}),
+            data=None if body is None else msgspec.json.encode(body),
+            headers=headers,
+            allow_redirects=False,  # a credential goes to nobody else
+        )
+
+
+STRICT = {"fieldValidation": "Strict"}
+
+
+def _event(line: bytes) -> tuple[str, Object]:
+    try:
+        event = msgspec.json.decode(line)
+        kind, about = str(event["type"]), event["object"]
+    except (msgspec.DecodeError, TypeError, KeyError) as error:
+        raise ApiError(0, "NotJson", "in a watch") from error
+    if kind == "ERROR":
+        code, reason = int(about.get("code") or 500), str(about.get("reason") or "")
+        raise ApiError(code, reason, str(about.get("message") or ""))
+    return kind, about
+
+
+def _error(code: int, headers: Mapping[str, str], said: bytes) -> ApiError:
+    try:
+        about: Any = msgspec.json.decode(said)
+    except msgspec.DecodeError:
+        about = {}
+    if not isinstance(about, dict):
+        about = {}
+    wait = headers.get("Retry-After") or ""
+    return ApiError(
+        code,
+        str(about.get("reason") or ""),
+        str(about.get("message") or "no words"),
+        float(wait) if wait.isdecimal() else 0.0,
+    )

@@ -1,0 +1,121 @@
+"""Copies of what the API server holds, by kind: filled by list and watch, kept ahead by the player's own writes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from boatyard.fakes.hypershift.api import Api, ApiError
+from boatyard.fakes.hypershift.kinds import Kind
+from boatyard.fakes.hypershift.names import Object
+from boatyard.fakes.hypershift.objects import (
+    deleted_at,
+    finalizers_of,
+    name_of,
+    namespace_of,
+    version_of,
+)
+
+logger = logging.getLogger(__name__)
+
+Told = Callable[[Object], None]
+
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 5.0
+
+
+@dataclass
+class Copy:
+    """All objects of one kind that a selector fits. `told` is called with what came, changed or went."""
+
+    kind: Kind
+    told: Told
+    query: Mapping[str, str] = field(default_factory=dict)
+    complete: asyncio.Event = field(default_factory=asyncio.Event)
+    _held: dict[str, dict[str, Object]] = field(default_factory=dict)
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        return self._held.get(namespace, {}).get(name)
+
+    def within(self, namespace: str) -> list[Object]:
+        return list(self._held.get(namespace, {}).values())
+
+    def all(self) -> list[Object]:
+        return [thing for things in self._held.values() for thing in things.values()]
+
+    def put(self, thing: Object) -> None:
+        """Takes a state in, if it is not older than what is held. Also called with the answers to writes."""
+        held = self.get(namespace_of(thing), name_of(thing))
+        if held is not None and _number(thing) < _number(held):
+            return
+        if held is not None and version_of(held) == version_of(thing):
+            return
+        if deleted_at(thing) is not None and not finalizers_of(thing) and self.kind.namespaced:
+            # The last finalizer is off: this is the last that is heard of it.
+            self.drop(thing)
+            return
+        self._held.setdefault(namespace_of(thing), {})[name_of(thing)] = thing
+        self.told(thing)
+
+    def drop(self, thing: Object) -> None:
+        """Forgets it, unless what is held is newer: another one of that name."""
+        held = self.get(namespace_of(thing), name_of(thing))
+        if held is None or _number(held) > _number(thing):
+            return
+        beside = self._held[namespace_of(thing)]
+        del beside[name_of(thing)]
+        if not beside:
+            del self._held[namespace_of(thing)]
+        self.told(thing)
+
+    def replace(self, things: Iterable[Object], version: str) -> None:
+        """What a list at that version says: what it does not name and is not newer is gone."""
+        listed = {(namespace_of(one), name_of(one)): one for one in things}
+        for held in self.all():
+            if (namespace_of(held), name_of(held)) not in listed and _number(held) <= int(version):
+                self.drop(held)
+        for thing in listed.values():
+            self.put(thing)
+
+    async def run(self, api: Api) -> None:
+        """Lists, watches, resumes; for ever."""
+        pause = FIRST_PAUSE
+        version = ""
+        while True:
+            try:
+                if not version:
+                    things, version = await api.list(self.kind, self.query)
+                    self.replace(things, version)
+                    self.complete.set()
+                async for event, thing in api.watch(self.kind, version, self.query):
+                    pause = FIRST_PAUSE
+                    version = version_of(thing)
+                    self._take(event, thing)
+                continue
+            except ApiError as error:
+                if error.expired:
+                    version = ""
+                    continue
+                if error.gone:
+                    # The kind is not installed (yet). The others go on without it.
+                    version = ""
+                    self.replace((), str(2**63))
+                    self.complete.set()
+                logger.warning(
+                    "watch interrupted", extra={"kind": self.kind.name, "why": str(error)}
+                )
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _take(self, event: str, thing: Object) -> None:
+        if event in ("ADDED", "MODIFIED"):
+            self.put(thing)
+        elif event == "DELETED":
+            self.drop(thing)
+
+
+def _number(thing: Object) -> int:
+    told = version_of(thing)
+    return int(told) if told.isdecimal() else 0

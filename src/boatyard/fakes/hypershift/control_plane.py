@@ -1,0 +1,304 @@
+"""A HostedCluster that is to live: what to write now, and when to look again. Pure; called by `decide`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from boatyard.fakes.hypershift.acceptance import Verdict, judge
+from boatyard.fakes.hypershift.faults import Planted
+from boatyard.fakes.hypershift.kinds import CLUSTERS, NAMESPACES
+from boatyard.fakes.hypershift.names import (
+    FINALIZER,
+    HOSTED,
+    Object,
+    kubeconfig_secret,
+    password_secret,
+)
+from boatyard.fakes.hypershift.objects import (
+    Condition,
+    conditions_of,
+    deleted_at,
+    generation_of,
+    name_of,
+    short_hash,
+    spec_of,
+    status_of,
+    true_since,
+    uid_of,
+    write_conditions,
+)
+from boatyard.fakes.hypershift.observation import Manner, Seen
+from boatyard.fakes.hypershift.pace import Pace
+from boatyard.fakes.hypershift.published import (
+    endpoint,
+    has_password,
+    publish_kubeconfig,
+    publish_password,
+)
+from boatyard.fakes.hypershift.rollout import Rollout, roll_out
+from boatyard.fakes.hypershift.writes import (
+    Change,
+    Create,
+    Decision,
+    Report,
+    Write,
+    add_finalizer,
+    earliest,
+)
+
+LONGEST_NAME = 57  # so that with its suffix an infra id is a label
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage on the way to an available control plane, told by one condition."""
+
+    condition: str
+    delay: str
+    awaited: tuple[str, str]  # reason and message until it is reached
+    reached: tuple[str, str]
+
+
+STAGES = (
+    Stage(
+        "InfrastructureReady",
+        "infrastructure",
+        ("WaitingOnInfrastructureReady", "The API server is not published yet"),
+        ("AsExpected", "The infrastructure is ready"),
+    ),
+    Stage(
+        "EtcdAvailable",
+        "etcd",
+        ("EtcdWaitingForQuorum", "etcd has no quorum yet"),
+        ("QuorumAvailable", "etcd has a quorum"),
+    ),
+    Stage(
+        "KubeAPIServerAvailable",
+        "api-server",
+        ("WaitingForAvailable", "The API server is not available yet"),
+        ("AsExpected", "The API server is available"),
+    ),
+    Stage(
+        "IgnitionEndpointAvailable",
+        "ignition",
+        ("WaitingForAvailable", "The ignition server is not available yet"),
+        ("AsExpected", "The ignition server is available"),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a control plane is."""
+
+    conditions: Mapping[str, Condition]
+    available_since: float | None
+    look_at: float | None
+
+    def reached(self, condition: str) -> bool:
+        return self.conditions[condition].true
+
+
+def play_control_plane(seen: Seen, manner: Manner, now: float) -> Decision:
+    cluster = seen.cluster
+    assert cluster is not None
+    identity = _identity(cluster)
+    if identity is not None:
+        return Decision((identity,))
+    verdict = judge(seen, manner, now)
+    planted = manner.faults("HostedCluster", cluster)
+    writes: list[Write] = []
+    homeless = False
+    if verdict.blocked is None and seen.namespace is None:
+        writes.append(_home(seen))
+    elif seen.namespace is not None and deleted_at(seen.namespace) is not None:
+        homeless = True  # of a cluster of the same name; it must be gone first
+    progress = _walk(
+        cluster,
+        planted,
+        manner.pace,
+        frozen=verdict.blocked is not None or homeless,
+        begun=_begun(cluster, verdict, now),
+        now=now,
+    )
+    rollout = roll_out(
+        seen,
+        verdict.release,
+        planted,
+        manner.pace,
+        blocked=verdict.blocked is not None,
+        serving=progress.reached("KubeAPIServerAvailable"),
+        available_since=progress.available_since,
+        now=now,
+    )
+    writes += _published(seen, manner, progress)
+    conditions = _conditions(verdict, progress, rollout, planted)
+    status = _status(cluster, verdict, progress, rollout)
+    status["conditions"] = write_conditions(
+        conditions_of(cluster), conditions, now, generation_of(cluster)
+    )
+    if status != status_of(cluster):
+        writes.append(Report(CLUSTERS, cluster, status))
+    return Decision(tuple(writes), earliest(verdict.look_at, progress.look_at, rollout.look_at))
+
+
+def infra_id(cluster: Object) -> str:
+    return str(spec_of(cluster).get("infraID") or "")
+
+
+def _identity(cluster: Object) -> Change | None:
+    """Finalizer and the ids that HyperShift makes up when the author gives none."""
+    spec = {}
+    if not infra_id(cluster):
+        spec["infraID"] = f"{name_of(cluster)[:LONGEST_NAME]}-{short_hash(uid_of(cluster))}"
+    if not spec_of(cluster).get("clusterID"):
+        spec["clusterID"] = uid_of(cluster)
+    return add_finalizer(CLUSTERS, cluster, FINALIZER, **({"spec": spec} if spec else {}))
+
+
+def _home(seen: Seen) -> Create:
+    marked = {"labels": {HOSTED: "true"}}
+    body = {
+        "apiVersion": "v1",
+        "kind": "Namespace",
+        "metadata": {"name": seen.home, **marked},
+    }
+    return Create(NAMESPACES, body, adopt={"metadata": marked})
+
+
+def _begun(cluster: Object, verdict: Verdict, now: float) -> float:
+    """When the way to an available control plane began: when its input was last found right."""
+    moments = (true_since(cluster, condition.type) for condition in verdict.conditions)
+    return max(now if since is None else since for since in moments)
+
+
+def _walk(
+    cluster: Object, planted: Planted, pace: Pace, *, frozen: bool, begun: float, now: float
+) -> Progress:
+    broken = _broken(planted)
+    conditions: dict[str, Condition] = {}
+    look_at: float | None = None
+    at, waits = begun, frozen
+    for stage in STAGES:
+        since = true_since(cluster, stage.condition)
+        due = at + pace.of(stage.delay, uid_of(cluster)) + planted.slowness
+        if stage.condition in broken:
+            told = Condition(stage.condition, "False", *broken[stage.condition])
+            waits = True
+        elif since is not None:
+            # What was reached stays, also when something before it breaks.
+            told = Condition(stage.condition, "True", *stage.reached)
+            at = max(at, since)
+        elif waits:
+            told = Condition(stage.condition, "Unknown", "StatusUnknown", stage.awaited[1])
+        elif now >= due:
+            told = Condition(stage.condition, "True", *stage.reached)
+            at = now
+        else:
+            told = Condition(stage.condition, "False", *stage.awaited)
+            look_at, waits = due, True
+        conditions[stage.condition] = told
+    available, since, due_at = _available(
+        cluster,
+        conditions,
+        at + pace.of("available", uid_of(cluster)) + planted.slowness,
+        frozen=frozen,
+        now=now,
+    )
+    conditions["Available"] = available
+    return Progress(conditions, since, earliest(look_at, due_at))
+
+
+def _broken(planted: Planted) -> dict[str, tuple[str, str]]:
+    broken = {}
+    if "blocked" in planted:
+        reason = planted.text("blocked", "InfraStatusFailure")
+        broken["InfrastructureReady"] = (reason, "The infrastructure cannot be made ready")
+    if "down" in planted:
+        told = ("WaitingForAvailable", "The API server does not answer")
+        broken["KubeAPIServerAvailable"] = told
+    return broken
+
+
+def _available(
+    cluster: Object,
+    conditions: Mapping[str, Condition],
+    due: float,
+    *,
+    frozen: bool,
+    now: float,
+) -> tuple[Condition, float | None, float | None]:
+    """The condition, since when it is True, and when it will be."""
+    failing = next((one for one in conditions.values() if not one.true), None)
+    if failing is not None:
+        reason = failing.reason if failing.status == "False" else "WaitingForAvailable"
+        return Condition("Available", "False", reason, failing.message), None, None
+    well = Condition("Available", "True", "AsExpected", "The hosted control plane is available")
+    since = true_since(cluster, "Available")
+    if since is not None:
+        return well, since, None
+    if not frozen and now >= due:
+        return well, now, None
+    told = "Waiting for all components of the control plane"
+    waiting = Condition("Available", "False", "WaitingForAvailable", told)
+    return waiting, None, None if frozen else due
+
+
+def _published(seen: Seen, manner: Manner, progress: Progress) -> list[Write]:
+    assert seen.cluster is not None
+    status, writes = status_of(seen.cluster), list[Write]()
+    if progress.reached("KubeAPIServerAvailable") or status.get("kubeconfig"):
+        writes += publish_kubeconfig(seen, manner)
+    if progress.reached("Available") or status.get("kubeadminPassword"):
+        writes += publish_password(seen, manner)
+    return writes
+
+
+def _conditions(
+    verdict: Verdict, progress: Progress, rollout: Rollout, planted: Planted
+) -> Iterator[Condition]:
+    blocked = verdict.blocked
+    yield from verdict.conditions
+    good = ("Unknown", "StatusUnknown") if blocked else ("True", "AsExpected")
+    yield Condition("ValidHostedControlPlaneConfiguration", *good)
+    yield Condition("ReconciliationSucceeded", "True", "AsExpected")
+    yield from progress.conditions.values()
+    if "degraded" in planted:
+        told = "kube-controller-manager has 1 unavailable replica"
+        yield Condition("Degraded", "True", "UnavailableReplicas", told)
+    else:
+        yield Condition("Degraded", "False", "AsExpected", "The control plane is not degraded")
+    yield from rollout.conditions
+    if blocked is not None:
+        yield Condition("Progressing", "False", "Blocked", f"{blocked.type}: {blocked.message}")
+    elif rollout.complete:
+        yield Condition("Progressing", "False", "AsExpected", "The cluster is at its version")
+    else:
+        yield Condition("Progressing", "True", "AsExpected", "Working towards its version")
+
+
+def _status(cluster: Object, verdict: Verdict, progress: Progress, rollout: Rollout) -> Object:
+    """All but the conditions. What was told once is not taken back."""
+    old, name = status_of(cluster), name_of(cluster)
+    status: Object = {}
+    if rollout.version is not None:
+        status["version"] = rollout.version
+        if verdict.release is not None and verdict.blocked is None:
+            status["payloadArch"] = verdict.release.arch
+        elif "payloadArch" in old:
+            status["payloadArch"] = old["payloadArch"]
+    if progress.reached("InfrastructureReady") or "controlPlaneEndpoint" in old:
+        host, port = endpoint(cluster)
+        status["controlPlaneEndpoint"] = {"host": host, "port": port}
+        oauth, oauth_port = endpoint(cluster, "OAuthServer")
+        status["oauthCallbackURLTemplate"] = (
+            f"https://{oauth}:{oauth_port}/oauth2callback/[identity-provider-name]"
+        )
+    if progress.reached("IgnitionEndpointAvailable") or "ignitionEndpoint" in old:
+        status["ignitionEndpoint"] = endpoint(cluster, "Ignition")[0]
+    if progress.reached("KubeAPIServerAvailable") or "kubeconfig" in old:
+        status["kubeconfig"] = {"name": kubeconfig_secret(name)}
+    if has_password(cluster) and (progress.reached("Available") or "kubeadminPassword" in old):
+        status["kubeadminPassword"] = {"name": password_secret(name)}
+    return status

@@ -1,0 +1,189 @@
+"""Faults by name: planted by an annotation on an object, or by a control file for objects yet to come. Pure.
+
+`player.boatyard.io/fault: "blocked=QuotaExceeded, slow=5"` on the object, or a file of rules:
+
+    faults:
+      - {kind: HostedCluster, name: "order-*", fault: blocked=QuotaExceeded}
+    releases:
+      registry.example/release@sha256:…: 4.18.2
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+import yaml
+
+from boatyard.fakes.hypershift.names import FAULT, Object
+from boatyard.fakes.hypershift.objects import annotations_of, name_of, namespace_of
+
+FAULTS: Mapping[str, Mapping[str, str]] = {
+    "HostedCluster": {
+        "blocked": "its infrastructure never gets ready; a value is the reason told",
+        "unsupported": "it is not supported here; a value is the reason told",
+        "down": "its API server does not answer",
+        "degraded": "a part of its control plane is short of a replica",
+        "slow": "every stage takes so many seconds more (30)",
+        "stuck-upgrade": "a change of version never completes",
+        "stuck-deletion": "its control plane never goes away",
+    },
+    "NodePool": {
+        "never-joins": "so many of its nodes (1) never join",
+        "wrong-machine": "another machine leaves than the one that was named",
+        "slow": "every stage of its machines takes so many seconds more (30)",
+        "stuck-deletion": "its machines never go away",
+    },
+    "Machine": {
+        "never-joins": "it never becomes a node",
+        "stuck-deletion": "it never goes away",
+    },
+    "Agent": {"lost": "it is never heard of again"},
+}
+
+_REASON = re.compile(r"[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
+_VALUES = {"blocked": _REASON, "unsupported": _REASON, "slow": _NUMBER, "never-joins": _NUMBER}
+
+
+class BadFaults(ValueError):
+    """A control file, or a fault in it, that cannot be understood."""
+
+
+@dataclass(frozen=True)
+class Planted:
+    """The faults of one object."""
+
+    faults: Mapping[str, str] = field(default_factory=dict)
+
+    def __contains__(self, fault: object) -> bool:
+        return fault in self.faults
+
+    def text(self, fault: str, default: str) -> str:
+        return self.faults.get(fault) or default
+
+    def number(self, fault: str, default: float) -> float:
+        """Its number, `default` when it is planted without one, 0 when it is not planted."""
+        if fault not in self.faults:
+            return 0.0
+        return float(self.faults[fault] or default)
+
+    @property
+    def slowness(self) -> float:
+        return self.number("slow", 30)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A fault for every object of a kind whose name and namespace fit the patterns."""
+
+    kind: str
+    fault: str
+    value: str = ""
+    name: str = "*"
+    namespace: str = "*"
+
+    def fits(self, kind: str, thing: Object) -> bool:
+        return (
+            kind == self.kind
+            and fnmatchcase(name_of(thing), self.name)
+            and fnmatchcase(namespace_of(thing), self.namespace)
+        )
+
+
+@dataclass(frozen=True)
+class ControlFile:
+    """What a control file says: faults, and the versions of images that do not tell theirs."""
+
+    rules: tuple[Rule, ...] = ()
+    releases: Mapping[str, str] = field(default_factory=dict)
+
+    def on(self, kind: str, thing: Object) -> Planted:
+        """The faults of an object; what is written on itself wins over rules. Nonsense counts as nothing."""
+        found = {rule.fault: rule.value for rule in self.rules if rule.fits(kind, thing)}
+        told = annotations_of(thing).get(FAULT, "")
+        return Planted({**found, **dict(_readable(kind, told))})
+
+
+def complaints(kind: str, thing: Object) -> list[str]:
+    """What is wrong with the faults written on an object, for the log."""
+    found = []
+    for word in _words(annotations_of(thing).get(FAULT, "")):
+        try:
+            read_fault(kind, word)
+        except BadFaults as error:
+            found.append(str(error))
+    return found
+
+
+def read_fault(kind: str, word: str) -> tuple[str, str]:
+    """Name and value of one fault."""
+    name, _, value = (part.strip() for part in word.partition("="))
+    if name not in FAULTS[kind]:
+        raise BadFaults(f"a {kind} has no fault {name!r}; it has {', '.join(FAULTS[kind])}")
+    if value:
+        if name not in _VALUES:
+            raise BadFaults(f"the fault {name} takes no value")
+        if not _VALUES[name].fullmatch(value):
+            wanted = "a number" if _VALUES[name] is _NUMBER else "a CamelCase word"
+            raise BadFaults(f"the fault {name}={value}: say {wanted}")
+    return name, value
+
+
+def read_control_file(text: str) -> ControlFile:
+    """The rules of a file in YAML or JSON. BadFaults names the place."""
+    try:
+        said = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise BadFaults(f"not YAML: {error}") from None
+    if said is None:
+        return ControlFile()
+    if not isinstance(said, dict) or not set(said) <= {"faults", "releases"}:
+        raise BadFaults("say a mapping with `faults` (a list) and `releases` (image: version)")
+    faults, releases = said.get("faults") or [], said.get("releases") or {}
+    if not isinstance(faults, list):
+        raise BadFaults("faults: not a list")
+    if not isinstance(releases, dict):
+        raise BadFaults("releases: not a mapping of image to version")
+    return ControlFile(
+        rules=tuple(_rule(place, one) for place, one in enumerate(faults)),
+        releases={str(image): str(version) for image, version in releases.items()},
+    )
+
+
+def _rule(place: int, said: Any) -> Rule:
+    where = f"faults[{place}]"
+    if not isinstance(said, dict) or not set(said) <= {"kind", "name", "namespace", "fault"}:
+        raise BadFaults(f"{where}: say `kind`, `fault`, and perhaps `name` and `namespace`")
+    kind = str(said.get("kind"))
+    if kind not in FAULTS:
+        raise BadFaults(f"{where}.kind is {kind}; say one of {', '.join(FAULTS)}")
+    try:
+        fault, value = read_fault(kind, str(said.get("fault") or ""))
+    except BadFaults as error:
+        raise BadFaults(f"{where}.fault: {error}") from None
+    return Rule(
+        kind=kind,
+        fault=fault,
+        value=value,
+        name=str(said.get("name") or "*"),
+        namespace=str(said.get("namespace") or "*"),
+    )
+
+
+def _readable(kind: str, text: str) -> list[tuple[str, str]]:
+    found = []
+    for word in _words(text):
+        try:
+            found.append(read_fault(kind, word))
+        except BadFaults:
+            continue  # told by `complaints`
+    return found
+
+
+def _words(text: str) -> list[str]:
+    # A reason may itself hold a comma, HyperShift's pattern says; nobody writes such a one here.
+    return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,0 +1,193 @@
+"""Answers for the hosted API servers, as little as shows that they are there: health, version, nodes. No workload.
+
+One listener for all clusters of a hub; the path of a kubeconfig's server says which one is meant. What it says comes
+from the same copies that decisions are made from; nothing can be written.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from hmac import compare_digest
+from typing import Any
+
+from aiohttp import web
+
+from boatyard.fakes.hypershift.api import Api, ApiError
+from boatyard.fakes.hypershift.certificates import make_authority, sign
+from boatyard.fakes.hypershift.kinds import NAMESPACES, SECRETS
+from boatyard.fakes.hypershift.names import SYSTEM, Object
+from boatyard.fakes.hypershift.objects import (
+    conditions_of,
+    created_at,
+    find_condition,
+    inside,
+    is_true,
+    stamp,
+    status_of,
+)
+
+SECRET = "player-authority"
+HEALTHY = ("healthz", "livez", "readyz")
+
+
+class BadAddress(ValueError):
+    """Words that name no host and port."""
+
+
+def read_address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadAddress(f"no address {text!r}: say HOST:PORT, such as 127.0.0.1:6443")
+    return host.strip("[]"), int(port)
+
+
+async def keep_authority(api: Api, now: float) -> tuple[str, str]:
+    """The hub's one authority, made by whoever comes first: kubeconfigs that trust it outlive a player."""
+    for _ in range(2):
+        try:
+            secret = await api.get(SECRETS, SYSTEM, SECRET)
+            data = {name: b64decode(value).decode() for name, value in secret["data"].items()}
+            return data["tls.crt"], data["tls.key"]
+        except ApiError as error:
+            if not error.gone:
+                raise
+        certificate, key = make_authority(now)
+        await _create(api, NAMESPACES, {"kind": "Namespace", "metadata": {"name": SYSTEM}})
+        made = {"tls.crt": certificate, "tls.key": key}
+        body = {
+            "kind": "Secret",
+            "metadata": {"name": SECRET, "namespace": SYSTEM},
+            "data": {name: b64encode(text.encode()).decode() for name, text in made.items()},
+        }
+        await _create(api, SECRETS, body)
+    raise ApiError(0, "NoAuthority", f"Secret {SYSTEM}/{SECRET} does not stay")
+
+
+async def _create(api: Api, kind: Any, body: Object) -> None:
+    try:
+        await api.create(kind, {"apiVersion": kind.api_version, **body})
+    except ApiError as error:
+        if not error.exists:
+            raise
+
+
+Find = Callable[[str, str], tuple[Object, str, list[Object]] | None]
+"""A cluster's object, the token of its kubeconfig, and its machines; None when it has no kubeconfig."""
+
+
+@asynccontextmanager
+async def answer_for(
+    find: Find, host: str, port: int, authority: tuple[str, str], now: float
+) -> AsyncIterator[None]:
+    """Answers as long as the block runs. OSError when the address cannot be had."""
+    app = web.Application()
+    app.router.add_get("/clusters/{namespace}/{name}/{rest:.*}", _Answers(find).answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    try:
+        context = _tls(sign(*authority, host, now))
+        site = web.TCPSite(runner, host, port, ssl_context=context, reuse_address=True)
+        await site.start()
+        yield
+    finally:
+        await runner.cleanup()
+
+
+def _tls(pair: str) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    with tempfile.NamedTemporaryFile(
+        "w"
+    ) as file:  # the loader wants a path; nobody else may read it
+        file.write(pair)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+class _Answers:
+    def __init__(self, find: Find) -> None:
+        self._find = find
+
+    async def answer(self, request: web.Request) -> web.Response:
+        found = self._find(request.match_info["namespace"], request.match_info["name"])
+        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        # Whoever has no token learns nothing, not even whether there is such a cluster.
+        if found is None or not compare_digest(given.encode(), found[1].encode()):
+            return _failure(401, "Unauthorized", "Unauthorized")
+        cluster, _, machines = found
+        if not is_true(cluster, "KubeAPIServerAvailable"):
+            return _failure(503, "ServiceUnavailable", "the API server is down")
+        rest = request.match_info["rest"].rstrip("/")
+        if rest.split("/")[0] in HEALTHY:
+            return web.Response(text="ok")
+        if rest == "version":
+            return web.json_response(_version(cluster))
+        if rest == "api/v1/nodes":
+            return web.json_response(_nodes(machines))
+        return _failure(404, "NotFound", "the server could not find the requested resource")
+
+
+def _version(cluster: Object) -> Object:
+    told = inside(status_of(cluster), "version", "history") or []
+    version = next((one["version"] for one in told if one["state"] == "Completed"), "0.0.0")
+    # OpenShift 4.N is Kubernetes 1.(N+13).
+    major, minor = (int(part) for part in version.split(".")[:2])
+    number = 13 + minor + (23 if major == 5 else 0)
+    return {
+        "major": "1",
+        "minor": str(number),
+        "gitVersion": f"v1.{number}.0",
+        "platform": "player",
+    }
+
+
+def _nodes(machines: list[Object]) -> Object:
+    items = [_node(one) for one in machines if inside(status_of(one), "nodeRef", "name")]
+    return {
+        "apiVersion": "v1",
+        "kind": "NodeList",
+        "metadata": {"resourceVersion": "1"},
+        "items": items,
+    }
+
+
+def _node(machine: Object) -> Object:
+    found = find_condition(conditions_of(machine), "NodeHealthy") or {}
+    healthy = found.get("status") == "True"
+    return {
+        "metadata": {
+            "name": machine["status"]["nodeRef"]["name"],
+            "uid": machine["metadata"]["uid"],
+            "creationTimestamp": stamp(created_at(machine)),
+            "labels": {"node-role.kubernetes.io/worker": ""},
+        },
+        "spec": {"providerID": inside(machine, "spec", "providerID")},
+        "status": {
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True" if healthy else "Unknown",
+                    "reason": "KubeletReady" if healthy else "NodeStatusUnknown",
+                    "lastTransitionTime": found.get("lastTransitionTime"),
+                }
+            ],
+            "addresses": [{"type": "Hostname", "address": machine["status"]["nodeRef"]["name"]}],
+        },
+    }
+
+
+def _failure(code: int, reason: str, message: str) -> web.Response:
+    body = {
+        "apiVersion": "v1",
+        "kind": "Status",
+        "status": "Failure",
+        "reason": reason,
+        "message": message,
+        "code": code,
+    }
+    return web.Response(status=code, text=json.dumps(body), content_type="application/json")

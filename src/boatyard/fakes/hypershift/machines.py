@@ -1,0 +1,301 @@
+"""One Machine of a node pool: provisioned, joined, drained, gone. Pure; called for each by `node_pools`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from boatyard.fakes.hypershift.agents import LOST, UNBOUND, host_name, state_of, unbind
+from boatyard.fakes.hypershift.control_plane import infra_id
+from boatyard.fakes.hypershift.kinds import MACHINES
+from boatyard.fakes.hypershift.names import (
+    AGENT_HOOK,
+    AGENT_MACHINE,
+    CLUSTER_NAME,
+    MACHINE_FINALIZER,
+    NODE_POOL,
+    NUMBER,
+    UPDATING_SINCE,
+    Object,
+)
+from boatyard.fakes.hypershift.objects import (
+    Condition,
+    conditions_of,
+    created_at,
+    deleted_at,
+    find_condition,
+    inside,
+    is_true,
+    labels_of,
+    name_of,
+    namespace_of,
+    short_hash,
+    spec_of,
+    stamp,
+    status_of,
+    true_since,
+    uid_of,
+    write_conditions,
+)
+from boatyard.fakes.hypershift.observation import Manner, Seen, pool_key
+from boatyard.fakes.hypershift.writes import (
+    Change,
+    Create,
+    Decision,
+    Report,
+    Write,
+    add_finalizer,
+    drop_finalizer,
+    earliest,
+)
+
+LONGEST_STEM = 57
+_INFRASTRUCTURE = {
+    "Agent": ("capi-provider.agent-install.openshift.io/v1beta1", "AgentMachine"),
+    "KubeVirt": ("infrastructure.cluster.x-k8s.io/v1alpha1", "KubevirtMachine"),
+}
+
+
+def is_healthy(machine: Object) -> bool:
+    return is_true(machine, "NodeHealthy")
+
+
+def has_joined(machine: Object) -> bool:
+    return bool(inside(status_of(machine), "nodeRef", "name"))
+
+
+def new_machine(seen: Seen, pool: Object, number: int, version: str) -> Create:
+    """The machine of that number: made twice it is one."""
+    assert seen.cluster is not None
+    name = f"{name_of(pool)[:LONGEST_STEM]}-{short_hash(uid_of(pool), number)}"
+    api_version, kind = _INFRASTRUCTURE[seen.platform]
+    annotations = {NODE_POOL: pool_key(pool), NUMBER: str(number)}
+    if seen.platform == "Agent":
+        annotations[AGENT_HOOK] = ""
+    return Create(
+        MACHINES,
+        {
+            "apiVersion": MACHINES.api_version,
+            "kind": MACHINES.name,
+            "metadata": {
+                "name": name,
+                "namespace": seen.home,
+                "labels": {CLUSTER_NAME: infra_id(seen.cluster)},
+                "annotations": annotations,
+                "finalizers": [MACHINE_FINALIZER],
+            },
+            "spec": {
+                "clusterName": infra_id(seen.cluster),
+                "version": version,
+                "bootstrap": {"dataSecretName": f"user-data-{name_of(pool)}"},
+                "infrastructureRef": {
+                    "apiVersion": api_version,
+                    "kind": kind,
+                    "name": name,
+                    "namespace": seen.home,
+                },
+            },
+        },
+    )
+
+
+def agents_of(machine: Object, seen: Seen) -> list[Object]:
+    """The agents that are given to it: one, or more after a mishap; the one it names comes first."""
+    uid, named = uid_of(machine), spec_of(machine).get("providerID")
+
+    def names(agent: Object) -> bool:
+        return f"agent://{name_of(agent)}" == named
+
+    def given(agent: Object) -> bool:
+        owner = labels_of(agent).get(AGENT_MACHINE)
+        if owner is not None or not names(agent):
+            return owner == uid
+        # Somebody took the label off; it is installed for us all the same.
+        bound_to = inside(spec_of(agent), "clusterDeploymentName", "namespace")
+        return bool(bound_to == namespace_of(machine))
+
+    found = [one for one in seen.agents if given(one)]
+    return sorted(found, key=lambda one: (not names(one), name_of(one)))
+
+
+def play_machine(
+    machine: Object, pool: Object | None, seen: Seen, manner: Manner, now: float, *, may_join: bool
+) -> Decision:
+    """Its next stage, as far as it is due."""
+    if deleted_at(machine) is not None:
+        return _leave(machine, pool, seen, manner, now)
+    agents = agents_of(machine, seen)
+    # After a kill between two processes a machine may have been given two agents: it keeps one.
+    writes: list[Write] = [unbind(one) for one in agents[1:]]
+    agent = agents[0] if agents else None
+    named = _provider_id(machine, seen.platform, agent)
+    more = {"spec": {"providerID": named}} if named != spec_of(machine).get("providerID") else {}
+    change = add_finalizer(MACHINES, machine, MACHINE_FINALIZER, **(more if named else {}))
+    if change is not None:
+        return Decision((*writes, change))
+    slow = manner.faults("NodePool", pool).slowness if pool else 0.0
+    infrastructure, look_at = _infrastructure(machine, seen.platform, agent, manner, slow, now)
+    joins = has_joined(machine)
+    if infrastructure.true and not joins and may_join:
+        since = true_since(machine, "InfrastructureReady")
+        due = (now if since is None else since) + manner.pace.of("join", uid_of(machine)) + slow
+        joins = now >= due
+        look_at = earliest(look_at, None if joins else due)
+    status = _status(machine, infrastructure, joins, agent, now)
+    if status != status_of(machine):
+        writes.append(Report(MACHINES, machine, status))
+    return Decision(tuple(writes), look_at)
+
+
+def begin_update(machine: Object, now: float) -> Change:
+    """An update in place begins: its node is drained, and boots into the new version."""
+    return Change(MACHINES, machine, {"metadata": {"annotations": {UPDATING_SINCE: stamp(now)}}})
+
+
+def end_update(machine: Object, version: str) -> Change:
+    metadata = {"annotations": {UPDATING_SINCE: None}}
+    return Change(MACHINES, machine, {"metadata": metadata, "spec": {"version": version}})
+
+
+def _provider_id(machine: Object, platform: str, agent: Object | None) -> str | None:
+    if platform == "KubeVirt":
+        return f"kubevirt://{name_of(machine)}"
+    if agent is not None:
+        return f"agent://{name_of(agent)}"
+    told = spec_of(machine).get("providerID")
+    return str(told) if told else None
+
+
+def _infrastructure(
+    machine: Object, platform: str, agent: Object | None, manner: Manner, slow: float, now: float
+) -> tuple[Condition, float | None]:
+    ready = Condition("InfrastructureReady", "True", "InfrastructureReady")
+    if is_true(machine, "InfrastructureReady"):
+        return ready, None
+    if platform == "Agent":
+        if agent is None:
+            told = "no free Agent fits the pool's selector"
+            return _false("InfrastructureReady", "NoSuitableAgents", told, "Warning"), None
+        if is_true(agent, "Installed"):
+            return ready, None
+        found = find_condition(conditions_of(agent), "Installed") or {}
+        reason = str(found.get("reason") or "AgentNotYetFound")
+        return _false("InfrastructureReady", reason, f"Agent {name_of(agent)}"), None
+    due = created_at(machine) + manner.pace.of("vm", uid_of(machine)) + slow
+    if now >= due:
+        return ready, None
+    return _false("InfrastructureReady", "VMNotReady", "the VM is not running yet"), due
+
+
+def _status(
+    machine: Object, infrastructure: Condition, joins: bool, agent: Object | None, now: float
+) -> Object:
+    conditions = [
+        _ready(infrastructure),
+        Condition("BootstrapReady", "True", "BootstrapReady"),
+        infrastructure,
+        _node_health(machine, joins, agent),
+    ]
+    phase = "Running" if joins else "Provisioned" if infrastructure.true else "Provisioning"
+    status: Object = {
+        "phase": phase,
+        "bootstrapReady": True,
+        "infrastructureReady": infrastructure.true,
+        "conditions": write_conditions(conditions_of(machine), conditions, now),
+    }
+    if joins:
+        before = status_of(machine).get("nodeRef")
+        host = host_name(agent) if agent is not None else name_of(machine)
+        node = {"apiVersion": "v1", "kind": "Node", "name": host}
+        status["nodeRef"] = before or node
+        status["addresses"] = status_of(machine).get("addresses") or list(_addresses(host, agent))
+    return status
+
+
+def _ready(infrastructure: Condition) -> Condition:
+    if infrastructure.true:
+        return Condition("Ready", "True", "Ready")
+    return _false("Ready", infrastructure.reason, infrastructure.message, infrastructure.severity)
+
+
+def _node_health(machine: Object, joins: bool, agent: Object | None) -> Condition:
+    if not joins:
+        return _false("NodeHealthy", "WaitingForNodeRef", "", "Info")
+    provider = str(spec_of(machine).get("providerID") or "")
+    if provider.startswith("agent://") and agent is None:
+        return _false("NodeHealthy", "NodeNotFound", "its Agent is gone", "Error")
+    if agent is not None and state_of(agent) == LOST:
+        return _false("NodeHealthy", "NodeConditionsFailed", "its Agent is lost", "Warning")
+    return Condition("NodeHealthy", "True", "NodeHealthy")
+
+
+def _addresses(host: str, agent: Object | None) -> Iterator[Object]:
+    for card in inside(status_of(agent or {}), "inventory", "interfaces") or []:
+        for address in card.get("ipV4Addresses") or []:
+            yield {"type": "ExternalIP", "address": address.partition("/")[0]}
+    yield {"type": "InternalDNS", "address": host}
+
+
+def _false(kind: str, reason: str, message: str = "", severity: str = "Info") -> Condition:
+    return Condition(kind, "False", reason, message, severity)
+
+
+# --- leaving ----------------------------------------------------------------------------------
+
+
+def _leave(
+    machine: Object, pool: Object | None, seen: Seen, manner: Manner, now: float
+) -> Decision:
+    """Drained, its agent let go, then gone."""
+    stuck = "stuck-deletion" in manner.faults("Machine", machine) or (
+        pool is not None and "stuck-deletion" in manner.faults("NodePool", pool)
+    )
+    since = deleted_at(machine) or now
+    drained = since + manner.pace.of("drain", uid_of(machine))
+    status = _leaving_status(machine, now >= drained, now)
+    if status != status_of(machine):
+        return Decision((Report(MACHINES, machine, status),), earliest(drained))
+    if now < drained or stuck:
+        return Decision((), drained if now < drained else None)
+    given = agents_of(machine, seen)
+    if given:
+        return Decision(tuple(unbind(one) for one in given))
+    gone = drained
+    if seen.platform == "KubeVirt":
+        gone += manner.pace.of("vm-delete", uid_of(machine))
+    if now < gone or not _released(machine, seen):
+        return Decision((), gone if now < gone else None)
+    change = drop_finalizer(MACHINES, machine, MACHINE_FINALIZER)
+    return Decision((change,) if change else ())
+
+
+def _released(machine: Object, seen: Seen) -> bool:
+    """Whether the agent it had is somebody else's, free, lost, or not there at all."""
+    named = str(spec_of(machine).get("providerID") or "").removeprefix("agent://")
+    agent = next((one for one in seen.agents if name_of(one) == named), None)
+    return agent is None or AGENT_MACHINE in labels_of(agent) or state_of(agent) in UNBOUND
+
+
+def _leaving_status(machine: Object, drained: bool, now: float) -> Object:
+    kept = [
+        Condition(
+            str(one.get("type")),
+            str(one.get("status")),
+            str(one.get("reason") or ""),
+            str(one.get("message") or ""),
+            str(one.get("severity") or ""),
+        )
+        for one in conditions_of(machine)
+        if one.get("type") not in ("NodeHealthy", "DrainingSucceeded", "Ready")
+    ]
+    told = ("True", "DrainingSucceeded") if drained else ("False", "Draining")
+    conditions = [
+        _false("Ready", "Deleting"),
+        *kept,
+        _false("NodeHealthy", "Deleting"),
+        Condition("DrainingSucceeded", *told),
+    ]
+    return {
+        **status_of(machine),
+        "phase": "Deleting",
+        "conditions": write_conditions(conditions_of(machine), conditions, now),
+    }

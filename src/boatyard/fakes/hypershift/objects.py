@@ -1,0 +1,162 @@
+"""Reading Kubernetes objects: metadata, moments, conditions. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from boatyard.fakes.hypershift.names import Object
+
+
+def name_of(thing: Object) -> str:
+    return str(thing["metadata"]["name"])
+
+
+def namespace_of(thing: Object) -> str:
+    return str(thing["metadata"].get("namespace") or "")
+
+
+def uid_of(thing: Object) -> str:
+    return str(thing["metadata"].get("uid") or "")
+
+
+def version_of(thing: Object) -> str:
+    return str(thing["metadata"].get("resourceVersion") or "")
+
+
+def generation_of(thing: Object) -> int:
+    return int(thing["metadata"].get("generation") or 0)
+
+
+def annotations_of(thing: Object) -> dict[str, str]:
+    return thing["metadata"].get("annotations") or {}
+
+
+def labels_of(thing: Object) -> dict[str, str]:
+    return thing["metadata"].get("labels") or {}
+
+
+def finalizers_of(thing: Object) -> list[str]:
+    return thing["metadata"].get("finalizers") or []
+
+
+def spec_of(thing: Object) -> Object:
+    return thing.get("spec") or {}
+
+
+def status_of(thing: Object) -> Object:
+    return thing.get("status") or {}
+
+
+def created_at(thing: Object) -> float:
+    return moment(thing["metadata"].get("creationTimestamp")) or 0.0
+
+
+def deleted_at(thing: Object) -> float | None:
+    """When its deletion was asked for; None while it is to live."""
+    return moment(thing["metadata"].get("deletionTimestamp"))
+
+
+def inside(thing: Any, *path: str) -> Any:
+    """A nested field; None when any part of the way is missing."""
+    for part in path:
+        if not isinstance(thing, dict):
+            return None
+        thing = thing.get(part)
+    return thing
+
+
+def moment(text: Any) -> float | None:
+    """Seconds since the epoch of a written time; None of nothing or of nonsense."""
+    if not isinstance(text, str) or not text:
+        return None
+    try:
+        read = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+
+
+def stamp(at: float) -> str:
+    """A time as Kubernetes writes it: whole seconds."""
+    return datetime.fromtimestamp(int(at), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def short_hash(*words: object) -> str:
+    """Five letters and digits, the same for the same words."""
+    number = int.from_bytes(
+        hashlib.sha256("\0".join(str(word) for word in words).encode()).digest()[:8]
+    )
+    letters = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes makes its suffixes: no words by chance
+    text = ""
+    for _ in range(5):
+        number, place = divmod(number, len(letters))
+        text += letters[place]
+    return text
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one condition should say."""
+
+    type: str
+    status: str  # True, False, Unknown
+    reason: str
+    message: str = ""
+    severity: str = ""
+
+    @property
+    def true(self) -> bool:
+        return self.status == "True"
+
+
+def find_condition(conditions: Iterable[Object], kind: str) -> Object | None:
+    return next((one for one in conditions if one.get("type") == kind), None)
+
+
+def conditions_of(thing: Object) -> list[Object]:
+    return status_of(thing).get("conditions") or []
+
+
+def is_true(thing: Object, kind: str) -> bool:
+    found = find_condition(conditions_of(thing), kind)
+    return found is not None and found.get("status") == "True"
+
+
+def true_since(thing: Object, kind: str) -> float | None:
+    """Since when a condition is True; None when it is not."""
+    found = find_condition(conditions_of(thing), kind)
+    if found is None or found.get("status") != "True":
+        return None
+    return moment(found.get("lastTransitionTime")) or 0.0
+
+
+def write_conditions(
+    old: Sequence[Object],
+    wanted: Iterable[Condition],
+    now: float,
+    generation: int | None = None,
+) -> list[Object]:
+    """The conditions to write: one that keeps its status keeps its moment."""
+    written = []
+    for condition in wanted:
+        before = find_condition(old, condition.type)
+        same = before is not None and before.get("status") == condition.status
+        since = before.get("lastTransitionTime") if before is not None and same else None
+        one: Object = {
+            "type": condition.type,
+            "status": condition.status,
+            "lastTransitionTime": since or stamp(now),
+            "reason": condition.reason,
+        }
+        if condition.message or generation is not None:
+            one["message"] = condition.message
+        if condition.severity:
+            one["severity"] = condition.severity
+        if generation is not None:
+            one["observedGeneration"] = generation
+        written.append(one)
+    return written

@@ -1,0 +1,108 @@
+"""What is seen of one cluster before a decision, and what the player was told. Pure values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from boatyard.fakes.hypershift.faults import ControlFile, Planted
+from boatyard.fakes.hypershift.names import (
+    NODE_POOL,
+    NUMBER,
+    Object,
+    control_plane_namespace,
+)
+from boatyard.fakes.hypershift.objects import (
+    annotations_of,
+    inside,
+    name_of,
+    namespace_of,
+    spec_of,
+)
+from boatyard.fakes.hypershift.pace import Pace
+from boatyard.fakes.hypershift.releases import DEFAULT_SUPPORTED, Release, read_release
+
+
+@dataclass(frozen=True)
+class Answering:
+    """Where hosted API servers are answered for, and whom their kubeconfigs trust."""
+
+    address: str  # host:port
+    authority: str  # PEM
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How to play: pace, faults, and where chance comes from."""
+
+    pace: Pace = field(default_factory=Pace)
+    control: ControlFile = field(default_factory=ControlFile)
+    make_word: Callable[[], str] = lambda: "word"
+    """Makes a password or token."""
+    answering: Answering | None = None
+
+    def faults(self, kind: str, thing: Object) -> Planted:
+        return self.control.on(kind, thing)
+
+    def release(self, thing: Object) -> Release | None:
+        """The release a HostedCluster or NodePool asks for; None when its image tells no version."""
+        return read_release(inside(thing, "spec", "release", "image") or "", self.control.releases)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """One HostedCluster with all that belongs to it. Without a cluster: pools that name one that is not there."""
+
+    cluster: Object | None
+    pools: tuple[Object, ...] = ()
+    machines: tuple[Object, ...] = ()
+    """In its control plane's namespace."""
+    agents: tuple[Object, ...] = ()
+    """In the namespace its platform names."""
+    namespace: Object | None = None
+    """Its control plane's."""
+    secrets: Mapping[str, Object] = field(default_factory=dict)
+    """Made by the player for it, by name."""
+    given: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Keys of the Secrets its spec names, None of one that is missing; only those that were looked at."""
+    supported: tuple[str, ...] = DEFAULT_SUPPORTED
+
+    @cached_property
+    def home(self) -> str:
+        """The name of the control plane's namespace."""
+        assert self.cluster is not None
+        return control_plane_namespace(namespace_of(self.cluster), name_of(self.cluster))
+
+    @property
+    def platform(self) -> str:
+        return str(inside(spec_of(self.cluster or {}), "platform", "type") or "")
+
+    def machines_of(self, pool: Object) -> tuple[Object, ...]:
+        """Oldest first."""
+        key = pool_key(pool)
+        found = [one for one in self.machines if annotations_of(one).get(NODE_POOL) == key]
+        return tuple(sorted(found, key=number_of))
+
+
+def number_of(machine: Object) -> int:
+    """Which of its pool's machines it is: they are counted, and no number is given twice."""
+    told = annotations_of(machine).get(NUMBER, "")
+    return int(told) if told.isdecimal() else 0
+
+
+def pool_key(pool: Object) -> str:
+    return f"{namespace_of(pool)}/{name_of(pool)}"
+
+
+def agent_namespace(cluster: Object) -> str:
+    """Where its agents are; empty on platforms without agents."""
+    if inside(cluster, "spec", "platform", "type") != "Agent":
+        return ""
+    return str(inside(cluster, "spec", "platform", "agent", "agentNamespace") or "")
+
+
+def inputs_to_look_at(cluster: Object) -> tuple[str, ...]:
+    """The Secrets that a HostedCluster's spec names."""
+    names = (inside(cluster, "spec", field, "name") for field in ("pullSecret", "sshKey"))
+    return tuple(str(name) for name in names if name)

@@ -1,0 +1,147 @@
+"""What a hosted control plane shows to the outside: its endpoints, kubeconfig and password. Pure."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from base64 import b64decode, b64encode
+
+from boatyard.fakes.hypershift.kinds import CLUSTERS, SECRETS
+from boatyard.fakes.hypershift.names import (
+    ANSWERED_AT,
+    PLAYED_FOR,
+    Object,
+    control_plane_namespace,
+    kubeconfig_secret,
+    password_secret,
+)
+from boatyard.fakes.hypershift.objects import (
+    annotations_of,
+    inside,
+    name_of,
+    namespace_of,
+    spec_of,
+    uid_of,
+)
+from boatyard.fakes.hypershift.observation import Manner, Seen
+from boatyard.fakes.hypershift.writes import Change, Create, Write
+
+DOMAIN = "apps.hub.example"
+
+
+def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
+    """Host and port at which a service is to be reached, as its publishing strategy asks."""
+    strategy = next(
+        (
+            one.get("servicePublishingStrategy") or {}
+            for one in spec_of(cluster).get("services") or []
+            if one.get("service") == service
+        ),
+        {},
+    )
+    home = control_plane_namespace(namespace_of(cluster), name_of(cluster))
+    number = zlib.crc32(f"{service} {home}".encode())
+    match strategy.get("type"):
+        case "NodePort":
+            given = inside(strategy, "nodePort", "port")
+            return inside(strategy, "nodePort", "address"), int(given or 30000 + number % 2768)
+        case "LoadBalancer":
+            # Without a name, an address of a range that nobody has (TEST-NET-1).
+            host = inside(strategy, "loadBalancer", "hostname") or f"192.0.2.{1 + number % 254}"
+            return host, int(inside(cluster, "spec", "networking", "apiServer", "port") or 6443)
+        case _:
+            host = inside(strategy, "route", "hostname")
+            return host or f"{service.lower()}-{home}.{DOMAIN}", 443
+
+
+def has_password(cluster: Object) -> bool:
+    """A cluster with identity providers of its own has no kubeadmin."""
+    return not inside(cluster, "spec", "configuration", "oauth", "identityProviders")
+
+
+def publish_kubeconfig(seen: Seen, manner: Manner) -> list[Write]:
+    """The kubeconfig's Secret as it should be."""
+    assert seen.cluster is not None
+    cluster, there = seen.cluster, seen.secrets.get(kubeconfig_secret(name_of(seen.cluster)))
+    server = _server(cluster, manner)
+    if there is not None and annotations_of(there).get(ANSWERED_AT) == server:
+        return []
+    authority = manner.answering.authority if manner.answering else ""
+    data = {"kubeconfig": _encoded(_kubeconfig(server, manner.make_word(), authority))}
+    marked = {"annotations": {ANSWERED_AT: server}}
+    if there is not None:
+        return [Change(SECRETS, there, {"metadata": marked, "data": data})]
+    secret = _secret(cluster, kubeconfig_secret(name_of(cluster)), data)
+    secret["metadata"] |= marked
+    return [Create(SECRETS, secret)]
+
+
+def token_of(secret: Object) -> str:
+    """The token in a kubeconfig of ours; a new word of nobody when it was tampered with."""
+    try:
+        said = json.loads(b64decode(secret["data"]["kubeconfig"]))
+        return str(said["users"][0]["user"]["token"])
+    except (ValueError, KeyError, IndexError, TypeError):
+        return uid_of(secret)
+
+
+def publish_password(seen: Seen, manner: Manner) -> list[Write]:
+    assert seen.cluster is not None
+    name = password_secret(name_of(seen.cluster))
+    if not has_password(seen.cluster) or name in seen.secrets:
+        return []
+    data = {"password": _encoded(manner.make_word())}
+    return [Create(SECRETS, _secret(seen.cluster, name, data))]
+
+
+def _server(cluster: Object, manner: Manner) -> str:
+    if manner.answering is not None:
+        # One listener answers for all clusters; the path says for which.
+        path = f"clusters/{namespace_of(cluster)}/{name_of(cluster)}"
+        return f"https://{manner.answering.address}/{path}"
+    host, port = endpoint(cluster)
+    return f"https://{host}:{port}"
+
+
+def _kubeconfig(server: str, token: str, authority: str) -> str:
+    cluster = {"server": server}
+    if authority:
+        cluster["certificate-authority-data"] = b64encode(authority.encode()).decode()
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "admin",
+            "contexts": [{"name": "admin", "context": {"cluster": "cluster", "user": "admin"}}],
+            "clusters": [{"name": "cluster", "cluster": cluster}],
+            "users": [{"name": "admin", "user": {"token": token}}],
+        }
+    )
+
+
+def _secret(cluster: Object, name: str, data: Object) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "Opaque",
+        "metadata": {
+            "name": name,
+            "namespace": namespace_of(cluster),
+            "labels": {PLAYED_FOR: uid_of(cluster)},
+            "ownerReferences": [owner_reference(cluster)],
+        },
+        "data": data,
+    }
+
+
+def owner_reference(cluster: Object) -> Object:
+    return {
+        "apiVersion": CLUSTERS.api_version,
+        "kind": CLUSTERS.name,
+        "name": name_of(cluster),
+        "uid": uid_of(cluster),
+    }
+
+
+def _encoded(text: str) -> str:
+    return b64encode(text.encode()).decode()

@@ -1,0 +1,115 @@
+"""Versions: of an image, in order, and which are supported here. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from boatyard.fakes.hypershift.names import SUPPORTED, SYSTEM, Object
+from boatyard.fakes.hypershift.objects import inside
+
+# What a HyperShift of today says of itself; 5.0 is what would have been 4.23.
+DEFAULT_SUPPORTED = ("5.1", "5.0", *(f"4.{minor}" for minor in range(22, 13, -1)))
+OLDEST_POOL = 3  # minors that a node pool may be behind its control plane
+_FIRST_OF_FIVE = 23
+
+_TAG = re.compile(
+    r":v?(?P<version>(?P<major>\d+)\.(?P<minor>\d+)\.(?P<patch>\d+)(?P<pre>-(?:rc|ec|fc)\.\d+)?)"
+    r"(?:-(?P<arch>[a-z0-9_]+))?$"
+)
+_MINOR = re.compile(r"\d+\.\d+")
+_PLAIN = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-(rc|ec|fc)\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a release image is."""
+
+    image: str
+    version: str
+    arch: str = "AMD64"
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        return _minor(self.version)
+
+    @property
+    def order(self) -> tuple[tuple[int, int], int, tuple[int, str, int]]:
+        found = _PLAIN.match(self.version)
+        assert found is not None
+        # A candidate comes before the version itself.
+        candidate = (0, found[4], int(found[5])) if found[4] else (1, "", 0)
+        return self.minor, int(found[3]), candidate
+
+
+def _minor(version: str) -> tuple[int, int]:
+    """Major and minor as one line of versions: 5.0 follows 4.22, and is 4.23."""
+    major, minor = (int(part) for part in version.split(".")[:2])
+    return (4, _FIRST_OF_FIVE + minor) if major == 5 else (major, minor)
+
+
+def read_release(image: str, named: Mapping[str, str]) -> Release | None:
+    """The release of an image: as the control file names it, else by its tag; None when neither tells."""
+    if image in named and _PLAIN.fullmatch(named[image]):
+        return Release(image, named[image])
+    found = _TAG.search(image)
+    if found is None:
+        return None
+    archs = {"multi": "Multi", "aarch64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
+    return Release(image, found["version"], archs.get(found["arch"] or "", "AMD64"))
+
+
+def supported_by(config: Object | None) -> tuple[str, ...]:
+    """The minors that a ConfigMap of HyperShift's shape lists; the default ones without a readable one."""
+    try:
+        listed = json.loads(inside(config, "data", SUPPORTED) or "")["versions"]
+    except (ValueError, KeyError, TypeError):
+        return DEFAULT_SUPPORTED
+    if not isinstance(listed, list):
+        return DEFAULT_SUPPORTED
+    return tuple(one for one in map(str, listed) if _MINOR.fullmatch(one))
+
+
+def supported_config_map() -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": SUPPORTED,
+            "namespace": SYSTEM,
+            "labels": {f"hypershift.openshift.io/{SUPPORTED}": "true"},
+        },
+        "data": {
+            SUPPORTED: json.dumps({"versions": list(DEFAULT_SUPPORTED)}),
+            "server-version": "player",
+        },
+    }
+
+
+def why_not_this_release(
+    release: Release, supported: tuple[str, ...], present: Release | None
+) -> str:
+    """Why a control plane of this version is refused; empty when it is not."""
+    if release.minor not in map(_minor, supported):
+        return f"version {release.version} is not supported; supported are {', '.join(supported)}"
+    if present is not None and release.minor < present.minor:
+        return f"a downgrade from {present.version} to {release.version} is not supported"
+    return ""
+
+
+def why_not_this_pool(pool: Release, control_plane: Release) -> str:
+    """Why nodes of this version cannot be beside a control plane of that one; empty when they can."""
+    if pool.order > control_plane.order:
+        return (
+            f"the node pool's version {pool.version} is newer than "
+            f"the control plane's {control_plane.version}"
+        )
+    behind = control_plane.minor[1] - pool.minor[1]
+    if pool.minor[0] != control_plane.minor[0] or behind > OLDEST_POOL:
+        return (
+            f"the node pool's version {pool.version} is more than {OLDEST_POOL} minor versions "
+            f"older than the control plane's {control_plane.version}"
+        )
+    return ""

@@ -1,0 +1,100 @@
+"""What a decision wants written. Each may be carried out twice, or too late, without harm. Pure values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from boatyard.fakes.hypershift.kinds import Kind
+from boatyard.fakes.hypershift.names import Object
+from boatyard.fakes.hypershift.objects import (
+    finalizers_of,
+    name_of,
+    namespace_of,
+    uid_of,
+    version_of,
+)
+
+
+@dataclass(frozen=True)
+class Create:
+    """Makes an object. One of that name that is there already is fine; `adopt` is then merged into it."""
+
+    kind: Kind
+    body: Object
+    adopt: Object | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """Merges into an object, if it is still as it was seen."""
+
+    kind: Kind
+    seen: Object
+    patch: Object
+
+
+@dataclass(frozen=True)
+class Report:
+    """Says the whole status of an object, if it is still as it was seen. What is left out goes away."""
+
+    kind: Kind
+    seen: Object
+    status: Object
+
+
+@dataclass(frozen=True)
+class Remove:
+    """Asks for the deletion of this very object. Gone is fine."""
+
+    kind: Kind
+    seen: Object
+
+    @property
+    def uid(self) -> str:
+        return uid_of(self.seen)
+
+
+Write = Create | Change | Report | Remove
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to write now, in this order, and when to look again although nothing has changed."""
+
+    writes: tuple[Write, ...] = ()
+    look_at: float | None = None
+    wants_agents: bool = False  # a free one would be taken
+
+
+def guarded(seen: Object, patch: Object) -> Object:
+    """The patch with the version it may be applied to."""
+    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(seen)}
+    return {**patch, "metadata": metadata}
+
+
+def add_finalizer(kind: Kind, thing: Object, finalizer: str, **more: Any) -> Change | None:
+    """With `more` in the same patch; None when nothing is to be changed."""
+    patch: Object = dict(more)
+    if finalizer not in finalizers_of(thing):
+        metadata = patch.setdefault("metadata", {})
+        metadata["finalizers"] = [*finalizers_of(thing), finalizer]
+    return Change(kind, thing, patch) if patch else None
+
+
+def drop_finalizer(kind: Kind, thing: Object, finalizer: str) -> Change | None:
+    if finalizer not in finalizers_of(thing):
+        return None
+    left = [one for one in finalizers_of(thing) if one != finalizer]
+    return Change(kind, thing, {"metadata": {"finalizers": left}})
+
+
+def place_of(write: Write) -> tuple[Kind, str, str]:
+    """Kind, namespace and name of what is written."""
+    thing = write.body if isinstance(write, Create) else write.seen
+    return write.kind, namespace_of(thing), name_of(thing)
+
+
+def earliest(*moments: float | None) -> float | None:
+    """The first of several moments, of which each may be never."""
+    return min((one for one in moments if one is not None), default=None)

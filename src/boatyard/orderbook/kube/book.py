@@ -1,0 +1,255 @@
+"""The order book of a Kubernetes hub. Opened for one turn by whoever asks (service) or carries out (operator)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from enum import Enum
+from typing import Any, Protocol
+
+from boatyard.model import hub_names
+from boatyard.model.errors import Conflict, Exists, NotFound, Precondition
+from boatyard.model.generated.boatyard import (
+    NO_CLUSTER_ORDER_SECRET_REFERENCE,
+    ClusterOrderSecretReference,
+    Leftover,
+    Order,
+    OrderPhase,
+    OrderSpec,
+)
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, to_kube
+from boatyard.orderbook.kube.objects import has_finalizer
+from boatyard.orderbook.port import RETRY
+
+Item = Mapping[str, Any]
+
+
+class Secrets(Enum):
+    """Which secrets whoever opens a book gets to see."""
+
+    ALL = "all"
+    NEEDED = "needed"  # what an order is made of, while it is being made; credentials masked
+    NONE = "none"
+
+
+class View(Protocol):
+    """A copy of the hub's objects that is kept up to date."""
+
+    def order_object(self, order_id: str) -> Item | None: ...
+    def leftover_object(self, leftover_id: str) -> Item | None: ...
+
+
+def always() -> None:
+    """The check of a book that is opened under no lease."""
+
+
+class KubeOrderBook:
+    """`check` raises LeaseLost once somebody else may be at it: then nothing is written any more.
+
+    With a `view` orders are read there instead of being asked for; what is written afterwards is guarded by the
+    version that was read.
+    """
+
+    def __init__(
+        self,
+        hub: HubConnection,
+        *,
+        check: Callable[[], None] = always,
+        secrets: Secrets = Secrets.ALL,
+        view: View | None = None,
+    ) -> None:
+        self._hub = hub
+        self._check = check
+        self._secrets = secrets
+        self._view = view
+
+    async def get(self, order_id: str) -> Order | None:
+        if self._view is not None:
+            return await self._read(self._view.order_object(order_id), self._secrets)
+        async with self._hub.call(f"reading order {order_id}"):
+            return await self._read(await self._find(order_id), self._secrets)
+
+    async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        self._check()
+        async with self._hub.call(f"placing order {order_id}"):
+            item = await self._find(order_id)
+            if item is None:
+                await self._create(order_id, tenant, spec, now)
+                return
+            order = await self._read(item, Secrets.ALL)
+            if order is None or order.metadata.deletion_timestamp is not None or order.spec == spec:
+                return
+            reference = await self._write_inputs(item["metadata"]["namespace"], order_id, spec)
+            ordered_at = order.metadata.creation_timestamp
+            self._check()
+            await self._hub.objects.replace_spec(
+                item,
+                to_kube.to_spec(
+                    order_id,
+                    spec,
+                    tenant=order.metadata.tenant,
+                    place=self._hub.place,
+                    ordered_at=ordered_at,
+                    secret_ref=reference,
+                ),
+            )
+
+    async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
+        self._check()
+        async with self._hub.call(f"deleting order {order_id}"):
+            item = await self._find(order_id)
+            if item is None or item["metadata"].get("deletionTimestamp"):
+                return
+            said = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
+            item = await self._hub.objects.patch_order(item, spec={"boatyard": said}, guarded=False)
+            await self._hub.objects.delete_order(item)
+
+    async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
+        """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
+        self._check()
+        async with self._hub.call(f"forgetting order {order_id}"):
+            for last in (False, False, True):
+                try:
+                    await self._forget(order_id, tenant)
+                    return
+                except Conflict:  # the operator lets go of it at the same moment
+                    if last:
+                        raise
+
+    async def _forget(self, order_id: str, tenant: str) -> None:
+        item = await self._find(order_id)
+        order = await self._read(item, Secrets.NONE)
+        if item is None or order is None:
+            await self._forget_inputs(order_id, tenant)
+            return
+        if order.status.phase != OrderPhase.DELETED:
+            raise Precondition(f"order {order_id} has not ended yet")
+        objects, about = self._hub.objects, item["metadata"]
+        await objects.delete_secret(about["namespace"], hub_names.inputs_secret_name(about["name"]))
+        await objects.set_finalizers(item, remove=hub_names.FEEDBACK_FINALIZER)
+        self._hub.where.pop(order_id, None)
+
+    async def claim(
+        self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
+    ) -> str | None:
+        self._check()
+        async with self._hub.call(f"claiming of {pool}"):
+            taken = await self._hub.claims.claim(pool, candidates, owner, now=now)
+        self._check()  # one that was made too late is not used: another may have looked before it was there
+        return taken
+
+    async def unclaim(self, owner: str, *, now: datetime) -> None:
+        self._check()
+        async with self._hub.call(f"giving back what {owner} holds"):
+            await self._hub.claims.release(owner)
+
+    async def leftover(self, leftover_id: str) -> Leftover | None:
+        place = self._hub.place
+        if self._view is not None:
+            item = self._view.leftover_object(leftover_id)
+        else:
+            async with self._hub.call(f"reading leftover {leftover_id}"):
+                item = await self._hub.objects.find_leftover(leftover_id)
+                if item is None:
+                    await self._hub.check_cluster()
+        return leftovers.to_leftover(item, place) if item is not None else None
+
+    async def ask_for_retry(self, order_id: str, count: int) -> None:
+        """Tells the operator how often a retry was asked for in all. No such order: content."""
+        self._check()
+        async with self._hub.call(f"retrying order {order_id}"):
+            item = await self._find(order_id)
+            if item is not None:
+                said = {"annotations": {RETRY: str(count)}}
+                await self._hub.objects.patch_order(item, metadata=said, guarded=False)
+
+    # --- below: one object -----------------------------------------------------------------------
+
+    async def _find(self, order_id: str) -> Item | None:
+        where = self._hub.where.get(order_id)
+        if where is None:
+            item = await self._hub.objects.find_order(order_id)
+        else:
+            item = await self._hub.objects.get_order(*where)
+        if item is None:
+            self._hub.where.pop(order_id, None)
+            await self._hub.check_cluster()  # so nothing is ever written to another cluster either
+            return None
+        self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
+        return item
+
+    async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:
+        """None also for one that was forgotten and that only the operator still holds."""
+        if item is None:
+            return None
+        order = from_kube.to_order(item, self._hub.place)
+        ended = order.status.phase == OrderPhase.DELETED
+        if ended and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
+            return None
+        if secrets is Secrets.NONE or (secrets is Secrets.NEEDED and not _is_in_the_making(order)):
+            return order
+        credentials = None
+        if secrets is Secrets.ALL:
+            credentials = await self._hub.objects.read_credentials(item)
+        reference = from_kube.secret_ref(item)
+        inputs: Mapping[str, str] = {}
+        if reference is not None:
+            namespace = item["metadata"]["namespace"]
+            inputs = await self._hub.inputs(namespace, reference.name, reference.version)
+        if not inputs and credentials is None:
+            return order
+        return from_kube.to_order(item, self._hub.place, secrets=inputs, credentials=credentials)
+
+    async def _create(self, order_id: str, tenant: str, spec: OrderSpec, now: datetime) -> None:
+        place, objects = self._hub.place, self._hub.objects
+        namespace = place.namespace(tenant)
+        for again in (False, True):
+            try:
+                reference = await self._write_inputs(namespace, order_id, spec)
+                made = to_kube.to_spec(
+                    order_id,
+                    spec,
+                    tenant=tenant,
+                    place=place,
+                    ordered_at=now,
+                    secret_ref=reference,
+                )
+                self._check()
+                await objects.create_order(order_id, tenant, made)
+                self._hub.where[order_id] = namespace, hub_names.order_name(order_id)
+                return
+            except Exists as error:
+                raise Conflict(f"order {order_id} was placed in the meantime") from error
+            except NotFound:
+                if again:
+                    raise
+                await objects.ensure_namespace(tenant)  # the tenant's first order here
+
+    async def _forget_inputs(self, order_id: str, tenant: str) -> None:
+        """Of an order that is not there: they are written before it."""
+        place = self._hub.place
+        if tenant or place.one_namespace:
+            name = hub_names.inputs_secret_name(hub_names.order_name(order_id))
+            await self._hub.objects.delete_secret(place.namespace(tenant), name)
+
+    async def _write_inputs(
+        self, namespace: str, order_id: str, spec: OrderSpec
+    ) -> ClusterOrderSecretReference:
+        """The Secret comes before the order that refers to it. Left alone, it is the next order's, or forgotten."""
+        contents = to_kube.secrets_of(spec)
+        order_name = hub_names.order_name(order_id)
+        name = hub_names.inputs_secret_name(order_name)
+        if not contents:
+            return NO_CLUSTER_ORDER_SECRET_REFERENCE
+        version = await self._hub.objects.write_secret(
+            namespace, name, contents, order_name=order_name
+        )
+        return ClusterOrderSecretReference(name=name, version=version)
+
+
+def _is_in_the_making(order: Order) -> bool:
+    """Whether what it is made of may be used in this turn."""
+    settled = order.status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
+    follows = order.status.observed_generation == order.spec.generation
+    return order.metadata.deletion_timestamp is None and not (settled and follows)

@@ -1,0 +1,151 @@
+"""Scarce things of a Kubernetes hub: one object per claim. Used by the order book `kube` and by the hub's queue.
+
+The name of a claim is made of pool and item, so the API server hands an item out once. That an owner holds one item
+of a pool has no such key: whoever has made a claim looks at all claims of its owner, and of several the one that was
+made first counts; the others are given back. Two that ask at the same time see the same first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from boatyard.kube.client import KubeClient
+from boatyard.model import hub_names
+from boatyard.model.errors import Exists
+from boatyard.model.generated.boatyard import HubClaimSpec
+from boatyard.orderbook.kube.kinds import CLAIMS
+from boatyard.orderbook.kube.mapping import camel
+
+Object = dict[str, Any]
+
+OWNER = "boatyard.io/owner"  # label: the owner as a label value
+ORDER = "boatyard.io/order"  # label: the order's id as a label value
+
+
+class KnownClaims(Protocol):
+    """A copy of the claims that is kept up to date; it may lag behind, never ahead of the truth."""
+
+    def of(self, owner: str) -> Sequence[Object]:
+        """The claims of this owner and of owners below it."""
+
+    def holds(self, name: str) -> bool:
+        """Whether there is a claim of that name."""
+
+    def made(self, claim: Object) -> None:
+        """A claim that we have made ourselves."""
+
+    def gone(self, claim: Object) -> None:
+        """A claim that we have given back ourselves."""
+
+
+class HubClaims:
+    """`known` spares most requests: what it shows as held is held; what it does not show is asked for."""
+
+    def __init__(
+        self, client: KubeClient, namespace: str, *, known: KnownClaims | None = None
+    ) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._known = known
+
+    async def claim(
+        self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
+    ) -> str | None:
+        """What the owner holds of the pool, or else the first free candidate; None when all are taken."""
+        if self._known is not None:
+            shown = [one for one in self._known.of(owner) if _spec(one) == (pool, owner)]
+            if len(shown) == 1:
+                return _item(shown[0])
+        held = await self._held(pool, owner)
+        if held or not candidates:
+            return await self._first(held)
+        for item in self._likely_first(pool, candidates):
+            try:
+                made = await self._create(pool, item, owner, now)
+            except Exists:
+                continue
+            if self._known is not None:
+                self._known.made(made)
+            return await self._first(await self._held(pool, owner))
+        # Somebody may have asked in the name of the same owner meanwhile, and got the last one.
+        return await self._first(await self._held(pool, owner))
+
+    async def release(self, owner: str) -> None:
+        """Gives back all claims of this owner and of owners below it. Nothing held: content."""
+        found = (
+            await self._listed(ORDER, order_of(owner))
+            if self._known is None
+            else self._known.of(owner)
+        )
+        for claim in found:
+            if is_below(owner_of(claim), owner):
+                await self._delete(claim)
+
+    def _likely_first(self, pool: str, candidates: Sequence[str]) -> list[str]:
+        """Those known to be taken come last: a claim that has just ended may not have been heard of."""
+        known = self._known
+        if known is None:
+            return list(candidates)
+        return sorted(candidates, key=lambda item: known.holds(hub_names.claim_name(pool, item)))
+
+    async def _create(self, pool: str, item: str, owner: str, now: datetime) -> Object:
+        spec = HubClaimSpec(pool=pool, item=item, owner=owner, claimed_at=now)
+        body: Object = {
+            "metadata": {
+                "name": hub_names.claim_name(pool, item),
+                "labels": {
+                    OWNER: hub_names.label_value(owner),
+                    ORDER: hub_names.label_value(order_of(owner)),
+                },
+            },
+            "spec": camel.dump(spec),
+        }
+        return await self._client.create(CLAIMS, body, self._namespace)
+
+    async def _held(self, pool: str, owner: str) -> list[Object]:
+        found = await self._listed(OWNER, owner)
+        return [claim for claim in found if _spec(claim) == (pool, owner)]
+
+    async def _listed(self, label: str, value: str) -> list[Object]:
+        """Asked of the API server itself: a list that is not older than the question."""
+        selector = f"{label}={hub_names.label_value(value)}"
+        return (await self._client.list(CLAIMS, self._namespace, labels=selector)).items
+
+    async def _first(self, held: Sequence[Object]) -> str | None:
+        if not held:
+            return None
+        # A claim is never changed, so its version is that of its making.
+        first, *others = sorted(held, key=lambda one: int(one["metadata"]["resourceVersion"]))
+        for other in others:
+            await self._delete(other)
+        if self._known is not None:
+            self._known.made(first)
+        return _item(first)
+
+    async def _delete(self, claim: Object) -> None:
+        about = claim["metadata"]
+        await self._client.delete(CLAIMS, about["name"], self._namespace, uid=about["uid"])
+        if self._known is not None:
+            self._known.gone(claim)
+
+
+def order_of(owner: str) -> str:
+    return owner.partition("/")[0]
+
+
+def owner_of(claim: Object) -> str:
+    return str(claim["spec"]["owner"])
+
+
+def is_below(owner: str, prefix: str) -> bool:
+    return owner == prefix or owner.startswith(f"{prefix}/")
+
+
+def _spec(claim: Object) -> tuple[str, str]:
+    return claim["spec"]["pool"], claim["spec"]["owner"]
+
+
+def _item(claim: Object) -> str:
+    return str(claim["spec"]["item"])

@@ -1,0 +1,67 @@
+"""What a deletion left behind as an object beside the hub's orders, and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from boatyard.model import hub_names
+from boatyard.model.generated.boatyard import (
+    HubLeftoverSpec,
+    Leftover,
+    LeftoverSpec,
+    LeftoverStatus,
+)
+from boatyard.model.generated.osac import Metadata
+from boatyard.orderbook.kube.mapping import camel
+from boatyard.orderbook.kube.mapping.from_kube import Object, Place
+
+
+def leftover_name(order_id: str) -> str:
+    """As the order's, which it outlives in the same namespace."""
+    return hub_names.order_name(order_id)
+
+
+def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Object:
+    """Beside its tenant's orders, or `aside` where there is no such place."""
+    about = leftover.metadata
+    spec = HubLeftoverSpec(
+        order=leftover.id,
+        tenant=about.tenant,
+        cluster_name=leftover.spec.cluster_name,
+        hub=leftover.spec.hub,
+        left_at=about.creation_timestamp,
+    )
+    return {
+        "metadata": {
+            "name": leftover_name(leftover.id),
+            "namespace": place.aside if aside else place.namespace(about.tenant),
+            "labels": {hub_names.ORDER_UUID: hub_names.label_value(leftover.id)},
+            "annotations": {hub_names.TENANT: about.tenant},
+        },
+        "spec": camel.dump(spec),
+        "status": camel.dump(leftover.status),
+    }
+
+
+def leftover_id(item: Mapping[str, Any], place: Place) -> str:
+    """The id of its order, where name and namespace are that order's; else the object's own."""
+    about, spec = item["metadata"], item.get("spec") or {}
+    named = str(spec.get("order") or "")
+    places = (place.aside, place.namespace(str(spec.get("tenant") or "")))
+    ours = about["name"] == leftover_name(named) and about["namespace"] in places
+    return named if ours else str(about["uid"])
+
+
+def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
+    """The leftover that an object is. Its order is its own id: nobody's things but its own are released for it."""
+    id = leftover_id(item, place)
+    spec = camel.load(HubLeftoverSpec, item.get("spec") or {})
+    return Leftover(
+        id=id,
+        metadata=Metadata(
+            name=id, tenant=spec.tenant, creator="system", creation_timestamp=spec.left_at
+        ),
+        spec=LeftoverSpec(order=id, cluster_name=spec.cluster_name, hub=spec.hub),
+        status=camel.load(LeftoverStatus, item.get("status") or {}),
+    )

@@ -1,0 +1,145 @@
+"""How far an order has come, in the words of a ClusterOrder's status. Pure; written by the operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from boatyard.model import hub_names
+from boatyard.model.generated.boatyard import (
+    Credentials,
+    ItemState,
+    Order,
+    OrderPhase,
+)
+from boatyard.orderbook.kube.mapping import camel
+from boatyard.orderbook.kube.mapping.from_kube import MASK, Object, credentials_ref
+
+# OSAC knows four phases; the conditions and `status.boatyard` say the rest.
+PHASES: Mapping[OrderPhase, str] = {
+    OrderPhase.UNSPECIFIED: "Progressing",
+    OrderPhase.PROGRESSING: "Progressing",
+    OrderPhase.READY: "Ready",
+    OrderPhase.DEGRADED: "Ready",
+    OrderPhase.RESTING: "Ready",
+    OrderPhase.FAILED: "Failed",
+    OrderPhase.DELETING: "Deleting",
+    OrderPhase.DELETED: "Deleting",
+}
+_LEAVING = (OrderPhase.DELETING, OrderPhase.DELETED)
+
+
+def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
+    """The whole status, without credentials. `before` is the object as it was read."""
+    status = order.status
+    kept = msgspec.structs.replace(status, credentials=Credentials())
+    sizes = [node_set.size for node_set in order.spec.node_sets.values()]
+    made: Object = {
+        "phase": PHASES[status.phase],
+        "conditions": list(_conditions(order, before, now)),
+        "clusterReference": _reference(order, before),
+        "credentialsRef": _credentials_ref(order, before),
+        "nodeRequests": [
+            _observed(name, order, count) for name, count in sorted(status.nodes.items())
+        ],
+        "apiEndpoint": status.facts.get("api_endpoint", ""),
+        "ingressEndpoint": status.facts.get("ingress_endpoint", ""),
+        "desiredWorkers": sum(sizes),
+        "currentWorkers": sum(status.nodes.values()),
+        "readyWorkers": sum(status.ready_nodes.values()),
+        "boatyard": camel.dump(kept),
+    }
+    return {name: value for name, value in made.items() if value not in ("", None, [])}
+
+
+def cluster_namespace(order: Order) -> str:
+    """The namespace on the hub in which the cluster's own things are; empty when its platform makes none."""
+    cluster = next((item for item in order.status.items if item.kind == "cluster"), None)
+    return cluster.facts.get("namespace", "") if cluster is not None else ""
+
+
+def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
+    """Stays once it is known: whoever cleans up by hand must find the place."""
+    namespace = cluster_namespace(order)
+    if not namespace:
+        known: Object | None = (before.get("status") or {}).get("clusterReference")
+        return known
+    return {
+        "namespace": namespace,
+        "hostedClusterName": str(before["metadata"]["name"]),
+        "serviceAccountName": hub_names.SERVICE_ACCOUNT,
+        "roleBindingName": hub_names.ROLE_BINDING,
+    }
+
+
+def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
+    """Where the cluster's kubeconfig is to be kept: in the cluster's own namespace, or beside the order."""
+    about = item["metadata"]
+    namespace = cluster_namespace(order) or about["namespace"]
+    return {"namespace": str(namespace), "name": hub_names.credentials_secret_name(about["name"])}
+
+
+def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
+    if not order.status.credentials.kubeconfig:
+        return None
+    if order.status.credentials.kubeconfig == MASK:  # they are where they were
+        return credentials_ref(before)
+    return place_of_credentials(order, before)
+
+
+def _observed(name: str, order: Order, count: int) -> Object:
+    wanted = order.spec.node_sets.get(name)
+    host_type = wanted.host_type if wanted else ""
+    made: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": count}
+    if host_type:
+        made["bareMetal"] = {"instanceType": host_type}
+    return made
+
+
+def _conditions(order: Order, before: Mapping[str, Any], now: datetime) -> Iterator[Object]:
+    """Ours, and those by which OSAC's tools follow an order."""
+    generation = int(before["metadata"].get("generation") or 0)
+    for condition in order.status.conditions:
+        yield _condition(
+            condition.type,
+            condition.status,
+            condition.reason,
+            condition.message,
+            since=condition.last_transition_time or now,
+            generation=generation,
+        )
+    old = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
+    for name, holds, reason in _of_osac(order):
+        known = old.get(name)
+        same = known is not None and known["status"] == str(holds)
+        since = known["lastTransitionTime"] if known is not None and same else now
+        yield _condition(name, holds, reason, "", since=since, generation=generation)
+
+
+def _of_osac(order: Order) -> Iterator[tuple[str, bool, str]]:
+    status = order.status
+    yield "Accepted", True, "Initialized"
+    leaving = status.phase in _LEAVING
+    yield "Deleting", leaving, "Deleting" if leaving else "AsExpected"
+    made = any(i.kind == "cluster" and i.state == ItemState.PRESENT for i in status.items)
+    yield "ControlPlaneCreated", made, "Created" if made else "Progressing"
+    available = any(c.type == "ClusterAvailable" and c.status for c in status.conditions)
+    yield "ControlPlaneAvailable", available, "Ready" if available else "Progressing"
+    if cluster_namespace(order):
+        yield "NamespaceCreated", True, "Created"
+
+
+def _condition(
+    name: str, holds: bool, reason: str, message: str, *, since: datetime | str, generation: int
+) -> Object:
+    return {
+        "type": name,
+        "status": str(holds),
+        "reason": reason or "AsExpected",
+        "message": message,
+        "lastTransitionTime": since if isinstance(since, str) else camel.time_text(since),
+        "observedGeneration": generation,
+    }

@@ -1,0 +1,138 @@
+"""An order's wish as the spec of a ClusterOrder. Pure; the way back is in `from_kube`.
+
+OSAC's fields are filled as its tools expect them; what they cannot say stands in `spec.boatyard`.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+from boatyard.model.generated.boatyard import (
+    NO_CLUSTER_ORDER_SECRET_REFERENCE,
+    ClusterOrderSecretReference,
+    ClusterOrderWish,
+    OrderSpec,
+)
+from boatyard.orderbook.kube.mapping import camel, parameters
+from boatyard.orderbook.kube.mapping.from_kube import PARAMETERS, PULL_SECRET, Object, Place
+from boatyard.roles.values import unsealed
+
+# The fields of a spec that an order of ours fills; others' are left as they are.
+FIELDS = frozenset(
+    (
+        *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
+        *("releaseImage", "network", "boatyard"),
+    )
+)
+
+_TEMPLATE = re.compile(r"[a-zA-Z_][a-zA-Z0-9._]*")
+_IMAGE = re.compile(r".+/.+:.+")
+_CIDR = re.compile(r"([0-9]{1,3}\.){3}[0-9]{1,3}/[0-9]{1,2}")
+_LONGEST_IMAGE, _LONGEST_KEY = 512, 16384
+
+
+def secrets_of(spec: OrderSpec) -> dict[str, str]:
+    """What goes into the Secret beside the order; empty when nothing of it is secret."""
+    found: dict[str, str] = {}
+    if spec.pull_secret:
+        found[PULL_SECRET] = spec.pull_secret
+    hidden = _parameters(spec, secret=True)
+    if hidden:
+        found[PARAMETERS] = parameters.to_text(hidden)
+    return found
+
+
+def to_spec(
+    order_id: str,
+    spec: OrderSpec,
+    *,
+    tenant: str,
+    place: Place,
+    ordered_at: datetime | None,
+    deleted_at: datetime | None = None,
+    secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE,
+) -> Object:
+    """The spec of the ClusterOrder. Nothing secret is in it unless the hub is to be compatible."""
+    compatible = place.osac_compatible
+    shown = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
+    made: Object = {
+        "templateID": spec.template if _TEMPLATE.fullmatch(spec.template) else _fit(spec.template),
+        "templateParameters": parameters.to_text(shown),
+        "nodeRequests": [
+            _node_request(name, node_set.host_type, node_set.size)
+            for name, node_set in sorted(spec.node_sets.items())
+        ],
+        "pullSecret": spec.pull_secret if compatible else "",
+        "sshPublicKey": spec.ssh_public_key if _fits_key(spec) else "",
+        "releaseImage": spec.release_image if _fits_image(spec) else "",
+        "network": {
+            name: cidr
+            for name, cidr in (("podCIDR", spec.pod_cidr), ("serviceCIDR", spec.service_cidr))
+            if _CIDR.fullmatch(cidr)
+        },
+    }
+    made = {name: value for name, value in made.items() if value}
+    wish = ClusterOrderWish(
+        cluster_id=order_id,
+        tenant=tenant,
+        cluster_name=spec.cluster_name,
+        hub=spec.hub,
+        version=spec.version,
+        generation=spec.generation,
+        ordered_at=ordered_at,
+        deleted_at=deleted_at,
+        delete_by=spec.delete_by,
+        platform_settings=spec.platform_settings,
+        rest=spec.rest,
+        restore=spec.restore,
+        secret_ref=secret_ref,
+        parameter_types=parameters.types_of(_all_parameters(spec)),
+        template_digest=spec.template_digest,
+        template_phases=spec.template_phases,
+        labels=spec.labels,
+        annotations=spec.annotations,
+        project=spec.project,
+        display_name=spec.display_name,
+        secret_parameters=spec.secret_parameters,
+        release_image="" if _fits_image(spec) else spec.release_image,
+        ssh_public_key="" if _fits_key(spec) else spec.ssh_public_key,
+        pod_cidr="" if _CIDR.fullmatch(spec.pod_cidr) else spec.pod_cidr,
+        service_cidr="" if _CIDR.fullmatch(spec.service_cidr) else spec.service_cidr,
+    )
+    made["boatyard"] = camel.dump(wish)
+    if made["templateID"] != spec.template:
+        made["boatyard"]["template"] = spec.template
+    return made
+
+
+def _all_parameters(spec: OrderSpec) -> parameters.Parameters:
+    return {**spec.template_parameters, **unsealed(spec.secret_values)}
+
+
+def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
+    return {
+        name: value
+        for name, value in _all_parameters(spec).items()
+        if (name in spec.secret_parameters) == secret
+    }
+
+
+def _node_request(name: str, host_type: str, size: int) -> Object:
+    """Both shapes that are in use, at once."""
+    made: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": size}
+    if host_type:
+        made["bareMetal"] = {"instanceType": host_type}
+    return made
+
+
+def _fit(template: str) -> str:
+    return "_" + re.sub(r"[^a-zA-Z0-9._]", "_", template)
+
+
+def _fits_image(spec: OrderSpec) -> bool:
+    return len(spec.release_image) <= _LONGEST_IMAGE and bool(_IMAGE.fullmatch(spec.release_image))
+
+
+def _fits_key(spec: OrderSpec) -> bool:
+    return len(spec.ssh_public_key) <= _LONGEST_KEY

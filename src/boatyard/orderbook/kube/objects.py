@@ -1,0 +1,259 @@
+"""Requests about orders, their secrets and leftovers on a Kubernetes hub. Used by the book `kube` and the hub's queue.
+
+Every write of an order is guarded by the version that was read: Conflict when somebody was quicker.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.kinds import NAMESPACES, SECRETS
+from boatyard.model import hub_names
+from boatyard.model.errors import Exists, NotFound
+from boatyard.model.generated.boatyard import Credentials, Leftover, Order
+from boatyard.orderbook.kube.kinds import CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping import camel, from_kube, leftovers, status, to_kube
+from boatyard.orderbook.kube.mapping.from_kube import Place
+
+Object = dict[str, Any]
+Item = Mapping[str, Any]
+
+TENANT_REF = "osac.openshift.io/tenant-ref"  # label of a tenant's namespace
+_CREDENTIALS = ("kubeconfig", "username", "password")  # keys of the Secret, as in Credentials
+_SIMULATED = "simulated"
+_KINDS = {"Order": CLUSTER_ORDERS, "Leftover": LEFTOVERS}
+
+
+class HubObjects:
+    def __init__(self, client: KubeClient, place: Place) -> None:
+        self.client = client
+        self.place = place
+
+    # --- orders ----------------------------------------------------------------------------------
+
+    async def find_order(self, order_id: str) -> Object | None:
+        """The object of that order, wherever it is: by its name, which nobody can take off it."""
+        name = hub_names.order_name(order_id)
+        listed = await self.client.list(
+            CLUSTER_ORDERS, self.place.one_namespace, fields=f"metadata.name={name}"
+        )
+        for item in listed.items:
+            if from_kube.order_id(item, self.place) == order_id:
+                return item
+        return None
+
+    async def get_order(self, namespace: str, name: str) -> Object | None:
+        try:
+            return await self.client.get(CLUSTER_ORDERS, name, namespace)
+        except NotFound:
+            return None
+
+    async def create_order(self, order_id: str, tenant: str, spec: Object) -> Object:
+        """A new order, held by both finalizers from the start. Exists when the name is taken."""
+        namespace = self.place.namespace(tenant)
+        body: Object = {
+            "metadata": {
+                "name": hub_names.order_name(order_id),
+                "namespace": namespace,
+                "labels": {
+                    hub_names.ORDER_UUID: hub_names.label_value(order_id),
+                    hub_names.MANAGED_BY: hub_names.BOATYARD,
+                },
+                "annotations": {hub_names.TENANT: tenant, hub_names.CLUSTER: order_id},
+                "finalizers": [hub_names.OPERATOR_FINALIZER, hub_names.FEEDBACK_FINALIZER],
+            },
+            "spec": spec,
+        }
+        return await self.client.create(CLUSTER_ORDERS, body, namespace)
+
+    async def replace_spec(self, item: Item, spec: Object) -> Object:
+        """What it asks for, anew; fields that are none of ours stay."""
+        kept = {k: v for k, v in (item.get("spec") or {}).items() if k not in to_kube.FIELDS}
+        return await self.client.replace(CLUSTER_ORDERS, {**item, "spec": {**kept, **spec}})
+
+    async def patch_order(
+        self,
+        item: Item,
+        *,
+        spec: Object | None = None,
+        metadata: Object | None = None,
+        guarded: bool = True,
+    ) -> Object:
+        """Some fields, by merge; None takes one away. Not guarded, it is said whatever else was changed meanwhile."""
+        about = item["metadata"]
+        guard = "resourceVersion" if guarded else "uid"
+        patch: Object = {"metadata": {guard: about[guard], **(metadata or {})}}
+        if spec:
+            patch["spec"] = spec
+        return await self.client.merge_patch(
+            CLUSTER_ORDERS, about["name"], patch, about["namespace"]
+        )
+
+    async def set_finalizers(self, item: Item, *, add: str = "", remove: str = "") -> Object | None:
+        """The order with the finalizer put on or taken off; None when it went with the last one."""
+        now = list(item["metadata"].get("finalizers") or ())
+        wanted = [one for one in now if one != remove]
+        if add and add not in wanted:
+            wanted.append(add)
+        if wanted == now:
+            return dict(item)
+        try:
+            return await self.patch_order(item, metadata={"finalizers": wanted or None})
+        except NotFound:
+            return None
+
+    async def apply_status(self, item: Item, order: Order, now: datetime) -> Object:
+        about = item["metadata"]
+        body: Object = {
+            "metadata": {"resourceVersion": about["resourceVersion"]},
+            "status": status.to_status(order, item, now),
+        }
+        return await self.client.apply(
+            CLUSTER_ORDERS, about["name"], body, about["namespace"], subresource="status"
+        )
+
+    async def delete_order(self, item: Item) -> None:
+        about = item["metadata"]
+        await self.client.delete(
+            CLUSTER_ORDERS, about["name"], about["namespace"], uid=about["uid"]
+        )
+
+    async def ensure_namespace(self, tenant: str) -> None:
+        """Where a tenant's orders are. An existing one is left as it is."""
+        body: Object = {
+            "metadata": {
+                "name": self.place.namespace(tenant),
+                "labels": {hub_names.MANAGED_BY: hub_names.BOATYARD},
+            }
+        }
+        if not self.place.one_namespace:
+            body["metadata"]["labels"][TENANT_REF] = hub_names.label_value(tenant)
+            body["metadata"]["annotations"] = {hub_names.TENANT: tenant}
+        try:
+            await self.client.create(NAMESPACES, body)
+        except Exists:
+            return
+
+    async def get(self, kind: str, item: Item) -> Object | None:
+        """An order or a leftover as it is now; None when it is gone or another has its name."""
+        about = item["metadata"]
+        try:
+            found = await self.client.get(_KINDS[kind], about["name"], about["namespace"])
+        except NotFound:
+            return None
+        return found if found["metadata"]["uid"] == about["uid"] else None
+
+    # --- secrets ---------------------------------------------------------------------------------
+
+    async def read_secret(self, namespace: str, name: str) -> dict[str, str] | None:
+        try:
+            found = await self.client.get(SECRETS, name, namespace)
+        except NotFound:
+            return None
+        data = found.get("data") or {}
+        return {key: base64.b64decode(value).decode() for key, value in data.items()}
+
+    async def write_secret(
+        self, namespace: str, name: str, contents: Mapping[str, str], *, order_name: str
+    ) -> str:
+        """The Secret with these contents and no others; its version."""
+        body: Object = {
+            "metadata": {
+                "labels": {hub_names.ORDER: order_name, hub_names.MANAGED_BY: hub_names.BOATYARD},
+            },
+            "type": "Opaque",
+            "data": {
+                key: base64.b64encode(text.encode()).decode() for key, text in contents.items()
+            },
+        }
+        made = await self.client.apply(SECRETS, name, body, namespace)
+        return str(made["metadata"]["resourceVersion"])
+
+    async def delete_secret(self, namespace: str, name: str) -> None:
+        await self.client.delete(SECRETS, name, namespace)
+
+    async def read_credentials(self, item: Item) -> Credentials:
+        """What opens the cluster; empty before there is any."""
+        place = from_kube.credentials_ref(item)
+        found = await self.read_secret(place["namespace"], place["name"]) if place else None
+        said = found or {}
+        return Credentials(
+            kubeconfig=said.get("kubeconfig", ""),
+            username=said.get("username", ""),
+            password=said.get("password", ""),
+            simulated=said.get(_SIMULATED) == "true",
+        )
+
+    async def write_credentials(self, item: Item, order: Order) -> None:
+        credentials = order.status.credentials
+        contents = {name: getattr(credentials, name) for name in _CREDENTIALS}
+        contents = {name: text for name, text in contents.items() if text}
+        if credentials.simulated:
+            contents[_SIMULATED] = "true"
+        place = status.place_of_credentials(order, item)
+        await self.write_secret(
+            place["namespace"], place["name"], contents, order_name=item["metadata"]["name"]
+        )
+
+    async def delete_credentials(self, item: Item) -> None:
+        """Also where no status tells of them: whoever wrote them may not have come to say so."""
+        about = item["metadata"]
+        told = from_kube.credentials_ref(item) or {}
+        name = hub_names.credentials_secret_name(about["name"])
+        for namespace in dict.fromkeys((about["namespace"], told.get("namespace"))):
+            if namespace:
+                await self.delete_secret(namespace, name)
+
+    async def delete_inputs(self, item: Item) -> None:
+        """What it was made of. The service's business, unless somebody took off what makes the order wait for it."""
+        reference = from_kube.secret_ref(item)
+        if reference is not None:
+            await self.delete_secret(item["metadata"]["namespace"], reference.name)
+
+    # --- leftovers -------------------------------------------------------------------------------
+
+    async def find_leftover(self, leftover_id: str) -> Object | None:
+        name = leftovers.leftover_name(leftover_id)
+        listed = await self.client.list(
+            LEFTOVERS, self.place.one_namespace, fields=f"metadata.name={name}"
+        )
+        for item in listed.items:
+            if leftovers.leftover_id(item, self.place) == leftover_id:
+                return item
+        return None
+
+    async def create_leftover(self, leftover: Leftover) -> Object | None:
+        """Made before, by whoever died before it could say so: None, it stands.
+
+        Where its tenant's namespace is gone, or nobody knows whose it was, it is set aside.
+        """
+        try:
+            if leftover.metadata.tenant or not self.place.aside:
+                return await self._create_leftover(leftover)
+        except NotFound:
+            if self.place.aside in ("", self.place.namespace(leftover.metadata.tenant)):
+                raise
+        return await self._create_leftover(leftover, aside=True)
+
+    async def _create_leftover(self, leftover: Leftover, *, aside: bool = False) -> Object | None:
+        body = leftovers.to_object(leftover, self.place, aside=aside)
+        try:
+            return await self.client.create(LEFTOVERS, body)
+        except Exists:
+            return None
+
+    async def replace_leftover(self, item: Item, leftover: Leftover) -> Object:
+        made: Object = {**item, "status": camel.dump(leftover.status)}
+        return await self.client.replace(LEFTOVERS, made)
+
+    async def delete_leftover(self, item: Item) -> None:
+        about = item["metadata"]
+        await self.client.delete(LEFTOVERS, about["name"], about["namespace"], uid=about["uid"])
+
+
+def has_finalizer(item: Item, finalizer: str) -> bool:
+    return finalizer in (item["metadata"].get("finalizers") or ())

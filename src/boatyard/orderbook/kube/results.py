@@ -1,0 +1,219 @@
+"""Carries what a turn has changed to a Kubernetes hub. Called by the hub's queue.
+
+In the ledger all changes of a turn are one transaction. Here they are requests in an order in which dying between any
+two of them loses and leaks nothing: what is left behind stands in a Leftover before its order lets go of it; what was
+released outside is free before the order forgets it; and the finalizer goes last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from boatyard.ledger.changes import Archive, Change, Insert, Note, Replace, Unclaim
+from boatyard.model import hub_names
+from boatyard.model.errors import Conflict, NotFound
+from boatyard.model.generated.boatyard import NO_CREDENTIALS, Leftover, Order, OrderPhase
+from boatyard.orderbook.kube.claims import HubClaims
+from boatyard.orderbook.kube.mapping import camel
+from boatyard.orderbook.kube.mapping.from_kube import MASK
+from boatyard.orderbook.kube.objects import HubObjects, has_finalizer
+from boatyard.orderbook.kube.view import HubView, Key
+
+Object = dict[str, Any]
+Item = Mapping[str, Any]
+Tell = Callable[[Item, Note], None]  # words about an object, for people; may be lost
+
+_DELETED = camel.enum_prefix(OrderPhase) + OrderPhase.DELETED.name
+_NEXT_LOOK = camel.camel("next_look")
+_QUIET = (_NEXT_LOOK, camel.camel("tries"))
+_QUIET_FOR = timedelta(minutes=1)  # so old may be what people read of tries and next looks
+
+
+def nobody(item: Item, note: Note) -> None:
+    """Nobody listens."""
+
+
+class HubResults:
+    """Every write is guarded by the version that the turn has read, and by `check` (LeaseLost)."""
+
+    def __init__(
+        self,
+        *,
+        view: HubView,
+        objects: HubObjects,
+        claims: HubClaims,
+        check: Callable[[], None],
+        tell: Tell = nobody,
+    ) -> None:
+        self._view = view
+        self._objects = objects
+        self._claims = claims
+        self._check = check
+        self._tell = tell
+        self._read: dict[Key, Object] = {}  # what the turns under way have read or written last
+        self._quiet_since: dict[Key, datetime] = {}  # first of what was not worth a write
+
+    def read(self, key: Key) -> Object | None:
+        """The object for a turn. What the turn writes is guarded by it."""
+        item = self._view.object(key)
+        if item is not None:
+            self._read[key] = item
+        return item
+
+    def end(self, key: Key) -> None:
+        """The turn is over."""
+        self._read.pop(key, None)
+
+    async def carry_out(self, key: Key, changes: Sequence[Change], now: datetime) -> None:
+        """Conflict when somebody was quicker: then the object is read anew, and nothing of it was written.
+
+        What concerns the service alone (reservations, the cluster) is the service's business.
+        """
+        try:
+            await self._carry_out(key, changes, now)
+        except Conflict:
+            await self._refresh(key)
+            raise
+        except NotFound:
+            self._quiet_since.pop(key, None)
+            self._view.is_gone(key)  # it went meanwhile, and with it what we had to say
+
+    async def settle(self, key: Key) -> None:
+        """An order is held by our finalizer while there is work on it, and not longer."""
+        item = self._read.get(key) or self._view.object(key)
+        if item is None or key[0] != "Order":
+            return
+        progress = (item.get("status") or {}).get("boatyard") or {}
+        ended = progress.get("phase") == _DELETED
+        if not ended and progress.get("items"):
+            await self._hold(item)
+        elif ended and _is_held(item):
+            await self._clear_secrets(item)
+            self._check()
+            self._quiet_since.pop(key, None)
+            left = await self._objects.set_finalizers(item, remove=hub_names.OPERATOR_FINALIZER)
+            if left is None:
+                self._view.is_gone(key)
+            else:
+                self._view.wrote("Order", left)
+
+    async def _carry_out(self, key: Key, changes: Sequence[Change], now: datetime) -> None:
+        for change in changes:
+            if isinstance(change, Insert) and isinstance(change.doc, Leftover):
+                self._check()
+                made = await self._objects.create_leftover(change.doc)
+                if made is not None:
+                    self._view.wrote("Leftover", made)
+        for change in changes:
+            if isinstance(change, Unclaim):
+                self._check()
+                await self._claims.release(change.owner_prefix)
+        for change in changes:
+            match change:
+                case Replace(doc=Order() as order, note=note):
+                    await self._replace_order(key, order, note, now)
+                case Replace(doc=Leftover() as leftover):
+                    self._check()
+                    made = await self._objects.replace_leftover(self._before(key), leftover)
+                    self._wrote(key, made)
+                case Archive(doc=Leftover()):
+                    self._check()
+                    await self._objects.delete_leftover(self._before(key))
+                    self._view.is_gone(key)
+
+    async def _replace_order(
+        self, key: Key, order: Order, note: Note | None, now: datetime
+    ) -> None:
+        item = await self._hold(self._before(key))
+        self._check()
+        if order.status.credentials.kubeconfig not in ("", MASK):
+            await self._objects.write_credentials(item, order)
+            self._check()
+        elif note is None and (quiet := _with_quiet_news(item, order)) is not None:
+            since = self._quiet_since.setdefault(key, now)
+            if now - since < _QUIET_FOR:
+                self._read[key] = quiet
+                self._view.keep_in_mind(key[0], quiet)
+                return
+        self._quiet_since.pop(key, None)
+        if order.status.phase == OrderPhase.DELETED and not _is_held(item):
+            await self._clear_secrets(item)  # there is no finalizer of ours left to do it by
+            self._check()
+        item = await self._objects.apply_status(item, order, now)
+        self._wrote(key, item)
+        if note is not None:
+            self._tell(item, note)
+
+    async def _hold(self, item: Object) -> Object:
+        """The order with our finalizer on it: others made it, or somebody took it off."""
+        leaving = item["metadata"].get("deletionTimestamp")  # Kubernetes adds none any more
+        if leaving or _is_held(item):
+            return item
+        self._check()
+        held = await self._objects.set_finalizers(item, add=hub_names.OPERATOR_FINALIZER)
+        if held is None:
+            raise NotFound("the order went meanwhile")
+        self._view.wrote("Order", held)
+        return held
+
+    async def _clear_secrets(self, item: Object) -> None:
+        """Of an order that ends; before it is let go, for then nobody knows of them."""
+        self._check()
+        await self._objects.delete_credentials(item)
+        if not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
+            await self._objects.delete_inputs(item)
+
+    def _before(self, key: Key) -> Object:
+        item = self._read.get(key)
+        if item is None:
+            raise NotFound(f"{key[0]} {key[1]} is gone")
+        return item
+
+    def _wrote(self, key: Key, item: Object) -> None:
+        self._read[key] = item
+        self._view.wrote(key[0], item)
+
+    async def _refresh(self, key: Key) -> None:
+        """The watch is still to tell what happened: look for ourselves."""
+        item = self._read.get(key)
+        if item is None:
+            return
+        found = await self._objects.get(key[0], item)
+        if found is None:
+            self._view.is_gone(key)
+        else:
+            self._view.wrote(key[0], found)
+
+
+def _is_held(item: Item) -> bool:
+    return has_finalizer(item, hub_names.OPERATOR_FINALIZER)
+
+
+def _with_quiet_news(item: Item, order: Order) -> Object | None:
+    """The object with this status, when all that is new is how often something was tried and when to look next.
+
+    None when there is other news, or none was ever told.
+    """
+    old = (item.get("status") or {}).get("boatyard")
+    if not old:
+        return None
+    new = camel.dump(msgspec.structs.replace(order.status, credentials=NO_CREDENTIALS))
+    if _loud(old) != _loud(new):
+        return None
+    return {**item, "status": {**item["status"], "boatyard": new}}
+
+
+def _loud(progress: Item) -> Object:
+    """Whether there is a next look at all is news; when it is, is not."""
+    steps = [
+        {
+            **{name: value for name, value in step.items() if name not in _QUIET},
+            _NEXT_LOOK: bool(step.get(_NEXT_LOOK)),
+        }
+        for step in progress.get("steps", ())
+    ]
+    return {**progress, "steps": steps}

@@ -1,0 +1,280 @@
+"""A hub's orders, leftovers and claims as they are now, kept by watching. Used by the hub's queue and its book.
+
+What we write ourselves is seen here at once, before the watch tells it. Objects are kept as their JSON: as Python
+objects five thousand of them would take ten times the memory.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.informer import Informer
+from boatyard.model import hub_names
+from boatyard.orderbook.kube.claims import is_below, order_of, owner_of
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.orderbook.kube.mapping import from_kube, leftovers
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.port import RETRY
+
+Object = dict[str, Any]
+Key = tuple[str, str]  # kind and id: ("Order", "c-1")
+OnChange = Callable[[Key], None]  # it changed in a way that concerns us, or is gone
+OnGone = Callable[
+    [Object], None
+]  # an order, as it was last seen, that went without our letting it go
+
+_MOST_GIVEN_BACK = 10_000
+_LONGEST_PAUSE = 5.0  # between tries while the server is away: back soon after it is
+# A watch ends and is resumed this often, so one that says nothing for longer has lost its connection without a word.
+_WATCH_SECONDS, _SILENCE_SECONDS = 25, 35.0
+
+
+class HubView:
+    """Run `informers` in tasks of your own, and wait for `synced`."""
+
+    def __init__(
+        self,
+        client: KubeClient,
+        place: Place,
+        *,
+        system_namespace: str,
+        on_change: OnChange = lambda key: None,
+    ) -> None:
+        self.place = place
+        self.on_change = on_change
+        self.on_gone: OnGone = lambda item: None
+        self._names: dict[Key, str] = {}  # to the informer's key
+        self._own: dict[Key, Object] = {}  # what we wrote and have not been told of yet
+        self._stamps: dict[Key, object] = {}
+        self._claims: dict[str, dict[str, Object]] = {}  # by order, by name
+        self._taken: set[str] = set()
+        self._given_back: dict[str, None] = {}  # uids of claims whose end we may not have heard of
+        limits: Any = {
+            "longest_pause": _LONGEST_PAUSE,
+            "seconds": _WATCH_SECONDS,
+            "silence": _SILENCE_SECONDS,
+        }
+        where = place.one_namespace
+        self._informers = {
+            "Order": Informer(
+                *(client, CLUSTER_ORDERS, where),
+                shape=lambda item: self._shaped("Order", item),
+                on_change=lambda name, old, new: self._heard("Order", name, old, new),
+                **limits,
+            ),
+            "Leftover": Informer(
+                *(client, LEFTOVERS, where),
+                shape=lambda item: self._shaped("Leftover", item),
+                on_change=lambda name, old, new: self._heard("Leftover", name, old, new),
+                **limits,
+            ),
+        }
+        self._claims_informer = Informer(
+            *(client, CLAIMS, system_namespace),
+            shape=_small_claim,
+            on_change=lambda name, old, new: self._heard_claim(old, new),
+            **limits,
+        )
+
+    @property
+    def informers(self) -> Sequence[Informer]:
+        return (*self._informers.values(), self._claims_informer)
+
+    async def synced(self) -> None:
+        """Returns once everything there was has been seen."""
+        for informer in self.informers:
+            await informer.synced.wait()
+
+    @property
+    def problem(self) -> str:
+        """Why this may be behind; empty while all is well."""
+        return next((one.problem for one in self.informers if one.problem), "")
+
+    def phases(self) -> Mapping[str, int]:
+        """How many orders are in each of OSAC's phases."""
+        return Counter(item["phase"] or "None" for _, item in self._informers["Order"].items())
+
+    # --- objects ---------------------------------------------------------------------------------
+
+    def all_keys(self) -> Iterator[Key]:
+        return iter(list(self._names))
+
+    def order_object(self, order_id: str) -> Object | None:
+        return self.object(("Order", order_id))
+
+    def leftover_object(self, leftover_id: str) -> Object | None:
+        return self.object(("Leftover", leftover_id))
+
+    def object(self, key: Key) -> Object | None:
+        """As it is now, ours to change; None when there is none."""
+        own = self._own.get(key)
+        if own is not None:
+            return msgspec.json.decode(own["packed"], type=dict[str, Any])
+        name = self._names.get(key)
+        kept = self._informers[key[0]].get(name) if name is not None else None
+        return None if kept is None else msgspec.json.decode(kept["packed"], type=dict[str, Any])
+
+    def tenant(self, key: Key) -> str:
+        kept = self._own.get(key) or self._informers[key[0]].get(self._names.get(key, ""))
+        return str(kept["tenant"]) if kept is not None else ""
+
+    def wrote(self, kind: str, item: Mapping[str, Any]) -> None:
+        """The object as our own write left it, or as we have just read it."""
+        packed = self._packed(kind, dict(item))
+        key = (kind, packed["id"])
+        self._stamps[key] = packed["stamp"]
+        name = f"{packed['metadata']['namespace']}/{packed['metadata']['name']}"
+        self._names.setdefault(key, name)
+        heard = self._informers[kind].get(name)
+        if heard is None or _version(heard) < _version(packed):
+            self._own[key] = packed
+
+    def keep_in_mind(self, kind: str, item: Mapping[str, Any]) -> None:
+        """The object with more than was written of it: gone with us, or with the next change of it."""
+        packed = self._packed(kind, dict(item))
+        key = (kind, packed["id"])
+        name = self._names.get(key)
+        heard = self._informers[kind].get(name) if name is not None else None
+        if heard is not None and _version(heard) <= _version(packed):
+            self._own[key] = packed
+
+    def is_gone(self, key: Key) -> None:
+        """The API server says that it is not there; the watch will say so too."""
+        self._forget(key, self._informers[key[0]].get(self._names.get(key, "")))
+
+    def _forget(self, key: Key, seen: Object | None) -> None:
+        """`seen` is what the watch told last. Whoever wants to know of orders that go is told once."""
+        last = self._own.pop(key, None) or seen
+        known = self._names.pop(key, None) is not None
+        self._stamps.pop(key, None)
+        if known and last is not None and key[0] == "Order":
+            self.on_gone(msgspec.json.decode(last["packed"], type=dict[str, Any]))
+
+    def _shaped(self, kind: str, item: Object) -> Object:
+        """As it is kept. Every write of ours comes back by the watch: that one was packed when it was written."""
+        own = self._own.get((kind, _identify(kind, item, self.place)))
+        if own is None or own["metadata"]["uid"] != item["metadata"].get("uid"):
+            return self._packed(kind, item)
+        if own["metadata"]["resourceVersion"] != item["metadata"].get("resourceVersion"):
+            return self._packed(kind, item)
+        return own
+
+    def _packed(self, kind: str, item: Object) -> Object:
+        item.setdefault("metadata", {}).pop("managedFields", None)
+        about = item["metadata"]
+        return {
+            "metadata": {
+                name: about.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
+            },
+            "id": _identify(kind, item, self.place),
+            "tenant": _tenant(kind, item, self.place),
+            "stamp": _stamp(kind, about),
+            "phase": (item.get("status") or {}).get("phase") or "",
+            "packed": msgspec.json.encode(item),
+        }
+
+    def _heard(self, kind: str, name: str, old: Object | None, new: Object | None) -> None:
+        if old is not None and (new is None or new["id"] != old["id"]):
+            key = (kind, old["id"])
+            if self._names.get(key) == name:
+                if new is not None:
+                    self._own.pop(key, None)  # it has another id now, and is still there
+                self._forget(key, old if new is None else None)
+                self.on_change(key)
+        if new is None:
+            return
+        key = (kind, new["id"])
+        self._names[key] = name
+        own = self._own.get(key)
+        if own is not None and _version(own) <= _version(new):
+            del self._own[key]
+        elif own is not None:
+            return  # older than what we wrote since
+        if self._stamps.get(key) != new["stamp"]:
+            self._stamps[key] = new["stamp"]
+            self.on_change(key)
+
+    # --- claims ----------------------------------------------------------------------------------
+
+    def of(self, owner: str) -> Sequence[Object]:
+        """The claims of this owner and of owners below it."""
+        of_order = self._claims.get(order_of(owner), {})
+        return [claim for claim in of_order.values() if is_below(owner_of(claim), owner)]
+
+    def holds(self, name: str) -> bool:
+        return name in self._taken
+
+    def made(self, claim: Object) -> None:
+        name = claim["metadata"]["name"]
+        self._taken.add(name)
+        self._claims.setdefault(order_of(owner_of(claim)), {})[name] = _small_claim(claim)
+
+    def gone(self, claim: Object) -> None:
+        self._given_back[claim["metadata"]["uid"]] = None
+        if len(self._given_back) > _MOST_GIVEN_BACK:
+            del self._given_back[next(iter(self._given_back))]
+        self._take_off(claim)
+
+    def _take_off(self, claim: Object) -> None:
+        name = claim["metadata"]["name"]
+        order = order_of(owner_of(claim))
+        of_order = self._claims.get(order, {})
+        kept = of_order.get(name)
+        if kept is None or kept["metadata"]["uid"] != claim["metadata"]["uid"]:
+            return
+        self._taken.discard(name)
+        del of_order[name]
+        if not of_order:
+            del self._claims[order]
+
+    def _heard_claim(self, old: Object | None, new: Object | None) -> None:
+        if old is not None:
+            self._take_off(old)
+        if new is None:
+            self._given_back.pop(old["metadata"]["uid"] if old else "", None)
+        elif new["metadata"]["uid"] not in self._given_back:  # else told late: it is no longer held
+            self.made(new)
+
+
+def _small_claim(claim: Object) -> Object:
+    about = claim["metadata"]
+    return {
+        "metadata": {name: about.get(name) for name in ("name", "resourceVersion", "uid")},
+        "spec": {name: claim["spec"][name] for name in ("pool", "item", "owner")},
+    }
+
+
+def _identify(kind: str, item: Object, place: Place) -> str:
+    return (
+        from_kube.order_id(item, place) if kind == "Order" else leftovers.leftover_id(item, place)
+    )
+
+
+def _stamp(kind: str, about: Mapping[str, Any]) -> object:
+    """What must be looked at when it changes. Not the status: that is our own word."""
+    if kind == "Leftover":
+        return about.get("uid")
+    annotations = about.get("annotations") or {}
+    return (
+        about.get("uid"),
+        about.get("generation"),
+        about.get("deletionTimestamp"),
+        tuple(sorted(about.get("finalizers") or ())),
+        tuple(annotations.get(name) for name in (RETRY, hub_names.MANAGEMENT_STATE)),
+    )
+
+
+def _tenant(kind: str, item: Mapping[str, Any], place: Place) -> str:
+    if kind == "Order":
+        return from_kube.tenant_of(item, place)
+    return str((item.get("spec") or {}).get("tenant") or "")
+
+
+def _version(item: Mapping[str, Any]) -> int:
+    """Versions of one kind are comparable: the API server counts."""
+    return int(item["metadata"]["resourceVersion"])

@@ -1,0 +1,125 @@
+"""I2: what is promised on a hub never passes what it has, now and at every moment of the event log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+
+from boatyard.model.generated.boatyard import Leftover, Order, OrderPhase
+from boatyard.model.generated.osac import Cluster, Hub
+from boatyard.proof.evidence import Event, Evidence
+from boatyard.resources.clusters import placement
+
+_DELETED = 3
+
+
+def over_capacity(evidence: Evidence) -> Iterator[str]:
+    """Every moment at which more was promised than there was."""
+    replay = _Replay()
+    for event in evidence.events:
+        yield from replay.absorb(event)
+    yield from _now(evidence, replay.largest)
+
+
+def _now(evidence: Evidence, largest: Mapping[tuple[str, str], int]) -> Iterator[str]:
+    sums: Counter[str] = Counter()
+    for pool, _, amount in evidence.reservations:
+        sums[pool] += amount
+    for pool in sorted({*sums, *evidence.pools}):
+        if sums[pool] != evidence.pools.get(pool, 0):
+            yield f"{pool}: {sums[pool]} are reserved, {evidence.pools.get(pool, 0)} are counted"
+    for hub in evidence.all(Hub):
+        for what in {*placement.offers(hub), placement.CLUSTERS}:
+            # An operator may take capacity away from under what is reserved; that is no breach of ours.
+            bound = max(placement.capacity(hub, what), largest.get((hub.id, what), 0))
+            used = sums[placement.pool(hub.id, what)]
+            if used > bound:
+                yield f"{used} {what} are reserved on hub {hub.id}, which has {bound}"
+
+
+class _Replay:
+    """Promises by hub and by what is promised, event after event.
+
+    A promise is counted from the latest and dropped at the earliest moment that the log shows, because
+    transactions of different objects may be numbered in another order than they waited for each other.
+    """
+
+    def __init__(self) -> None:
+        self.largest: dict[tuple[str, str], int] = {}
+        self._hubs: dict[str, Hub] = {}
+        self._placed: set[str] = set()
+        self._types: dict[tuple[str, str], str] = {}
+        self._promised: dict[str, dict[str, dict[str, int]]] = defaultdict(dict)  # hub, owner, what
+
+    def absorb(self, event: Event) -> Iterator[str]:
+        match event.kind:
+            case "Hub":
+                self._hub(event)
+            case "Cluster":
+                yield from self._cluster(event)
+            case "Order":
+                yield from self._order(event)
+            case "Leftover":
+                yield from self._leftover(event)
+
+    def _hub(self, event: Event) -> None:
+        hub = event.read(Hub)
+        self._hubs[hub.id] = hub
+        for what in {*placement.offers(hub), placement.CLUSTERS}:
+            place = hub.id, what
+            bound = placement.capacity(hub, what)
+            self.largest[place] = max(self.largest.get(place, 0), bound)
+
+    def _cluster(self, event: Event) -> Iterator[str]:
+        cluster = event.read(Cluster)
+        hub = cluster.status.hub
+        if event.sort == _DELETED:
+            self._placed.discard(cluster.id)
+            self._drop(hub, cluster.id)
+        elif hub and cluster.id not in self._placed:
+            self._placed.add(cluster.id)
+            yield from self._promise(hub, cluster.id, placement.amounts(cluster), event)
+
+    def _order(self, event: Event) -> Iterator[str]:
+        order = event.read(Order)
+        if event.sort == _DELETED or order.status.phase == OrderPhase.DELETED:
+            self._drop(order.spec.hub, order.id)
+            return
+        amounts = {placement.CLUSTERS: 1}
+        for name, wanted in order.spec.node_sets.items():
+            self._types[order.id, name] = wanted.host_type
+            amounts[wanted.host_type] = amounts.get(wanted.host_type, 0) + wanted.size
+        yield from self._promise(order.spec.hub, order.id, amounts, event)
+
+    def _leftover(self, event: Event) -> Iterator[str]:
+        leftover = event.read(Leftover)
+        owner = f"leftover {leftover.id}"
+        if event.sort == _DELETED:
+            self._drop(leftover.spec.hub, owner)
+            return
+        amounts: dict[str, int] = {}
+        for item in leftover.status.items:
+            host_type = self._types.get((leftover.spec.order, item.node_set))
+            if item.kind == "host" and host_type:
+                amounts[host_type] = amounts.get(host_type, 0) + 1
+        yield from self._promise(leftover.spec.hub, owner, amounts, event)
+
+    def _promise(
+        self, hub_id: str, owner: str, amounts: Mapping[str, int], event: Event
+    ) -> Iterator[str]:
+        before = self._promised[hub_id].get(owner, {})
+        self._promised[hub_id][owner] = dict(amounts)
+        hub = self._hubs.get(hub_id)
+        if hub is None:
+            return
+        for what, amount in amounts.items():
+            total = sum(one.get(what, 0) for one in self._promised[hub_id].values())
+            bound = placement.capacity(hub, what)
+            if amount > before.get(what, 0) and total > bound:
+                yield (
+                    f"event {event.seq}: with {owner}, {total} {what} were promised "
+                    f"on hub {hub_id}, which had {bound}"
+                )
+
+    def _drop(self, hub_id: str, owner: str) -> None:
+        self._promised[hub_id].pop(owner, None)

@@ -1,0 +1,340 @@
+"""One lane of the proof: a database, a twin, and the worker processes that live and die between them.
+
+PostgreSQL, the twin and, where clusters are real, their keeper outlive every worker. Clusters go through a lane one
+after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+
+import asyncpg
+import msgspec
+
+from boatyard.ledger.changes import Due
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.errors import Unavailable
+from boatyard.model.generated.boatyard import Order
+from boatyard.model.generated.osac import Cluster, ClusterState, Hub, HubState
+from boatyard.proof import invariants
+from boatyard.proof.compare import EndState, end_state
+from boatyard.proof.environment_keeper import LaneKeeper
+from boatyard.proof.evidence import Effect, gather
+from boatyard.proof.kill_points import Point
+from boatyard.proof.kube_hub import LaneHub
+from boatyard.proof.role_runs import LaneRuns, runs_of
+from boatyard.proof.tenant_requests import Tenant, Wish
+from boatyard.proof.worker import WorkerSpec
+from boatyard.proof.worker_process import CrewMember
+from boatyard.twin.client import TwinClient
+
+SETTLE_SECONDS = 0.1
+_ALL_EVENTS = 100_000
+_SELDOM = 5  # looks at the processes are dearer than looks at the ledger
+Done = Callable[[Cluster | None], bool]
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Seconds. The lease is long, so that a busy machine loses none by accident, and is not sat out: see `_bury`."""
+
+    lease: float = 15.0
+    poll: float = 0.1
+    look: float = 0.02  # between looks at what has become of it
+    patience: float = 30.0
+    settling: float = 10.0  # for processes to come to rest after all is said to be done
+    short_lease: float = 1.0  # of a worker that stands still past it
+
+
+class Lane:
+    """Made by `open_lane`. At most one worker is armed at a time; `crew` is whoever is alive."""
+
+    def __init__(
+        self,
+        spec: WorkerSpec,
+        ledger: Ledger,
+        twin: TwinClient,
+        database: asyncpg.Connection[asyncpg.Record],
+        pace: Pace,
+        wish: Wish,
+        keeper: LaneKeeper | None,
+        hub: LaneHub | None = None,
+        runs: LaneRuns | None = None,
+    ) -> None:
+        self.spec = spec
+        self.ledger = ledger
+        self.twin = twin
+        self._database = database
+        self.pace = pace
+        self.tenant = Tenant(ledger, wish)
+        self._keeper = keeper
+        self._hub = hub
+        self._runs = runs
+        self.crew: list[CrewMember] = []
+        self._doomed: list[tuple[Point, CrewMember]] = []
+        self._fates: list[Point] = []  # of those who come after them
+
+    @property
+    def keeper(self) -> LaneKeeper:
+        """Of the clusters, where these are real."""
+        assert self._keeper is not None
+        return self._keeper
+
+    async def hire(self, **changed: object) -> CrewMember:
+        """Starts a worker, of another kind when something is `changed`."""
+        member = await CrewMember.start(replace(self.spec, **changed))  # type: ignore[arg-type]
+        self.crew.append(member)
+        return member
+
+    async def outsider(self) -> CrewMember:
+        """A worker beside the crew: nobody counts on it, and nobody replaces it."""
+        return await CrewMember.start(replace(self.spec, lease=self.pace.short_lease))
+
+    async def worker(self) -> CrewMember:
+        """The one that is alive; a new one when there is none."""
+        for member in self.crew:
+            if member.gone.is_set():
+                await self._bury(member)
+        self.crew = [member for member in self.crew if not member.gone.is_set()]
+        if self.crew:
+            return self.crew[0]
+        if not self._fates:
+            return await self.hire()
+        fate = self._fates.pop(0)
+        member = await self.hire(target=fate)
+        self._doomed.append((fate, member))
+        return member
+
+    async def doom(self, member: CrewMember, deaths: Sequence[Point]) -> None:
+        """It dies at the first of them, whoever comes after it at the next, and so on."""
+        await member.begin(deaths[0] if deaths else None)
+        self._doomed = [(deaths[0], member)] if deaths else []
+        self._fates = list(deaths[1:])
+
+    async def reckon(self) -> tuple[list[Point], list[Point]]:
+        """Where workers have died, and where none came. From now on nobody is doomed."""
+        killed: list[Point] = []
+        unmet = self._fates
+        for point, member in self._doomed:
+            (unmet if await member.disarm() else killed).append(point)
+        self._doomed, self._fates = [], []
+        return killed, unmet
+
+    async def _bury(self, member: CrewMember, kind: str = "") -> None:
+        """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
+        passed = (
+            "update work set due = clock_timestamp() - interval '1 millisecond'"
+            " where token is not null and worker like '%/' || $1 and $2 in ('', kind)"
+        )
+        await self._database.execute(passed, str(member.pid), kind)
+        if self._hub is not None:
+            await self._hub.bury()
+
+    async def hand_over_deletion(self, member: CrewMember, cluster_id: str) -> None:
+        """A new worker comes while the dead one's lease on the order lasts: first of all the order learns its end."""
+        await self._bury(member, kind="Cluster")
+        await self.hire()
+        query = (
+            "select not exists (select from documents where kind = 'Cluster' and id = $1) or exists ("
+            "select from documents where kind = 'Order' and id = $1"
+            " and data #> '{metadata,deletion_timestamp}' is not null)"
+        )
+
+        async def handed_over() -> bool:
+            return bool(await self._database.fetchval(query, cluster_id))
+
+        await self._wait_for(
+            handed_over, f"the order of {cluster_id} did not learn of its deletion"
+        )
+
+    async def _wait_for(self, so: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+        try:
+            async with asyncio.timeout(self.pace.patience):
+                while True:
+                    if await so():
+                        return
+                    await asyncio.sleep(self.pace.look)
+        except TimeoutError as error:
+            raise Unavailable(f"{otherwise} in {self.pace.patience:g} s") from error
+
+    async def dismiss_all(self) -> None:
+        for member in self.crew:
+            member.signal(signal.SIGCONT)
+            await member.dismiss()
+        self.crew = []
+
+    async def kill_all(self) -> None:
+        for member in self.crew:
+            member.kill()
+            await member.dismiss()
+            await self._bury(member)
+        self.crew = []
+
+    async def open_for_business(self) -> None:
+        """Until every hub has been looked at and is found to work: before that nothing can be placed."""
+        await self.worker()
+
+        async def ready() -> bool:
+            hubs = (await self.ledger.list(Hub)).items
+            for hub in hubs:
+                if hub.status.state not in (HubState.READY, HubState.UNSPECIFIED):
+                    await self.poke("Hub", hub.id)
+            return all(hub.status.state == HubState.READY for hub in hubs)
+
+        await self._wait_for(ready, "the hubs did not become ready")
+
+    async def reach(self, cluster_id: str, done: Done) -> None:
+        """Until the cluster is as it should be and nothing is under way. Dead workers are replaced.
+
+        Unavailable when that does not come about in the time there is.
+        """
+        await self._until(cluster_id, done)
+
+    async def see_death_or(self, member: CrewMember, cluster_id: str, done: Done) -> None:
+        """Until that worker has died, or all is done and at rest without its death. Nobody is replaced."""
+        await self._until(cluster_id, done, mourned=member)
+
+    async def _until(self, cluster_id: str, done: Done, mourned: CrewMember | None = None) -> None:
+        try:
+            async with asyncio.timeout(self.pace.patience):
+                for again in itertools.count():
+                    if mourned is not None and mourned.gone.is_set():
+                        return
+                    if mourned is None:
+                        await self.worker()
+                    if self._keeper and again % _SELDOM == 0:
+                        await self._keeper.check()
+                    busy, cluster = await self._look(cluster_id)
+                    if done(cluster) and not busy:
+                        return
+                    await asyncio.sleep(self.pace.look)
+        except TimeoutError as error:
+            raise Unavailable(
+                f"{cluster_id} did not get there in {self.pace.patience:g} s:"
+                f" {await self._why(cluster_id)}"
+            ) from error
+
+    async def _look(self, cluster_id: str) -> tuple[bool, Cluster | None]:
+        rows = await self.ledger.read(
+            "looking at the yard",
+            "select exists (select from work where kind <> 'Hub'"
+            " and (token is not null or due <= clock_timestamp())) as busy,"
+            " (select data from documents where kind = 'Cluster' and id = $1) as data",
+            cluster_id,
+        )
+        data = rows[0]["data"]
+        cluster = msgspec.json.decode(data, type=Cluster) if data else None
+        return rows[0]["busy"], cluster
+
+    async def _why(self, cluster_id: str) -> str:
+        rows = await self.ledger.read(
+            "looking at the yard",
+            "select id, data #> '{status,steps}' as steps from documents where kind = 'Order'",
+        )
+        words = []
+        for row in rows:
+            for step in msgspec.json.decode(row["steps"] or b"[]"):
+                if step.get("message"):
+                    words.append(f"{row['id']} {step['name']}: {step['message']}")
+        _, cluster = await self._look(cluster_id)
+        state = cluster.status.state.name if cluster else "gone"
+        return f"it is {state}; {'; '.join(words) or 'no step says why'}"
+
+    async def poke(self, kind: str, id: str) -> None:
+        """Makes something due now."""
+        now = self.ledger.clock.now()
+        await self.ledger.commit([Due(kind, id, now)], now=now)
+
+    async def end_state(self, cluster_id: str) -> EndState:
+        kept = await self._keeper.look() if self._keeper else None
+        end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+        if self._runs is not None:
+            items = await self._runs_of(cluster_id)
+            runs, strays = await asyncio.to_thread(self._runs.look, cluster_id, items)
+            end = replace(end, kept={**end.kept, **runs}, strays=(*end.strays, *strays))
+        if self._hub is None:
+            return end
+        # The copy of an order tells of the phases that the service happened to see.
+        story = {kind: told for kind, told in end.story.items() if kind != "Order"}
+        return replace(end, story=story, kept=await self._hub.look(cluster_id))
+
+    async def _runs_of(self, cluster_id: str) -> set[str]:
+        """Every run that the cluster's order ever had, by the log: what has gone may have left something."""
+        found: set[str] = set()
+        for event in await self.ledger.happenings([("Order", cluster_id)], _ALL_EVENTS):
+            if event.doc:
+                found |= runs_of(msgspec.json.decode(event.doc, type=Order))
+        return found
+
+    async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
+        """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
+        end = await self.end_state(cluster_id)
+        if self._keeper is None and self._hub is None and self._runs is None:
+            return end
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.settling):
+                while end != expected:
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    before, end = end, await self.end_state(cluster_id)
+                    if expected is None and end == before:
+                        break
+        return end
+
+    async def bare_end(self, cluster_id: str) -> EndState:
+        """The end state of a cluster that has been deleted, once nothing is kept any more; else as it is."""
+        end = await self.end_state(cluster_id)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.settling):
+                while end.kept or end.strays:
+                    await asyncio.sleep(SETTLE_SECONDS)
+                    end = await self.end_state(cluster_id)
+        return end
+
+    async def breaches(self) -> list[str]:
+        """What the invariant checker says of the whole lane."""
+        evidence = await gather(self.ledger, self.twin)
+        wrong: list[str] = []
+        if self._keeper:
+            kept = await self._keeper.look()
+            wrong = kept.contradictions()
+            made = [Effect(one.key, one.kind, applied=1, removed=0, calls=1) for one in kept.held]
+            evidence = replace(
+                evidence,
+                truth=(*evidence.truth, *kept.held),
+                effects=(*evidence.effects, *made),
+            )
+        if self._hub:
+            evidence = replace(evidence, claims=(*evidence.claims, *await self._hub.claims()))
+        found = invariants.judge(evidence, acknowledged=self.tenant.acknowledged)
+        return [*wrong, *(str(breach) for breach in found)]
+
+
+def is_ready(cluster: Cluster | None) -> bool:
+    """The cluster is as its owner asked for, and says so."""
+    return (
+        cluster is not None
+        and cluster.status.state == ClusterState.READY
+        and cluster.status.observed_generation == cluster.metadata.generation
+    )
+
+
+def is_resting(cluster: Cluster | None) -> bool:
+    """As `is_ready`, of one that was put to rest."""
+    return (
+        cluster is not None
+        and cluster.status.state == ClusterState.HIBERNATED
+        and cluster.status.observed_generation == cluster.metadata.generation
+    )
+
+
+def is_failed(cluster: Cluster | None) -> bool:
+    return cluster is not None and cluster.status.state == ClusterState.FAILED
+
+
+def is_gone(cluster: Cluster | None) -> bool:
+    return cluster is None

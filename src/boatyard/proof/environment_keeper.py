@@ -1,0 +1,111 @@
+"""The keeper of a lane: a process that outlives every worker, may be killed itself, and ends with its lane."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from pathlib import Path
+
+from boatyard.assets import Assets
+from boatyard.model.errors import Unavailable
+from boatyard.platforms.drivers.local.driver import KeeperClient
+from boatyard.processes import marked
+from boatyard.proof.keeper_state import Kept, doubled, look, yard_mark
+from boatyard.wiring.keeper_process import keeper_command
+from boatyard.wiring.sockets import socket_in
+
+_START_SECONDS = 30.0
+_PLANTED = (
+    "import sys; from importlib import import_module;"
+    "getattr(import_module(sys.argv[1]), sys.argv[2])(); del sys.argv[1:3];"
+    "from boatyard.platforms.drivers.local.server import main; sys.exit(main())"
+)
+
+
+class LaneKeeper:
+    """At most one lives at a time. Killed, its clusters run on, and the next one finds them."""
+
+    def __init__(self, directory: Path, *, twin_socket: str, assets: Assets, plant: str) -> None:
+        self.directory = directory / "local"
+        self.socket = socket_in(directory, "keeper.sock")
+        self._command = keeper_command(
+            self.directory,
+            socket=self.socket,
+            twin_socket=twin_socket,
+            assets=str(assets.directory),
+        )
+        if plant:
+            module, _, name = plant.partition(":")
+            self._command = [sys.executable, "-c", _PLANTED, module, name, *self._command[3:]]
+        self._process: asyncio.subprocess.Process | None = None
+        self._ports: set[int] = set()  # of all clusters that there ever were
+
+    async def start(self) -> None:
+        """Returns when it answers."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        with (self.directory / "keeper.log").open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                line = await self._process.stdout.readline()
+        except TimeoutError as error:
+            raise Unavailable(f"no keeper was ready within {_START_SECONDS:g} s") from error
+        if line.strip() != b"ready":
+            raise Unavailable(f"no keeper could start; {self.directory / 'keeper.log'} says why")
+
+    async def kill(self) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.kill()
+            await self._process.wait()
+
+    async def close(self) -> None:
+        """Ends it and everything that it keeps, whatever state that is in."""
+        await self.kill()
+        await asyncio.to_thread(_kill_marked, f"{yard_mark(self.directory)}/")
+
+    async def look(self) -> Kept:
+        """What it holds now, read from outside."""
+        found = await look(self.directory, self._ports)
+        self._ports |= found.ports
+        return found
+
+    async def check(self) -> None:
+        """Unavailable when something runs twice. Clusters go through a lane one after the other."""
+        found = await asyncio.to_thread(doubled, self.directory)
+        if found:
+            raise Unavailable("; ".join(found))
+
+    async def wait_until_it_sees(self, cluster_key: str, patience: float) -> None:
+        """Until a keeper that has just started has seen the cluster available with all its nodes."""
+        client = KeeperClient(Path(self.socket))
+        try:
+            async with asyncio.timeout(patience):
+                while True:
+                    seen = await client.call("keeper.observe", cluster_key=cluster_key)
+                    if seen["available"] and all(ready for _, _, ready, _ in seen["nodes"]):
+                        return
+                    await asyncio.sleep(0.05)
+        except TimeoutError as error:
+            raise Unavailable(f"the new keeper did not find {cluster_key} again") from error
+        finally:
+            await client.close()
+
+
+def _kill_marked(prefix: str) -> None:
+    while found := [one for several in marked.find(prefix).values() for one in several]:
+        for process in found:
+            process.signal(signal.SIGKILL)
+        for process in found:
+            with contextlib.suppress(ChildProcessError):
+                os.waitid(os.P_PIDFD, process.fd, os.WEXITED | os.WNOWAIT)
+            process.close()

@@ -1,0 +1,151 @@
+"""Opens a lane: its database, twin and keeper, and what can be ordered there. Called by the proof, often."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import asyncpg
+
+from boatyard.assets import Assets
+from boatyard.ledger import schema
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.seal import Seal
+from boatyard.proof.environment import Lane, Pace
+from boatyard.proof.environment_keeper import LaneKeeper
+from boatyard.proof.kube_hub import LaneHub
+from boatyard.proof.role_runs import LaneRuns, write_roles
+from boatyard.proof.tenant_requests import Wish
+from boatyard.proof.worker import WorkerSpec
+from boatyard.twin.client import TwinClient
+from boatyard.twin.layout import HubLayout, Layout, write_layout
+from boatyard.wiring import seed_catalogue, seed_local_catalogue
+from boatyard.wiring.api_server import serve_api
+from boatyard.wiring.run_tokens import way_to
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.twin_process import start_twin
+
+KEY = bytes(range(32))
+TEMPLATE = "prove_template"
+
+
+def layout(count: int = 2) -> Layout:
+    """Hubs with room for a few small clusters."""
+    return Layout(
+        hubs={
+            f"hub-{number}": HubLayout(
+                hosts={"bm-small": 8},
+                subnets=f"10.{number}.0.0/16",
+                floating=f"198.51.{number}.0/24",
+                zone=f"zone-{number}.example",
+            )
+            for number in range(1, count + 1)
+        }
+    )
+
+
+@dataclass(frozen=True)
+class RealClusters:
+    """Made on this machine by a keeper of the lane's own."""
+
+    assets: Assets
+    plant: str = ""  # "module:function", called in the keeper: a bug that the proof must find
+
+
+@asynccontextmanager
+async def open_lane(
+    postgres: EmbeddedPostgres,
+    directory: Path,
+    name: str,
+    *,
+    pace: Pace,
+    wish: Wish,
+    real: RealClusters | None = None,
+    hub_kubeconfig: bytes = b"",
+    plant: str = "",
+) -> AsyncIterator[Lane]:
+    """A lane with a small catalogue, its hubs and nobody at work yet. Its twin takes no time for anything."""
+    await asyncio.to_thread(directory.mkdir, parents=True)
+    database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
+    async with AsyncExitStack() as stack:
+        await _execute(postgres, f"create database {database} template {TEMPLATE}")
+        stack.push_async_callback(_execute, postgres, f"drop database {database} with (force)")
+        ledger = await Ledger.open(
+            postgres.url(database),
+            seal=Seal.from_bytes(KEY),
+            application="prove parent",
+            pool_size=2,
+        )
+        stack.push_async_callback(ledger.close)
+        hubs = layout(1 if hub_kubeconfig else 2) if real is None else Layout(hubs={})
+        await seed_catalogue.fill(ledger, hubs, now=ledger.clock.now())
+        (directory / "layout.json").write_bytes(write_layout(hubs))
+        settings = Settings(
+            data=str(directory),
+            grpc="127.0.0.1:0",
+            rest="127.0.0.1:0",
+            twin_delays="instant",
+            twin_layout=str(directory / "layout.json"),
+        )
+        socket = await stack.enter_async_context(start_twin(settings))
+        twin = TwinClient(Path(socket))
+        stack.push_async_callback(twin.close)
+        keeper = None
+        if real is not None:
+            await seed_local_catalogue.offer(ledger, real.assets.versions(), twin=socket)
+            keeper = LaneKeeper(directory, twin_socket=socket, assets=real.assets, plant=real.plant)
+            stack.push_async_callback(keeper.close)
+            await keeper.start()
+        hub = None
+        if hub_kubeconfig:
+            hub = LaneHub(hub_kubeconfig)
+            stack.push_async_callback(hub.close)
+            await hub.open(ledger)
+        runs, api = None, None
+        if wish.digest:
+            # It outlives every worker, as a `serve` does: a role that decides goes on asking.
+            api = way_to(await stack.enter_async_context(serve_api(ledger, settings)), settings)
+            write_roles(directory)
+            runs = LaneRuns(directory)
+            stack.push_async_callback(runs.close)
+        spec = WorkerSpec(
+            url=postgres.url(database),
+            key=KEY,
+            twin_socket=socket,
+            keeper_socket=keeper.socket if keeper else "",
+            log=str(directory / "workers.log"),
+            lease=pace.lease,
+            poll=pace.poll,
+            hub=hub.place if hub else None,
+            runs=str(directory) if runs else "",
+            api=api,
+            plant=plant,
+        )
+        connection = await asyncpg.connect(postgres.url(database))
+        stack.push_async_callback(connection.close)
+        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper, hub, runs)
+        stack.push_async_callback(lane.kill_all)
+        await lane.open_for_business()
+        yield lane
+
+
+async def make_template(postgres: EmbeddedPostgres) -> None:
+    """A migrated database that lanes are cloned from in milliseconds. May be called again."""
+    with contextlib.suppress(asyncpg.DuplicateDatabaseError):
+        await _execute(postgres, f"create database {TEMPLATE}")
+    await schema.migrate(postgres.url(TEMPLATE))
+
+
+async def _execute(postgres: EmbeddedPostgres, statement: str) -> None:
+    connection = await asyncpg.connect(postgres.url("postgres"))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()

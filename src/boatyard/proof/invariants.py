@@ -1,0 +1,357 @@
+"""The invariants of a yard, checked from outside: only the ledger's tables, its event log and the twin are read.
+
+Called by `boatyard prove` after every run, by journeys, and by whoever doubts. The numbers are those of
+the reliability notes; I5, I9 and I10 are about audit, secrets and tenants and have tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.boatyard import (
+    Backup,
+    BackupState,
+    Item,
+    ItemState,
+    Leftover,
+    Order,
+    OrderPhase,
+)
+from boatyard.model.generated.osac import Cluster, Hub
+from boatyard.proof.capacity_replay import over_capacity
+from boatyard.proof.evidence import Claimed, Evidence, Held, gather
+from boatyard.resources.clusters.ending import leftover_owner
+from boatyard.resources.orders.road import FAREWELL
+from boatyard.twin.calls import TwinCalls
+
+Acknowledged = Sequence[tuple[str, str, int]]  # kind, id, version
+
+# What each kind of item is called outside. Kinds that are not here leave nothing there.
+OUTSIDE: Mapping[str, str] = {
+    "host": "host",
+    "l2": "network",
+    "port": "port",
+    "l3": "subnet",
+    "binding": "binding",
+    "api-address": "floating",
+    "ingress-address": "floating",
+    "api-name": "record",
+    "ingress-name": "record",
+    "cluster": "cluster",
+    "node": "node",
+}
+# Kinds whose name can be had once per hub, and the pool that hands it out where there is one.
+SCARCE: Mapping[str, str] = {
+    "host": "hosts",
+    "port": "hosts",
+    "node": "hosts",
+    "network": "vlans",
+    "subnet": "subnets",
+    "floating": "floating",
+    "record": "",
+}
+_CREATED, _DELETED, _SIGNALED = 1, 3, 4
+
+
+@dataclass(frozen=True)
+class Breach:
+    """One thing that must never be so, and is or was."""
+
+    invariant: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.invariant}: {self.message}"
+
+
+async def check(
+    ledger: Ledger,
+    twin: TwinCalls,
+    *,
+    acknowledged: Acknowledged = (),
+    elsewhere: Sequence[Claimed] = (),
+) -> list[Breach]:
+    """Every breach that can be seen now. The yard should be at rest: nothing in the middle of a turn.
+
+    `acknowledged` are the writes that callers were told had succeeded, `elsewhere` the claims that hubs keep.
+    """
+    found = await gather(ledger, twin)
+    found = replace(found, claims=(*found.claims, *elsewhere))
+    return judge(found, acknowledged=acknowledged)
+
+
+def judge(evidence: Evidence, *, acknowledged: Acknowledged = ()) -> list[Breach]:
+    """The breaches in what was gathered."""
+    found = [Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)]
+    found += [Breach("I4", message) for message in _lost_writes(evidence, acknowledged)]
+    return found
+
+
+# --- I1: nothing has two owners ------------------------------------------------------------------
+
+
+def _two_owners(evidence: Evidence) -> Iterator[str]:
+    yield from _claimed_twice(evidence)
+    yield from _not_covered(evidence)
+    yield from _held_twice(evidence)
+    recorded = _recorded(evidence)
+    for claim in evidence.claims:
+        order, _, rest = claim.owner.partition("/")
+        if order in recorded and not _is_listed(rest, recorded[order]):
+            yield f"{claim.item} of {claim.pool} is claimed for {claim.owner}, which is not recorded"
+
+
+def _claimed_twice(evidence: Evidence) -> Iterator[str]:
+    owners: dict[tuple[str, str], set[str]] = defaultdict(set)
+    items: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for claim in evidence.claims:
+        owners[claim.pool, claim.item].add(claim.owner)
+        items[claim.pool, claim.owner].add(claim.item)
+    for (pool, item), several in owners.items():
+        if len(several) > 1:
+            yield f"{item} of {pool} is claimed by {_words(several)}"
+    for (pool, owner), several in items.items():
+        if len(several) > 1:
+            yield f"{owner} has claimed {_words(several)} of {pool}"
+
+
+def _not_covered(evidence: Evidence) -> Iterator[str]:
+    """What the twin holds and is scarce must be claimed, by whoever holds it."""
+    hubs = {hub.spec.settings.get("twin.hub") or hub.id: hub.id for hub in evidence.all(Hub)}
+    claimed = {(claim.pool, claim.item): claim.owner for claim in evidence.claims}
+    for held in evidence.truth:
+        pool = SCARCE.get(held.kind)
+        if not pool or held.hub not in hubs:
+            continue
+        owner = claimed.get((f"{hubs[held.hub]}/{pool}", held.name))
+        # A port and a node stand on a host that is claimed under the host's own key.
+        same = held.order if held.kind in ("port", "node") else held.key
+        if owner is None:
+            yield f"{held.kind} {held.name} is held by {held.key} and claimed by nobody"
+        elif owner != same and not owner.startswith(same + "/"):
+            yield f"{held.kind} {held.name} is held by {held.key} and claimed by {owner}"
+
+
+def _held_twice(evidence: Evidence) -> Iterator[str]:
+    """Walks back through the twin's history: at no moment two keys may hold the same name."""
+    holders: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
+    told = set()
+    for held, added in _backwards(evidence):
+        if held.kind not in SCARCE:
+            continue
+        keys = holders[held.hub, held.kind, held.name]
+        keys[held.key] += added
+        several = [key for key, count in keys.items() if count > 0]
+        if len(several) > 1 and (held.kind, held.name) not in told:
+            told.add((held.kind, held.name))
+            yield f"{held.kind} {held.name} was held by {_words(several)} at once"
+
+
+def _backwards(evidence: Evidence) -> Iterator[tuple[Held, int]]:
+    """What is held now, then every happening undone, the last one first."""
+    for held in evidence.truth:
+        yield held, +1
+    for happened in reversed(evidence.history):
+        yield happened.held, -happened.change
+
+
+# --- I3, I4, I6 ----------------------------------------------------------------------------------
+
+
+def _without_next_action(evidence: Evidence) -> Iterator[str]:
+    waiting = [("Cluster", cluster.id) for cluster in evidence.all(Cluster)]
+    waiting += [("Hub", hub.id) for hub in evidence.all(Hub)]
+    waiting += [("Leftover", leftover.id) for leftover in evidence.all(Leftover)]
+    elsewhere = {hub.id for hub in evidence.all(Hub) if hub.spec.kubeconfig}
+    waiting += [
+        ("Order", order.id)
+        for order in evidence.all(Order)
+        # A copy of what a hub keeps itself is due for nobody; its cluster is.
+        if order.status.phase != OrderPhase.DELETED and order.spec.hub not in elsewhere
+    ]
+    waiting += [
+        ("Backup", backup.id)
+        for backup in evidence.all(Backup)
+        if backup.status.state == BackupState.PENDING or backup.metadata.deletion_timestamp
+    ]
+    for kind, id in waiting:
+        if (kind, id) not in evidence.work:
+            yield f"{kind} {id} has not ended and nothing is due for it"
+
+
+def _lost_writes(evidence: Evidence, acknowledged: Acknowledged) -> Iterator[str]:
+    newest: dict[tuple[str, str], int] = {}
+    for stored in (*evidence.archive, *evidence.documents):
+        place = stored.kind, stored.id
+        newest[place] = max(newest.get(place, -1), stored.version)
+    for kind, id, version in acknowledged:
+        if newest.get((kind, id), -1) < version:
+            yield f"{kind} {id} was acknowledged at version {version} and is not there"
+
+
+def _log_broken(evidence: Evidence) -> Iterator[str]:
+    expected = evidence.first_seq
+    for event in evidence.events:
+        if event.seq != expected:
+            yield f"the log goes from event {expected - 1} to event {event.seq}"
+        expected = event.seq + 1
+    if expected != evidence.last_seq + 1:
+        yield f"the log ends at event {expected - 1}, but {evidence.last_seq} were numbered"
+    yield from _versions_broken(evidence)
+
+
+def _versions_broken(evidence: Evidence) -> Iterator[str]:
+    """Per object every version has its event, one after the other."""
+    last: dict[tuple[str, str], int] = {}
+    for event in evidence.events:
+        if event.sort == _SIGNALED:
+            continue
+        place = event.kind, event.id
+        before = last.get(place)
+        right = (before,) if event.sort == _DELETED else ()
+        if event.sort == _CREATED:
+            right, before = (0,), None
+        if before is not None:
+            right = (*right, before + 1)
+        if right and event.version not in right:
+            yield f"{event.kind} {event.id} goes from version {before} to {event.version}"
+        last[place] = event.version
+        if event.sort == _DELETED:
+            del last[place]
+    for stored in evidence.documents:
+        seen = last.get((stored.kind, stored.id))
+        if seen is not None and seen != stored.version:
+            yield f"{stored.kind} {stored.id} is at version {stored.version}, its last event at {seen}"
+
+
+# --- I7: deleted is gone -------------------------------------------------------------------------
+
+
+def _left_behind(evidence: Evidence) -> Iterator[str]:
+    recorded = _recorded(evidence)
+    listed = _listed(evidence)
+    backups = {backup.id for backup in evidence.all(Backup)}
+    for held in evidence.truth:
+        if held.kind == "backup" and held.order in backups:
+            continue  # it outlives its cluster
+        if held.order in recorded or _is_listed(_item(held.key), listed.get(held.order, {})):
+            continue
+        yield f"{held.kind} {held.name} is still there under {held.key}, whose order has ended"
+    for claim in evidence.claims:
+        order, _, rest = claim.owner.partition("/")
+        if order not in recorded and not _is_listed(rest, listed.get(order, {})):
+            yield f"{claim.item} of {claim.pool} is still claimed by {claim.owner}, which has ended"
+    owners = {cluster.id for cluster in evidence.all(Cluster)}
+    owners |= {leftover_owner(order) for order in listed}
+    for pool, owner, amount in evidence.reservations:
+        if owner not in owners:
+            yield f"{amount} of {pool} are still reserved for {owner}, which has ended"
+    yield from _false_receipts(evidence)
+
+
+def _false_receipts(evidence: Evidence) -> Iterator[str]:
+    """What a receipt says is left is what its Leftover began with."""
+    begun: dict[str, set[str]] = {}
+    ended: set[str] = set()  # what is swept up after the end stands in no receipt
+    for event in evidence.events:
+        if event.kind == "Order" and event.sort == _DELETED:
+            ended.add(event.id)
+        elif event.kind == "Leftover" and event.sort == _CREATED and event.id not in ended:
+            leftover = event.read(Leftover)
+            begun[leftover.spec.order] = {
+                item.key for item in leftover.status.items if item.kind in (*OUTSIDE, FAREWELL)
+            }
+    for order in (*evidence.archived(Order), *evidence.all(Order)):
+        if order.status.phase != OrderPhase.DELETED:
+            continue
+        left = {line.key for line in order.status.receipt.left}
+        if left != begun.get(order.id, set()) and evidence.first_seq == 1:
+            yield f"the receipt of {order.id} lists {_words(left) or 'nothing'} as left, not what is"
+
+
+# --- I8: the net effect is one -------------------------------------------------------------------
+
+
+def _doubled_or_missing(evidence: Evidence) -> Iterator[str]:
+    recorded = _recorded(evidence)
+    net = {
+        (effect.kind, effect.key): effect.applied - effect.removed for effect in evidence.effects
+    }
+    known = set()
+    for order, items in recorded.items():
+        for item in items.values():
+            if item.kind not in OUTSIDE:
+                continue
+            place = OUTSIDE[item.kind], f"{order}/{item.key}"
+            known.add(place)
+            count = net.get(place, 0)
+            if item.state == ItemState.PRESENT and count != 1:
+                yield f"{place[1]} is recorded as present and is there {count} times"
+            elif count not in (0, 1):
+                yield f"{place[1]} is there {count} times"
+    for (kind, key), count in net.items():
+        order = key.partition("/")[0]
+        if order in recorded and (kind, key) not in known and count != 0:
+            yield f"{kind} {key} is there {count} times and not recorded"
+        elif order not in recorded and count not in (0, 1):
+            yield f"{kind} {key} is there {count} times after its order has ended"
+    yield from _once_doubled(evidence)
+
+
+def _once_doubled(evidence: Evidence) -> Iterator[str]:
+    """Walks back through the twin's history: at no moment a key may have had two of its kind."""
+    count: Counter[tuple[str, str]] = Counter()
+    told = set()
+    for held, added in _backwards(evidence):
+        place = held.kind, held.key
+        count[place] += added
+        if count[place] > 1 and place not in told:
+            told.add(place)
+            yield f"{held.kind} {held.key} was made again while it was there"
+
+
+# --- shared --------------------------------------------------------------------------------------
+
+
+def _recorded(evidence: Evidence) -> dict[str, dict[str, Item]]:
+    """Of each order that has not ended: its items by key."""
+    return {
+        order.id: {item.key: item for item in order.status.items}
+        for order in evidence.all(Order)
+        if order.status.phase != OrderPhase.DELETED
+    }
+
+
+def _listed(evidence: Evidence) -> dict[str, dict[str, Item]]:
+    """Of each order that left something: what it left, by key."""
+    found: dict[str, dict[str, Item]] = {}
+    for leftover in evidence.all(Leftover):
+        items = {item.key: item for item in leftover.status.items}
+        found.setdefault(leftover.spec.order, {}).update(items)
+    return found
+
+
+def _item(key: str) -> str:
+    return key.partition("/")[2]
+
+
+def _is_listed(rest: str, items: Mapping[str, Item]) -> bool:
+    """Whether `rest` is an item's key or something below one."""
+    return rest in items or any(rest.startswith(f"{key}/") for key in items)
+
+
+def _words(several: Iterable[str]) -> str:
+    return ", ".join(sorted(several))
+
+
+_RULES: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
+    "I1": _two_owners,
+    "I2": over_capacity,
+    "I3": _without_next_action,
+    "I6": _log_broken,
+    "I7": _left_behind,
+    "I8": _doubled_or_missing,
+}

@@ -1,0 +1,211 @@
+"""What a keeper holds, read from outside: records, processes by their mark, ports, and the clusters' own APIs.
+
+The keeper itself is not asked: what it believes is not what there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from boatyard.checks.drivers.kube.trial import MARK as CHECK
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.kinds import CONFIG_MAPS, JOBS, NODES, PODS
+from boatyard.model.errors import BoatyardError
+from boatyard.platforms.drivers.local.places import is_free
+from boatyard.platforms.drivers.local.records import RECORD, Record
+from boatyard.platforms.port import Rest
+from boatyard.processes import marked
+from boatyard.proof.evidence import Held
+
+NOTE = "left-by-its-tenant"
+_ANSWER_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Kept:
+    """`clusters` by key, in a form that is the same for every run; `strays` belong to no cluster."""
+
+    held: tuple[Held, ...]
+    clusters: Mapping[str, Any]
+    strays: tuple[str, ...]
+    ports: frozenset[int]
+
+    def contradictions(self) -> list[str]:
+        """What cannot be right, whatever was asked for. Nothing may be under way."""
+        found = [f"{stray} belongs to no cluster" for stray in self.strays]
+        for key, one in self.clusters.items():
+            for component, several in one["processes"].items():
+                if len(several) != 1:
+                    found.append(f"{component} of {key} runs {len(several)} times")
+            if "api" not in one:
+                continue
+            listed, recorded = one["api"].get("nodes", {}), one["nodes"]
+            if set(listed) != set(recorded):
+                words = f"{_words(listed)} as nodes and was given {_words(recorded)}"
+                found.append(f"the API of {key} lists {words}")
+            found += [f"{left} is left in {key}" for left in one["api"].get("left by checks", ())]
+        return found
+
+
+def yard_mark(directory: Path) -> str:
+    """What the marks of a keeper's processes begin with."""
+    return hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
+
+
+def doubled(directory: Path) -> list[str]:
+    """The components that run more than once at this moment, which they never may."""
+    counts: Counter[str] = Counter()
+    for mark, processes in marked.find(f"{yard_mark(directory)}/").items():
+        counts[mark.split("/")[2]] += len(processes)
+        for process in processes:
+            process.close()
+    return [f"{name} runs {count} times" for name, count in counts.items() if count > 1]
+
+
+async def look(directory: Path, ports: Collection[int]) -> Kept:
+    """Everything under one keeper's directory. `ports` are those that clusters had before."""
+    seen = await asyncio.to_thread(_look, directory, ports)
+    for slug, record in seen.records.items():
+        if record.version and record.wanted.rest == Rest.AWAKE and not record.leaving:
+            place = directory / "clusters" / slug
+            seen.clusters[record.key]["api"] = await _ask(place)
+    return Kept(
+        held=tuple(_held(seen.records)),
+        clusters=seen.clusters,
+        strays=tuple(sorted(seen.strays)),
+        ports=frozenset(port for record in seen.records.values() for port in record.ports.values()),
+    )
+
+
+@dataclass
+class _Seen:
+    records: dict[str, Record]
+    clusters: dict[str, dict[str, Any]]
+    strays: list[str]
+
+
+def _look(directory: Path, ports: Collection[int]) -> _Seen:
+    records: dict[str, Record] = {}
+    strays: list[str] = []
+    for place in sorted((directory / "clusters").iterdir()):
+        try:
+            record = msgspec.json.decode((place / RECORD).read_bytes(), type=Record)
+        except (OSError, msgspec.DecodeError):
+            strays.append("a directory without a record")
+        else:
+            records[place.name] = record
+    for kind in ("backups",):
+        folder = directory / kind
+        strays += [f"{kind}/{one.name}" for one in folder.iterdir()] if folder.is_dir() else []
+    clusters = {record.key: _described(record) for record in records.values()}
+    for mark, processes in sorted(marked.find(f"{yard_mark(directory)}/").items()):
+        _, slug, component, *_ = mark.split("/")
+        for process in processes:
+            words = _process(process.pid)
+            process.close()
+            if slug in records:
+                found = clusters[records[slug].key]["processes"]
+                found.setdefault(component, []).append(words)
+            else:
+                strays.append(f"a process {component}")
+    taken = {port for record in records.values() for port in record.ports.values()}
+    strays += ["a port in use" for port in ports if port not in taken and not is_free(port)]
+    return _Seen(records, clusters, strays)
+
+
+def _described(record: Record) -> dict[str, Any]:
+    """Ports, users, keys and moments differ from cluster to cluster."""
+    return {
+        "wanted": record.wanted.version,
+        "runs": record.version,
+        "rest": record.wanted.rest.value,
+        "frozen": record.frozen,
+        "leaving": record.leaving,
+        "unfinished": [record.upgrading, record.rolling_back, record.failed_version],
+        "nodes": {
+            node.slot: {"number": node.number, "leaving": bool(node.leaving_since)}
+            for node in record.nodes.values()
+        },
+        "listens": {name: not is_free(port) for name, port in record.ports.items()},
+        "processes": {},
+    }
+
+
+def _process(pid: int) -> str:
+    """The program it is of, and whether it stands still."""
+    try:
+        program = Path(os.readlink(f"/proc/{pid}/exe"))
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "ended"
+    return f"{program.parent.name}/{program.name}{' stopped' if state == 'T' else ''}"
+
+
+def _held(records: Mapping[str, Record]) -> list[Held]:
+    """In the words of the evidence: a node is called by the host it stands on."""
+    found = []
+    for record in records.values():
+        found.append(Held(record.hub, "cluster", record.wanted.name, record.key))
+        found += [Held(record.hub, "node", n.host, n.key) for n in record.nodes.values()]
+    return found
+
+
+async def _ask(place: Path) -> dict[str, Any]:
+    """What the cluster itself lists: its nodes, what checks have left, and what its tenant has."""
+    client = _client(place)
+    try:
+        nodes = (await client.list(NODES)).items
+        jobs = (await client.list(JOBS, labels=CHECK)).items
+        pods = (await client.list(PODS, labels=CHECK)).items
+        notes = (await client.list(CONFIG_MAPS, "default", fields=f"metadata.name={NOTE}")).items
+    except BoatyardError as error:
+        return {"answers": str(error)}
+    finally:
+        await client.close()
+    return {
+        "nodes": {node["metadata"]["name"]: _node(node) for node in nodes},
+        "left by checks": [one["metadata"]["name"] for one in (*jobs, *pods)],
+        "notes": [one["data"] for one in notes],
+    }
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    status = node.get("status") or {}
+    ready = [c["status"] for c in status.get("conditions") or () if c["type"] == "Ready"]
+    version = (status.get("nodeInfo") or {}).get("kubeletVersion", "")
+    cordoned = " cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
+    return f"ready {''.join(ready)}, {version}{cordoned}"
+
+
+async def leave_note(directory: Path, cluster_key: str) -> None:
+    """What a tenant does: writes something into the cluster, which must be there until its end."""
+    slug = next(
+        place
+        for place in (directory / "clusters").iterdir()
+        if msgspec.json.decode((place / RECORD).read_bytes(), type=Record).key == cluster_key
+    )
+    client = _client(slug)
+    try:
+        body = {"metadata": {"name": NOTE}, "data": {"from": "the proof"}}
+        await client.apply(CONFIG_MAPS, NOTE, body, "default")
+    finally:
+        await client.close()
+
+
+def _words(names: Collection[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
+
+
+def _client(place: Path) -> KubeClient:
+    text = (place / "private" / "admin.kubeconfig").read_text()
+    return KubeClient(read_kubeconfig(text), manager="boatyard-proof", timeout=_ANSWER_SECONDS)

@@ -1,0 +1,154 @@
+"""The Kubernetes hub of a lane: where orders are kept while workers and operators die. Used by the lane.
+
+The API server is given and outlives everybody, as PostgreSQL does; each lane has namespaces of its own on it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.config import read_kubeconfig
+from boatyard.kube.kinds import CONFIG_MAPS, LEASES, NAMESPACES, SECRETS, Kind
+from boatyard.ledger.changes import Due, Replace
+from boatyard.ledger.ledger import Ledger
+from boatyard.model import hub_names
+from boatyard.model.errors import NotFound
+from boatyard.model.generated.osac import Hub
+from boatyard.orderbook.kube.kinds import CLAIMS, CLUSTER_ORDERS, LEFTOVERS
+from boatyard.proof.evidence import Claimed
+from boatyard.proof.kill_points import Points
+from boatyard.resources.hubs.preparing import prepare
+from boatyard.resources.hubs.settings import OPERATOR, OPERATOR_LEASE, ORDERS_NAMESPACE
+from boatyard.wiring.hub_manifests import shipped_crds
+
+_TIMEOUT = 30.0
+_WRITES = ("POST", "PUT", "PATCH", "DELETE")
+
+
+@dataclass(frozen=True)
+class HubPlace:
+    """Where a worker finds the hub; handed over to its process."""
+
+    kubeconfig: bytes
+    system: str
+    orders: str
+
+
+class WatchedHub(KubeClient):
+    """A hub as the service and the operator see it, with everything they write there announced."""
+
+    points: Points  # of the process; set once
+
+    async def _ask(self, question: Any) -> Any:
+        if question.method not in _WRITES:
+            return await super()._ask(question)
+        label = label_of(question.method, question.path)
+        self.points.reach(f"before:{label}")
+        answer = await super()._ask(question)
+        self.points.reach(f"after:{label}")
+        return answer
+
+
+def label_of(method: str, path: str) -> str:
+    """What is written, without the names in it: those are others in the next run."""
+    parts = path.strip("/").split("/")
+    parts = parts[2:] if parts[0] == "api" else parts[3:]  # without group and version
+    if parts[0] == "namespaces" and len(parts) > 2:
+        parts = parts[2:]
+    what = "/".join(parts[::2])  # the kind, and what of it
+    return f"{'claim' if what == CLAIMS.plural else 'commit'}:hub {method} {what}"
+
+
+class LaneHub:
+    """A hub that nobody else has: of lanes on one API server, also of earlier ones whose namespaces are still going."""
+
+    def __init__(self, kubeconfig: bytes) -> None:
+        name = f"prove-{uuid.uuid4().hex[:8]}"
+        self.place = HubPlace(kubeconfig, system=f"{name}-system", orders=f"{name}-orders")
+        self._client = KubeClient(read_kubeconfig(kubeconfig), timeout=_TIMEOUT)
+
+    async def open(self, ledger: Ledger) -> None:
+        """Makes the one hub of the ledger this one, ready for orders."""
+        (hub,) = (await ledger.list(Hub)).items
+        # Who leads is told by the parent's `bury`; a Lease that has ended would have to be sat out.
+        settings = {ORDERS_NAMESPACE: self.place.orders, OPERATOR_LEASE: "none"}
+        spec = msgspec.structs.replace(
+            hub.spec,
+            kubeconfig=self.place.kubeconfig,
+            namespace=self.place.system,
+            settings={**hub.spec.settings, **settings},
+        )
+        changed = msgspec.structs.replace(hub, spec=spec)
+        await self._client.apply(NAMESPACES, self.place.orders, {})
+        await prepare(self._client, changed, shipped_crds())
+        now = ledger.clock.now()
+        await ledger.commit([Replace(changed), Due("Hub", hub.id, now, hub=hub.id)], now=now)
+
+    async def bury(self) -> None:
+        """The lead of the dead has run out: that time has passed is all that is told."""
+        await self._client.delete(LEASES, OPERATOR, self.place.system)
+
+    async def look(self, cluster_id: str) -> Mapping[str, Any]:
+        """What the hub holds of a cluster, by kind, without names that are drawn from a pool."""
+        order = hub_names.order_name(cluster_id)
+        found: dict[str, Any] = {}
+        for one in await self._all(CLUSTER_ORDERS):
+            if one["metadata"]["name"] == order:
+                finalizers = sorted(one["metadata"].get("finalizers") or ())
+                found["order"] = {
+                    "phase": (one.get("status") or {}).get("phase"),
+                    "finalizers": finalizers,
+                }
+        for kind in (SECRETS, LEFTOVERS):
+            names = [one["metadata"]["name"] for one in await self._all(kind)]
+            own = sorted(name.replace(order, "ORDER") for name in names if order in name)
+            if own:
+                found[kind.plural] = own
+        owners = [one.owner for one in await self.claims()]
+        claims = sorted(owner.partition("/")[2] for owner in owners if _is_of(owner, cluster_id))
+        if claims:
+            found["claims"] = claims
+        return found
+
+    async def claims(self) -> list[Claimed]:
+        listed = await self._client.list(CLAIMS, self.place.system)
+        return [
+            Claimed(**{name: one["spec"][name] for name in ("pool", "item", "owner")})
+            for one in listed.items
+        ]
+
+    async def close(self) -> None:
+        """Takes everything of the lane away, also where no controller empties namespaces."""
+        for kind in (CLUSTER_ORDERS, LEFTOVERS, SECRETS):
+            for one in await self._all(kind):
+                name = one["metadata"]["name"]
+                with suppress(NotFound):
+                    if one["metadata"].get("finalizers"):
+                        none = {"metadata": {"finalizers": None}}
+                        await self._client.merge_patch(kind, name, none, self.place.orders)
+                await self._client.delete(kind, name, self.place.orders)
+        for one in (await self._client.list(CLAIMS, self.place.system)).items:
+            await self._client.delete(CLAIMS, one["metadata"]["name"], self.place.system)
+        await self.bury()
+        await self._client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, self.place.system)
+        for namespace in (self.place.orders, self.place.system):
+            await self._client.delete(NAMESPACES, namespace)
+        await self.hang_up()
+
+    async def hang_up(self) -> None:
+        """Lets go of the connection; the hub stays as it is."""
+        await self._client.close()
+
+    async def _all(self, kind: Kind) -> list[dict[str, Any]]:
+        return (await self._client.list(kind, self.place.orders)).items
+
+
+def _is_of(owner: str, cluster_id: str) -> bool:
+    return owner.startswith(f"{cluster_id}/")

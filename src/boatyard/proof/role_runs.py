@@ -1,0 +1,165 @@
+"""Roles of the proof, one with every hook and one that decides, and what is kept of their runs. For lanes and workers.
+
+The runs are real ones of Ansible. They outlive the worker that began them, as those of a killed Boatyard do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from boatyard.automation.drivers.local.driver import LocalAutomation
+from boatyard.automation.drivers.local.environment import Environment
+from boatyard.automation.drivers.local.passes import Passes, no_passes
+from boatyard.automation.drivers.local.planning import mark_of
+from boatyard.automation.drivers.local.records import Records
+from boatyard.automation.drivers.local.workshop import Workshop
+from boatyard.automation.port import Automation, RunEvent, RunWanted
+from boatyard.model.generated.boatyard import Order
+from boatyard.model.outcome import Done, Outcome, Owned, Waiting
+from boatyard.processes.marked import find
+from boatyard.proof.kill_points import Points
+from boatyard.resources.orders.road import KINDS
+from boatyard.roles.phases import HOOKS, INSTALL
+
+DIGEST, DECIDING = "proved", "deciding"
+DECIDED = (INSTALL, "delete")  # the parts of the role that decides
+_TASKS = """
+- name: Say so
+  boatyard.service.progress:
+    message: "{{ boatyard_run.action }} of {{ boatyard_order.name }}"
+- name: Report
+  boatyard.service.facts:
+    PART: "{{ boatyard_order.name }}"
+"""
+
+
+_ASKING = """
+- name: Ask for names and all they need
+  boatyard.service.names:
+- name: Ask for the cluster
+  boatyard.service.platform:
+"""
+
+
+def write_roles(directory: Path) -> None:
+    """The content of the roles that are proved: in folders by their digest, as published content is."""
+    for digest, parts in ((DIGEST, HOOKS), (DECIDING, DECIDED)):
+        tasks = directory / "content" / digest / "tasks"
+        tasks.mkdir(parents=True)
+        for part in parts:
+            asking = _ASKING if part == INSTALL else ""
+            (tasks / f"{part}.yaml").write_text(asking + _TASKS.replace("PART", part))
+
+
+def open_workshop(directory: Path, passes: Passes = no_passes) -> Workshop:
+    return Workshop(
+        directory / "automation", lambda digest: directory / "content" / digest, passes=passes
+    )
+
+
+def make_ready() -> None:
+    """Ansible's environment, made now if it never was. Unavailable when it cannot be had."""
+    Environment().ensure(lambda _: None)
+
+
+class WatchedAutomation:
+    """The runner of roles, with every beginning, end and release of a run announced."""
+
+    def __init__(self, automation: Automation, points: Points) -> None:
+        self._automation = automation
+        self._points = points
+        self._told: set[tuple[str, str, int]] = set()
+
+    async def check_ready(self) -> None:
+        await self._automation.check_ready()
+
+    async def caution(self) -> str:
+        return await self._automation.caution()
+
+    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+        """How often it is asked while it runs depends on the machine: the first time counts."""
+        item = key.partition("/")[2]
+        first = self._is_new("begun", key, wanted.attempt)
+        if first:
+            self._points.reach(f"before:effect:automation.begin {item}")
+        outcome = await self._automation.ensure_run(key, wanted)
+        if first:
+            self._points.reach(f"after:effect:automation.begin {item}")
+        if isinstance(outcome, Done) and self._is_new("ended", key, wanted.attempt):
+            self._points.reach(f"after:effect:automation.end {item}")
+        return outcome
+
+    async def release_run(self, key: str) -> Outcome:
+        item = key.partition("/")[2]
+        self._points.reach(f"before:effect:automation.release {item}")
+        outcome = await self._automation.release_run(key)
+        self._points.reach(f"after:effect:automation.release {item}")
+        return outcome
+
+    async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
+        return await self._automation.events(key, after)
+
+    async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
+        return await self._automation.list_owned(prefix)
+
+    async def close(self) -> None:
+        await self._automation.close()
+
+    def _is_new(self, what: str, key: str, attempt: int) -> bool:
+        place = what, key, attempt
+        known = place in self._told
+        self._told.add(place)
+        return not known
+
+
+def runs_of(order: Order) -> set[str]:
+    """The keys of all items of the order that are runs."""
+    return {item.key for item in order.status.items if KINDS[item.kind].phase}
+
+
+class LaneRuns:
+    """What is kept of the runs of one lane, read from disk."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._records = Records(directory / "automation" / "runs")
+
+    def look(
+        self, cluster_id: str, items: Collection[str]
+    ) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Each run of the cluster with what came of it; and processes of runs that nothing is kept of.
+
+        `items`: the keys of all runs that its order ever had.
+        """
+        kept, strays = {}, []
+        known = set()
+        for record in self._records:
+            known.add(record.key)
+            if record.key.startswith(f"{cluster_id}/"):
+                result = self._records.result(record)
+                kept[f"run {record.key.partition('/')[2]}"] = {
+                    "attempt": record.attempt,
+                    "state": result.state if result else "under way",
+                }
+        for item in sorted(items):
+            key = f"{cluster_id}/{item}"
+            if key not in known and _is_running(mark_of(self._records.place(key))):
+                strays.append(f"processes of run {item}")
+        return kept, strays
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        driver = LocalAutomation(open_workshop(self._directory))
+        for key in {record.key for record in self._records}:
+            while isinstance(await driver.release_run(key), Waiting):
+                pass  # every call waits for some seconds
+        await driver.close()
+
+
+def _is_running(mark: str) -> bool:
+    found = [one for several in find(mark).values() for one in several]
+    for one in found:
+        one.close()
+    return bool(found)

@@ -1,0 +1,244 @@
+"""The proof from beginning to end: the undisturbed run, then every point, in several lanes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.model.errors import BoatyardError
+from boatyard.proof.compare import differences
+from boatyard.proof.environment import Lane, Pace
+from boatyard.proof.environment_setup import make_template, open_lane
+from boatyard.proof.journeys import (
+    CHANGE_OF_MIND,
+    CREATE,
+    Baseline,
+    Found,
+    Life,
+    Targets,
+    change_of_mind,
+    disturbed,
+    told,
+    undisturbed,
+)
+from boatyard.proof.kill_points import Point
+from boatyard.proof.kill_schedule import chained, dealt, known, steady
+from boatyard.proof.platform_profiles import Ground, ground_of
+from boatyard.proof.scenarios import Scenario
+from boatyard.proof.verdict import Verdict
+
+_ENOUGH = 8  # failed runs: more would say no more
+
+
+@dataclass(frozen=True)
+class Options:
+    platform: str = "sim"
+    journeys: Sequence[str] = ()  # none: all
+    every: int = 1  # of all points only each so-manieth
+    lanes: int = 0  # runs side by side; none: as many as suit the platform
+    keep: bool = False
+    undisturbed: int = 2  # lives of each kind, which must be the same, before the first death
+    only: Callable[[str, Point], bool] = lambda journey, point: True
+    plant: str = ""  # "module:function", called in every worker: a bug that must be found
+    keeper_plant: str = ""  # the same in every keeper
+    pace: Pace | None = None  # none: the platform's
+    hub_kubeconfig: bytes = b""  # orders are kept on that Kubernetes; none: in the ledger
+    roles: bool = False  # the template has a role, and its parts are run
+    assets: Path | None = None  # programs of real clusters; none: where they usually are
+
+
+@dataclass(frozen=True)
+class Run:
+    """One cluster's life: where its workers die, or which scenario it is."""
+
+    life: Life | None = None  # none: a change of mind, or a scenario
+    targets: Targets = ()
+    name: str = ""
+    scenario: Scenario | None = None
+    tries: int = 1
+
+
+Progress = Callable[[Verdict, int, int], None]  # runs done, of how many; none yet: undisturbed ones
+
+
+async def prove(
+    options: Options,
+    progress: Progress = lambda verdict, done, total: None,
+    *,
+    postgres: EmbeddedPostgres | None = None,
+) -> Verdict:
+    """Everything that was asked for, on a PostgreSQL of its own unless one is given.
+
+    Nothing is left of it in the file system unless `keep` is set. Refused where the platform cannot be had.
+    """
+    started = time.monotonic()
+    ground = ground_of(
+        options.platform,
+        options.assets,
+        options.keeper_plant,
+        options.hub_kubeconfig,
+        roles=options.roles,
+    )
+    directory = Path(tempfile.mkdtemp(prefix="prove-"))
+    verdict = Verdict()
+    try:
+        async with AsyncExitStack() as stack:
+            if postgres is None:
+                own = EmbeddedPostgres(directory, durable=False)  # PostgreSQL is not what dies here
+                postgres = await stack.enter_async_context(own)
+            await make_template(postgres)
+            await _Proof(options, ground, postgres, directory, verdict).run(progress)
+    finally:
+        if not options.keep:
+            shutil.rmtree(directory, ignore_errors=True)
+    verdict.seconds = time.monotonic() - started
+    return verdict
+
+
+class _Proof:
+    def __init__(
+        self,
+        options: Options,
+        ground: Ground,
+        postgres: EmbeddedPostgres,
+        directory: Path,
+        verdict: Verdict,
+    ) -> None:
+        self._options = options
+        self._ground = ground
+        self._postgres = postgres
+        self._directory = directory
+        self._verdict = verdict
+        self._journeys = options.journeys or ground.journeys
+        self._scenarios = [
+            Run(name=name, scenario=scenario)
+            for name, several in ground.scenarios.items()
+            for scenario in several[:: options.every]
+            if name in self._journeys
+        ]
+        compared = [run.scenario.life for run in self._scenarios if run.scenario is not None]
+        self._lives = ground.lives_for(self._journeys, compared)
+        self._names = (str(number) for number in itertools.count(1))
+        self._numbers = itertools.count(1)
+        self._failed = 0
+
+    async def run(self, progress: Progress) -> None:
+        progress(self._verdict, 0, 0)
+        baseline = await self._baseline()
+        if self._verdict.differences:
+            return  # what is not the same undisturbed cannot be compared
+        runs = deque(self._deal(baseline))
+        total = len(runs)
+        progress(self._verdict, 0, total)
+
+        async def work() -> None:
+            while runs and self._failed < _ENOUGH:
+                async with self._new_lane() as lane:
+                    sound = True
+                    while runs and sound:
+                        run = runs.popleft()
+                        found = await self._carry_out(lane, run, baseline)
+                        runs.extend(self._absorb(run, found))
+                        progress(self._verdict, total - len(runs), total)
+                        # What a failed run has left would show in all that come after it.
+                        sound = not found.differences
+                        self._failed += not sound
+
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(min(self._options.lanes or self._ground.lanes, total)):
+                tasks.create_task(work())
+        if self._failed >= _ENOUGH and runs:
+            self._verdict.differences.append(
+                f"given up after {self._failed} failed runs, {len(runs)} were to come"
+            )
+
+    def _new_lane(self) -> AbstractAsyncContextManager[Lane]:
+        name = next(self._names)
+        return open_lane(
+            self._postgres,
+            self._directory / f"lane-{name}",
+            name,
+            pace=self._options.pace or self._ground.pace,
+            wish=self._ground.wish,
+            real=self._ground.real,
+            hub_kubeconfig=self._ground.hub_kubeconfig,
+            plant=self._options.plant,
+        )
+
+    async def _baseline(self) -> Baseline:
+        """Each life twice without a disturbance, which must be the same."""
+        found = Baseline()
+        lives = await asyncio.gather(*(self._undisturbed(life) for life in self._lives))
+        runs = [one for several in lives for one in several]
+        for one in reversed(runs):
+            found.ends |= one.ends
+        for stage in dict.fromkeys(stage for one in runs for stage in one.points):
+            passed = [one.points[stage] for one in runs if stage in one.points]
+            found.points[stage] = known(passed) if self._ground.is_exact else steady(passed)
+        return found
+
+    async def _undisturbed(self, life: Life) -> list[Baseline]:
+        differ = self._verdict.differences
+        found: list[Baseline] = []
+        try:
+            async with self._new_lane() as lane:
+                for number in range(self._options.undisturbed):
+                    found.append(await undisturbed(lane, f"{life.name}-{number}", life))
+                for stage in life.stages:
+                    words = differences(found[0].end(stage), found[-1].end(stage))
+                    differ += [f"{stage.name}, undisturbed: {word}" for word in words]
+                differ += [f"undisturbed: {words}" for one in found for words in one.breaches]
+        except BoatyardError as error:
+            differ.append(f"undisturbed: {error}")
+        return found
+
+    def _deal(self, baseline: Baseline) -> list[Run]:
+        """Scenarios first, because they are long; then the points, dealt out over lives."""
+        points = {**baseline.points, CHANGE_OF_MIND: baseline.points[CREATE.name]}
+        for journey in points:
+            chosen = [one for one in points[journey] if self._options.only(journey, one)]
+            points[journey] = chosen[:: self._options.every] if journey in self._journeys else []
+        self._verdict.points.update({name: found for name, found in points.items() if found})
+        changes = points.pop(CHANGE_OF_MIND)
+        chains = {stage: chained(found, self._ground.deaths) for stage, found in points.items()}
+        return [
+            *self._scenarios,
+            *(Run(life=life, targets=targets) for life, targets in dealt(self._lives, chains)),
+            *(Run(targets=((CHANGE_OF_MIND, point),)) for point in changes),
+        ]
+
+    async def _carry_out(self, lane: Lane, run: Run, baseline: Baseline) -> Found:
+        cluster_id = f"cluster-{next(self._numbers):04}"
+        try:
+            if run.scenario is not None:
+                return await run.scenario.run(lane, cluster_id, baseline)
+            if run.life is not None:
+                return await disturbed(lane, cluster_id, run.life, run.targets, baseline)
+            return await change_of_mind(lane, cluster_id, run.targets[0][1])
+        except BoatyardError as error:
+            found = Found()
+            found.differ(run.name or told(run.targets), [str(error)])
+            return found
+
+    def _absorb(self, run: Run, found: Found) -> list[Run]:
+        """What must be tried again of a run, because the point did not come."""
+        verdict = self._verdict
+        verdict.add(found)
+        if run.scenario is not None:
+            passed = verdict.scenarios.get(run.name, True)
+            verdict.scenarios[run.name] = passed and not found.differences
+        if not found.unmet:
+            return []
+        if run.tries == self._ground.tries:
+            verdict.unmet += found.unmet
+            return []
+        return [replace(run, targets=tuple(found.unmet), tries=run.tries + 1)]

@@ -1,0 +1,81 @@
+"""What the proof has found, in words for people and as JSON for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from boatyard.proof.journeys import Found
+from boatyard.proof.kill_points import Point
+
+_SORTS = ("write", "claim", "effect")
+_MOMENTS = ("before", "after")
+KILLED_KEEPER = "killed-keeper"
+
+
+@dataclass
+class Verdict:
+    """Grows run by run. Proven when nothing differs."""
+
+    points: dict[str, list[Point]] = field(default_factory=dict)  # by journey
+    killed: list[tuple[str, Point]] = field(default_factory=list)
+    unmet: list[tuple[str, Point]] = field(default_factory=list)
+    scenarios: dict[str, bool] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def proven(self) -> bool:
+        return not self.differences
+
+    def add(self, found: Found) -> None:
+        self.killed += found.killed
+        self.differences += found.differences
+
+    def table(self) -> str:
+        """One row per journey, one column per kind of point, and what came of it."""
+        head = ["", *(f"{sort} {moment}" for sort in _SORTS for moment in _MOMENTS), "killed"]
+        rows = [head]
+        killed = Counter(journey for journey, _ in self.killed)
+        for journey, points in self.points.items():
+            counts = Counter((point.sort, point.moment) for point in points)
+            cells = [str(counts[sort, moment]) for sort in _SORTS for moment in _MOMENTS]
+            rows.append([journey, *cells, str(killed[journey])])
+        for name, passed in self.scenarios.items():
+            word = "as it should" if passed else "DIFFERS"
+            rows.append([name, *([""] * 6), str(killed[name]) if killed[name] else word])
+        return "\n".join(_aligned(rows))
+
+    def summary(self) -> str:
+        keepers = sum(journey == KILLED_KEEPER for journey, _ in self.killed)
+        text = f"{len(self.killed) - keepers} times a worker was killed or stopped, "
+        text += f"{keepers} times the keeper, " if keepers else ""
+        text += f"{len(self.differences)} differences, {self.seconds:.0f} s"
+        if self.unmet:
+            text += f"; {len(self.unmet)} points did not come again"
+        return text
+
+    def plain(self) -> dict[str, Any]:
+        return {
+            "proven": self.proven,
+            "points": {
+                journey: [str(point) for point in points] for journey, points in self.points.items()
+            },
+            "killed": [f"{journey}: {point}" for journey, point in self.killed],
+            "unmet": [f"{journey}: {point}" for journey, point in self.unmet],
+            "scenarios": self.scenarios,
+            "differences": self.differences,
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def _aligned(rows: list[list[str]]) -> list[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        first, *rest = row
+        cells = [first.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        lines.append("  ".join(cells).rstrip())
+    return lines

@@ -1,0 +1,126 @@
+"""The parent's side of worker processes: starting them, telling them where to die, hearing that they did."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import multiprocessing
+import os
+import signal
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from boatyard.model.errors import Unavailable
+from boatyard.proof.kill_points import Point
+from boatyard.proof.worker import WorkerSpec, main
+
+_ANSWER_SECONDS = 30.0
+_context: ForkServerContext | None = None
+
+
+def forks() -> ForkServerContext:
+    """A server that has imported all a worker needs and forks one whenever asked. Started once."""
+    global _context
+    if _context is None:
+        _context = multiprocessing.get_context("forkserver")
+        _context.set_forkserver_preload(["boatyard.proof.worker"])
+    return _context
+
+
+class CrewMember:
+    """One worker process. Made by `start`."""
+
+    def __init__(self, process: BaseProcess, channel: Any) -> None:
+        self._process = process
+        self._channel = channel
+        self._heard: asyncio.Queue[tuple[Any, ...]] = asyncio.Queue()
+        self.gone = asyncio.Event()
+        self.at = ""  # the point at which it was about to send itself a signal
+        self.reached = asyncio.Event()
+
+    @classmethod
+    async def start(cls, spec: WorkerSpec) -> CrewMember:
+        context = forks()
+        ours, theirs = context.Pipe()
+        process = context.Process(target=main, args=(spec, theirs), daemon=True)
+        process.start()
+        theirs.close()
+        member = cls(process, ours)
+        asyncio.get_running_loop().add_reader(ours.fileno(), member._hear)
+        await member._answer("ready")
+        return member
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid or 0
+
+    async def begin(self, target: Point | None, number: int = signal.SIGKILL) -> None:
+        """From now on it counts the points it passes; at the target it sends itself the signal."""
+        label, time = (target.label, target.time) if target else ("", 0)
+        self._say("begin", label, time, int(number))
+        await self._answer("begun")
+
+    async def disarm(self) -> bool:
+        """It goes on without a target. False when it has died before."""
+        try:
+            await self.begin(None)
+        except Unavailable:
+            await self.gone.wait()
+            return False
+        return True
+
+    async def passed(self) -> list[Point]:
+        """The points it has passed since the last `begin`."""
+        self._say("passed")
+        _, rows = await self._answer("passed")
+        return [Point(label, time) for label, time in rows]
+
+    async def dismiss(self) -> None:
+        """Lets it finish the turns under way and end."""
+        if not self.gone.is_set():
+            self._say("stop")
+            try:
+                async with asyncio.timeout(_ANSWER_SECONDS):
+                    await self.gone.wait()
+            except TimeoutError:
+                self.kill()
+                await self.gone.wait()
+        self._process.join()
+
+    def kill(self) -> None:
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        if not self.gone.is_set():
+            os.kill(self.pid, number)
+
+    def _say(self, *words: Any) -> None:
+        # One that has just died is found out by its silence.
+        with contextlib.suppress(OSError):
+            self._channel.send(words)
+
+    async def _answer(self, word: str) -> tuple[Any, ...]:
+        try:
+            async with asyncio.timeout(_ANSWER_SECONDS):
+                found = await self._heard.get()
+        except TimeoutError as error:
+            raise Unavailable("a worker of the proof does not answer") from error
+        if found[0] != word:
+            raise Unavailable(f"a worker of the proof died before it said {word!r}; see its log")
+        return found
+
+    def _hear(self) -> None:
+        try:
+            message = self._channel.recv()
+        except (EOFError, OSError):
+            asyncio.get_running_loop().remove_reader(self._channel.fileno())
+            self._channel.close()
+            self._heard.put_nowait(("gone",))
+            self.gone.set()
+            return
+        if message[0] == "at":
+            self.at = message[1]
+            self.reached.set()
+            return
+        self._heard.put_nowait(message)

@@ -1,0 +1,1 @@
+"""The check of a hub: `collect` asks it, `evaluate` compares with `requirements`, `report` says what came of it."""

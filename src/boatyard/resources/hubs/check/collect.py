@@ -1,0 +1,409 @@
+"""Collects what a hub check needs from a Kubernetes hub: a dozen requests that change nothing. Called by `run`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from boatyard.kube.client import KubeClient
+from boatyard.kube.identity import cluster_uid
+from boatyard.kube.kinds import (
+    CONFIG_MAPS,
+    CRDS,
+    LEASES,
+    NAMESPACES,
+    NODES,
+    SECRETS,
+    SERVICES,
+    Kind,
+)
+from boatyard.model import hub_names
+from boatyard.model.errors import NotFound, Refused, Unavailable
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.check.model import (
+    Lease,
+    Manifest,
+    Need,
+    Rights,
+    Roles,
+    Seen,
+    Surroundings,
+)
+from boatyard.resources.hubs.check.requirements import (
+    ADDRESS_POOLS,
+    EDA_FILE,
+    EDA_SECRET,
+    HOSTED_FILE,
+    OPERATOR_FILE,
+    OURS,
+    is_automated,
+    is_granted,
+    is_hosted,
+    needed_crds,
+    needs_of,
+)
+from boatyard.resources.hubs.settings import (
+    AUTOMATION,
+    OPERATOR,
+    operator_lease,
+    system_namespace,
+)
+
+T = TypeVar("T")
+
+STORAGE_CLASSES = Kind("storage.k8s.io", "v1", "storageclasses", "StorageClass", False)
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_POOLS = Kind(
+    ADDRESS_POOLS.group, ADDRESS_POOLS.version, ADDRESS_POOLS.plural, "IPAddressPool", True
+)
+# No such namespace need exist: whoever has a right in it has that right everywhere.
+_ANYWHERE = "boatyard-anywhere"
+REVIEWS = "/apis/authorization.k8s.io/v1"
+_AT_ONCE = 8  # reviews
+
+
+async def survey(
+    client: KubeClient, hub: Hub, roles: Roles, *, crds: Sequence[Manifest] = (), thorough: bool
+) -> Seen:
+    """What is there. A thorough look also asks what clusters will need, compares our CRDs with those given, and
+    asks for the operator's rights.
+
+    Unavailable when the hub does not answer, Refused when it does not know us.
+    """
+    begun = asyncio.get_running_loop().time()
+    version = await _version(client)
+    took = asyncio.get_running_loop().time() - begun
+    user, hub_time = await _whoami(client)
+    namespace = system_namespace(hub)
+    uid, cluster_rights, system_rights, served, there, settings, lease = await together(
+        _cluster_uid(client),
+        _rights(client, _ANYWHERE),
+        _rights(client, namespace),
+        _served(client, hub),
+        maybe(client.get(NAMESPACES, namespace)),
+        maybe(client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)),
+        _lease(client, hub),
+    )
+    return Seen(
+        server=client.config.server,
+        took=took,
+        version=version,
+        cluster_uid=uid,
+        user=user,
+        hub_time=hub_time,
+        cluster_rights=cluster_rights,
+        system_rights=system_rights,
+        confirmed=await _confirmed(client, roles, cluster_rights, system_rights, namespace),
+        served=served,
+        namespace=None if isinstance(there, Refused) else there is not None,
+        settings=None if isinstance(settings, Refused) else settings,
+        lease=lease,
+        around=await _surroundings(client, hub, roles, crds, served) if thorough else None,
+    )
+
+
+async def _version(client: KubeClient) -> str:
+    try:
+        said = await client.call("GET", "/version")
+    except NotFound as error:
+        raise _no_kubernetes(client) from error
+    except Refused as error:
+        if error.reason == "Forbidden":
+            return ""
+        raise
+    if not isinstance(said, dict) or not isinstance(said.get("gitVersion"), str):
+        raise _no_kubernetes(client)
+    return str(said["gitVersion"])
+
+
+def _no_kubernetes(client: KubeClient) -> Unavailable:
+    return Unavailable(
+        f"what answers at {client.config.server} is no Kubernetes API", reason="NotKubernetes"
+    )
+
+
+async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
+    """As whom we are known, and what time it is there. The first question that anonymous callers are not answered."""
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    try:
+        said = await client.call(
+            "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body
+        )
+    except NotFound:
+        return "", None  # older than 1.28, which the version tells too
+    user = ((said.get("status") or {}).get("userInfo") or {}).get("username")
+    return str(user or ""), _moment((said.get("metadata") or {}).get("creationTimestamp"))
+
+
+async def _cluster_uid(client: KubeClient) -> str:
+    try:
+        return await cluster_uid(client)
+    except (NotFound, Refused):
+        return ""
+
+
+async def _rights(client: KubeClient, namespace: str) -> Rights:
+    body = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": {"namespace": namespace},
+    }
+    said = await client.call("POST", f"{REVIEWS}/selfsubjectrulesreviews", body=body)
+    status = said.get("status") or {}
+    return Rights(tuple(status.get("resourceRules") or ()), bool(status.get("incomplete")))
+
+
+async def _confirmed(
+    client: KubeClient, roles: Roles, cluster: Rights, system: Rights, namespace: str
+) -> frozenset[Need]:
+    """Where the hub cannot name all that it grants, what seems to be missing is asked for one by one."""
+    found: set[Need] = set()
+    for wanted, granted, place in (
+        (roles.service, cluster, ""),
+        (roles.looking, cluster, ""),
+        (roles.system, system, namespace),
+    ):
+        if granted.incomplete:
+            unsure = [need for need in needs_of(wanted) if not is_granted(need, granted)]
+            found.update(await reviewed(client, unsure, place))
+    return frozenset(found)
+
+
+async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
+    """Which of the kinds that may matter here the hub serves. Discovery is open to everybody it knows."""
+    apis = sorted({crd.api for crd in (*needed_crds(hub), ADDRESS_POOLS)})
+    answers = await together(*(maybe(client.call("GET", f"/apis/{api}")) for api in apis))
+    return frozenset(
+        (api, str(resource.get("name")))
+        for api, said in zip(apis, answers, strict=True)
+        if isinstance(said, dict)
+        for resource in said.get("resources") or ()
+    )
+
+
+async def _lease(client: KubeClient, hub: Hub) -> Lease | None:
+    name = operator_lease(hub)
+    if not name:
+        return None
+    found = await maybe(client.get(LEASES, name, system_namespace(hub)))
+    if not isinstance(found, dict):
+        return None
+    spec = found.get("spec") or {}
+    return Lease(
+        holder=str(spec.get("holderIdentity") or ""),
+        renewed_at=_moment(spec.get("renewTime")),
+        seconds=int(spec.get("leaseDurationSeconds") or 0),
+    )
+
+
+# --- a thorough look ---------------------------------------------------------------------------
+
+
+async def _surroundings(
+    client: KubeClient,
+    hub: Hub,
+    roles: Roles,
+    crds: Sequence[Manifest],
+    served: frozenset[tuple[str, str]],
+) -> Surroundings:
+    metallb = (ADDRESS_POOLS.api, ADDRESS_POOLS.plural) in served
+    classes, pools, services, nodes, outdated, lacks, automation = await together(
+        listed(client, STORAGE_CLASSES),
+        listed(client, _POOLS) if metallb else nothing(),
+        listed(client, SERVICES, fields="spec.type=LoadBalancer"),
+        listed(client, NODES),
+        _outdated(client, crds),
+        operator_lacks(client, hub, roles),
+        _automation(client, hub, roles),
+    )
+    return Surroundings(
+        storage_classes=None
+        if classes is None
+        else {one["metadata"]["name"]: _is_default(one) for one in classes},
+        metallb=metallb,
+        address_pools=None if pools is None else len(pools),
+        balanced=None if services is None else any(map(_has_address, services)),
+        providers=None if nodes is None else frozenset(_providers(nodes)),
+        operator_lacks=lacks,
+        automation_lacks=automation[0],
+        automation_secret=automation[1],
+        outdated=outdated,
+    )
+
+
+async def _automation(
+    client: KubeClient, hub: Hub, roles: Roles
+) -> tuple[Sequence[Need] | None, bool | None]:
+    """What the playbooks' account may not do, and whether the Secret for them is there. It is not kept."""
+    if not is_automated(hub):
+        return (), None
+    lacks = await lacks_of(client, hub, AUTOMATION, roles.automation)
+    name = hub.spec.settings.get(EDA_SECRET)
+    if not name:
+        return lacks, None
+    found = await maybe(client.get(SECRETS, name, system_namespace(hub)))
+    return lacks, None if isinstance(found, Refused) else found is not None
+
+
+async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
+    """Of our CRDs that are there and that we may read: whether they are other than those given."""
+    ours = {crd["metadata"]["name"]: crd for crd in crds}
+    names = [crd.name for crd in OURS if crd.name in ours]
+    answers = await together(*(maybe(client.get(CRDS, name)) for name in names))
+    return {
+        name: schemas(found) != schemas(ours[name])
+        for name, found in zip(names, answers, strict=True)
+        if isinstance(found, dict)
+    }
+
+
+def schemas(crd: Manifest) -> dict[str, Any]:
+    """What a CRD says about its objects, version by version."""
+    return {
+        str(version.get("name")): (
+            bool(version.get("served")),
+            version.get("schema"),
+            version.get("subresources"),
+        )
+        for version in (crd.get("spec") or {}).get("versions") or ()
+    }
+
+
+def _is_default(storage_class: Manifest) -> bool:
+    about = storage_class["metadata"].get("annotations") or {}
+    return bool(about.get(_DEFAULT_CLASS) == "true")
+
+
+def _has_address(service: Manifest) -> bool:
+    return bool(((service.get("status") or {}).get("loadBalancer") or {}).get("ingress"))
+
+
+def _providers(nodes: Iterable[Manifest]) -> set[str]:
+    """The clouds that the nodes are machines of: a cloud's controller gives load balancers."""
+    found = {
+        str((node.get("spec") or {}).get("providerID") or "").partition("://") for node in nodes
+    }
+    bare = ("", "baremetalhost", "kind", "k3s")
+    return {cloud for cloud, there, _ in found if there and cloud not in bare}
+
+
+def _moment(text: Any) -> datetime | None:
+    try:
+        return msgspec.convert(text, datetime)
+    except msgspec.ValidationError:
+        return None
+
+
+# --- who may do what -------------------------------------------------------------------------
+
+
+async def reviewed(
+    client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
+) -> list[Need]:
+    """Those that are granted to us, or to the user named."""
+    kind = "SubjectAccessReview" if user else "SelfSubjectAccessReview"
+
+    async def is_allowed(need: Need) -> bool:
+        resource, _, part = need.resource.partition("/")
+        asked = {
+            "group": need.group,
+            "resource": resource,
+            "subresource": part,
+            "verb": need.verb,
+            "name": need.name,
+            "namespace": namespace,
+        }
+        spec: dict[str, Any] = {"resourceAttributes": asked}
+        if user:
+            account = user.split(":")
+            spec |= {
+                "user": user,
+                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"],
+            }
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+        said = await client.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
+        return bool((said.get("status") or {}).get("allowed"))
+
+    granted: list[Need] = []
+    for start in range(0, len(needs), _AT_ONCE):
+        part = needs[start : start + _AT_ONCE]
+        answers = await together(*(is_allowed(need) for need in part))
+        granted += [need for need, allowed in zip(part, answers, strict=True) if allowed]
+    return granted
+
+
+async def operator_lacks(
+    client: KubeClient, hub: Hub, roles: Roles
+) -> Mapping[str, Sequence[Need]] | None:
+    """Which of its rights the operator's service account has not, by the file that grants them."""
+    if not operator_lease(hub):
+        return {}
+    system = system_namespace(hub)
+    wanted = [(OPERATOR_FILE, roles.operator, ""), (OPERATOR_FILE, roles.operator_system, system)]
+    if is_hosted(hub):
+        wanted.append((HOSTED_FILE, roles.operator_hosted, ""))
+    if is_automated(hub):
+        wanted.append((EDA_FILE, roles.operator_eda, system))
+    lacks: dict[str, list[Need]] = {}
+    for file, rights, namespace in wanted:
+        found = await lacks_of(client, hub, OPERATOR, rights, namespace)
+        if found is None:
+            return None
+        lacks.setdefault(file, []).extend(found)
+    return lacks
+
+
+async def lacks_of(
+    client: KubeClient, hub: Hub, account: str, rights: Rights, namespace: str = ""
+) -> list[Need] | None:
+    """What a service account in our namespace may not do of this. None when we may not ask about others."""
+    user = f"system:serviceaccount:{system_namespace(hub)}:{account}"
+    needs = list(needs_of(rights))
+    try:
+        granted = set(await reviewed(client, needs, namespace, user))
+    except Refused:
+        return None
+    return [need for need in needs if need not in granted]
+
+
+# --- requests --------------------------------------------------------------------------------
+
+
+async def maybe(asking: Awaitable[Any]) -> Any:
+    """The answer, None when there is no such thing, the refusal when we may not know."""
+    try:
+        return await asking
+    except NotFound:
+        return None
+    except Refused as error:
+        return error
+
+
+async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
+    """None when we may not see them."""
+    try:
+        return (await client.list(kind, fields=fields)).items
+    except (Refused, NotFound):
+        return None
+
+
+async def nothing() -> None:
+    return None
+
+
+async def together(*asked: Awaitable[Any]) -> list[Any]:
+    """The answers of all, asked at once; the first that fails ends the others."""
+
+    async def one(asking: Awaitable[Any]) -> Any:
+        return await asking
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(asking)) for asking in asked]
+    except BaseExceptionGroup as failures:
+        raise failures.exceptions[0] from None
+    return [task.result() for task in tasks]

@@ -1,0 +1,126 @@
+"""What a Kubernetes hub must have, by what it is asked to do. Pure; read by `collect` and `evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from boatyard.model.generated.osac import Hub
+from boatyard.resources.hubs.check.model import Manifest, Need, Rights
+
+OLDEST = (1, 30)  # the first whose CRDs check what ours and HyperShift's have checked
+
+# Settings of the platform driver "hosted", as far as they say what it needs of the hub.
+HOSTED = "hosted"
+HOSTED_ON = "hosted.platform"
+AGENT, KUBEVIRT = "Agent", "KubeVirt"
+AGENTS_IN = "hosted.agent-namespace"
+PUBLISH, LOAD_BALANCER = "hosted.publish", "LoadBalancer"
+STORAGE_CLASSES = ("hosted.etcd-storage-class", "hosted.vm-storage-class")
+VM_SIZES = "hosted.vm."
+
+# Of the automation driver "eda".
+EDA = "eda"
+EDA_SECRET = "eda.secret"
+
+# What grants the rights that may be missing.
+SERVICE_FILE = "deploy/rbac/service.yaml"
+OPERATOR_FILE = "deploy/rbac/operator.yaml"
+HOSTED_FILE = "deploy/rbac/hosted.yaml"
+EDA_FILE = "deploy/rbac/eda.yaml"
+
+_HYPERSHIFT = "install HyperShift (multicluster-engine) on the hub"
+
+
+@dataclass(frozen=True)
+class Crd:
+    """A kind that the hub must serve. Ours are installed by `prepare`."""
+
+    plural: str
+    group: str
+    version: str
+    remedy: str = ""
+
+    @property
+    def name(self) -> str:
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def ours(self) -> bool:
+        return not self.remedy
+
+    @property
+    def api(self) -> str:
+        return f"{self.group}/{self.version}"
+
+
+ORDERS = Crd("clusterorders", "osac.openshift.io", "v1alpha1")
+CLAIMS = Crd("claims", "boatyard.io", "v1")
+LEFTOVERS = Crd("leftovers", "boatyard.io", "v1")
+OURS = (ORDERS, CLAIMS, LEFTOVERS)
+
+HOSTED_CLUSTERS = Crd("hostedclusters", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT)
+NODE_POOLS = Crd("nodepools", "hypershift.openshift.io", "v1beta1", _HYPERSHIFT)
+AGENTS = Crd(
+    "agents",
+    "agent-install.openshift.io",
+    "v1beta1",
+    "install the assisted service (multicluster-engine) on the hub",
+)
+MACHINES = Crd(
+    "virtualmachines", "kubevirt.io", "v1", "install KubeVirt (OpenShift Virtualization) on the hub"
+)
+ADDRESS_POOLS = Crd("ipaddresspools", "metallb.io", "v1beta1", "install MetalLB on the hub")
+
+
+def is_hosted(hub: Hub) -> bool:
+    return hub.spec.drivers.get("platform") == HOSTED
+
+
+def is_automated(hub: Hub) -> bool:
+    """Whether clusters are made by playbooks, which need rights of their own."""
+    return hub.spec.drivers.get("automation") == EDA
+
+
+def needed_crds(hub: Hub) -> Sequence[Crd]:
+    """What must be served for the hub's drivers to work."""
+    found = [*OURS]
+    if is_hosted(hub):
+        found += [HOSTED_CLUSTERS, NODE_POOLS]
+        platform = hub.spec.settings.get(HOSTED_ON)
+        found += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
+    return found
+
+
+# --- rights ------------------------------------------------------------------------------------
+
+
+def needs_of(rights: Rights) -> Iterator[Need]:
+    """Each verb on each resource that the rules of a role name."""
+    for rule in rights.rules:
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                for verb in rule.get("verbs") or ():
+                    for name in rule.get("resourceNames") or ("",):
+                        yield Need(group, resource, verb, name)
+
+
+def is_granted(need: Need, granted: Rights) -> bool:
+    """Whether one of the rules allows it, as the API server's authorizer reads rules."""
+    return any(_allows(rule, need) for rule in granted.rules)
+
+
+def _allows(rule: Manifest, need: Need) -> bool:
+    resource, _, part = need.resource.partition("/")
+    resources = {"*", need.resource} | ({f"*/{part}"} if part else {resource})
+    names = rule.get("resourceNames") or ()
+    return (
+        _any(rule, "verbs", {"*", need.verb})
+        and _any(rule, "apiGroups", {"*", need.group})
+        and _any(rule, "resources", resources)
+        and (not names or need.name in names)
+    )
+
+
+def _any(rule: Manifest, field: str, wanted: set[str]) -> bool:
+    return not wanted.isdisjoint(rule.get(field) or ())

@@ -1,0 +1,126 @@
+"""The crash question: runs are killed at every task, begin again by themselves, and leave what an undisturbed one does.
+
+One cluster per boundary: in the third, every part is killed as it comes to its third task. So each kill meets a world
+in which the part has not been before, and several clusters go their way side by side.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from boatyard.cli.words import count
+from boatyard.template_test.environment import Stuck
+from boatyard.template_test.instrumented_runs import Run
+from boatyard.template_test.questions import SEE_BOUNDS, see_gone
+from boatyard.template_test.report import Answer
+from boatyard.template_test.trial import MOST, Trial, failed, passed, skipped, why
+
+_AT_ONCE = 4
+_REMEDY = (
+    "a part may be killed at any task and begins anew: it must find what it has begun and go on from there, "
+    "whether that is whole, half made or gone"
+)
+
+
+async def ask_crash(trial: Trial) -> Answer:
+    scales = trial.passed("scale")
+    deletes = trial.passed("delete")
+    expected = {
+        run.part: run
+        for run in trial.runs(MOST)
+        if (run.part != "scale" or scales) and (run.part != "delete" or deletes)
+    }
+    # What cannot be run again cannot go on after a kill: that was told, and the others are tried.
+    trial.yard.roles.spared = set(trial.once_only)
+    expected = {part: run for part, run in expected.items() if part not in trial.once_only}
+    # A boundary before each task, and one after the last.
+    boundaries = {part: len(run.tasks) + 1 for part, run in expected.items()}
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(number: int) -> list[str]:
+        async with gate:
+            return await _cluster(trial, number, expected, scales=scales, deletes=deletes)
+
+    numbers = range(1, max(boundaries.values(), default=0) + 1)
+    found = await asyncio.gather(*(one(number) for number in numbers))
+    seen = [words for some in found for words in some]
+    if any(trial.overrun(_name(number)) for number in numbers):
+        return skipped("crash", SEE_BOUNDS)
+    killed = sum(run.was_killed for number in numbers for run in trial.runs(_name(number)))
+    if seen:
+        return failed("crash", f"{count(killed, 'kill')}, and not the same end", seen, _REMEDY)
+    if not killed:
+        return skipped("crash", "no part that could be killed was run")
+    return passed("crash", f"{count(killed, 'kill')}, at every task of {', '.join(boundaries)}")
+
+
+def _name(number: int) -> str:
+    return f"crash-{number}"
+
+
+async def _cluster(
+    trial: Trial, number: int, expected: Mapping[str, Run], *, scales: bool, deletes: bool
+) -> list[str]:
+    """The whole life of one cluster whose parts are each killed once, and what is not as in an undisturbed one."""
+    name = _name(number)
+    trial.yard.roles.doomed[name] = number
+    id = await trial.order(name)
+    end = await trial.yard.ready(id)
+    if isinstance(end, Stuck):
+        return [_told(trial, number, end)]
+    seen: list[str] = []
+    held = await trial.yard.held(id)
+    for place in sorted({*held, *trial.held}):
+        if held.get(place, 0) != trial.held.get(place, 0):
+            seen.append(
+                f"{_when(trial, number)}: the data centre holds {held.get(place, 0)} of {place} "
+                f"instead of {trial.held.get(place, 0)}"
+            )
+    made = await trial.look_outside(name)
+    if made != trial.made:
+        seen.append(f"{_when(trial, number)}: outside there is {made!r} instead of {trial.made!r}")
+    if scales and "scale" in expected:
+        node_set, wanted = min(trial.role.about.node_sets.items())
+        await trial.yard.client.scale_cluster(id, {node_set: wanted.size + 1})
+        end = await trial.yard.ready(id)
+        if isinstance(end, Stuck):
+            return [*seen, _told(trial, number, end)]
+    if deletes:
+        await trial.yard.client.delete_cluster(id)
+        seen += [f"{_when(trial, number)}: {words}" for words in await see_gone(trial, name, id)]
+    return [*seen, *_compared(trial, number, expected)]
+
+
+def _compared(trial: Trial, number: int, expected: Mapping[str, Run]) -> list[str]:
+    seen = []
+    done = {run.part: run for run in reversed(trial.runs(_name(number)))}
+    for part, before in expected.items():
+        run = done.get(part)
+        if run is None:
+            seen.append(f"{part} was not run in cluster {_name(number)!r}")
+            continue
+        if number <= len(before.tasks) + 1 and not run.was_killed:
+            seen.append(f"{part} did not come to its task {number} in cluster {_name(number)!r}")
+        for fact in trial.differing(before, run):
+            seen.append(
+                f"{part}, killed {_where(before, number)}: the fact {fact!r} is "
+                f"{run.facts.get(fact)!r} instead of {before.facts.get(fact)!r}"
+            )
+    return seen
+
+
+def _told(trial: Trial, number: int, end: Stuck) -> str:
+    return f"{_when(trial, number)}: {why(_name(number), end)}"
+
+
+def _when(trial: Trial, number: int) -> str:
+    """Which runs were killed so far, and where."""
+    killed = [run for run in trial.runs(_name(number)) if run.was_killed]
+    places = [f"{run.part} {_where(run, number)}" for run in killed]
+    return f"killed: {', '.join(places) or 'nothing yet'}"
+
+
+def _where(run: Run, number: int) -> str:
+    tasks = run.tasks
+    return f"before task {tasks[number - 1]!r}" if number <= len(tasks) else "after its last task"

@@ -1,0 +1,308 @@
+"""A Boatyard to try a role in: PostgreSQL, a twin that takes no time, the API and a worker. Made by the runner."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from boatyard.client.client import Client
+from boatyard.client.config import Target
+from boatyard.ledger.changes import Due, Replace
+from boatyard.ledger.embedded import EmbeddedPostgres
+from boatyard.ledger.ledger import Ledger
+from boatyard.ledger.schema import migrate
+from boatyard.model.caller import SHARED
+from boatyard.model.caller import Role as Rights
+from boatyard.model.errors import BoatyardError, Conflict, Refused, Unavailable
+from boatyard.model.generated.boatyard import ItemState, Order, TemplateSourceState
+from boatyard.model.generated.osac import (
+    Cluster,
+    ClusterSpec,
+    ClusterState,
+    ClusterTemplateReference,
+    Hub,
+    HubState,
+    Metadata,
+)
+from boatyard.proof.evidence import truth
+from boatyard.resources.orders.progress import STUCK
+from boatyard.resources.orders.road import ATTEMPT
+from boatyard.roles.content import Files
+from boatyard.roles.form import Form, Option
+from boatyard.roles.role import Role
+from boatyard.roles.values import typed
+from boatyard.template_test.instrumented_runs import WatchedRoles
+from boatyard.template_test.prerequisites import label_hub, more_of_catalogue, yard_layout
+from boatyard.twin.client import TwinClient
+from boatyard.twin.layout import write_layout
+from boatyard.wiring import seed_catalogue, service_process
+from boatyard.wiring.api_server import serve_api
+from boatyard.wiring.run_tokens import way_to
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.twin_process import start_twin
+from boatyard.wiring.worker import role_runner, work
+
+TENANT = "acme"
+HUB = "hub-1"
+_LOOK_SECONDS = 0.03
+_HUB_SECONDS = 0.1
+_OPEN_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A cluster that does not get where it should, and why."""
+
+    why: str
+
+
+@dataclass
+class Yard:
+    """Made by `open_yard`. Everything a tenant does goes through the API."""
+
+    ledger: Ledger
+    client: Client
+    twin: TwinClient
+    roles: WatchedRoles
+    directory: Path
+    patience: float
+
+    async def publish(self, name: str, files: Files) -> str:
+        """Offers the content; its digest. Refused with every mistake when it cannot be offered."""
+        source = await self.client.publish_role(name, files)
+        if source.status.state != TemplateSourceState.OFFERED:
+            told = "; ".join(f"{one.file}: {one.message}" for one in source.status.mistakes)
+            raise Refused(f"the role is not offered: {told}")
+        await label_hub(self.ledger, source.status.template, HUB)
+        return source.status.digest
+
+    async def order(
+        self, name: str, template: str, form: Form, values: Mapping[str, Any], *, zone: str = ""
+    ) -> str:
+        """Orders a cluster; its id."""
+        cluster = Cluster(
+            metadata=Metadata(name=name, tenant=TENANT),
+            spec=ClusterSpec(
+                template=ClusterTemplateReference(id=template),
+                template_parameters={
+                    key: sent(form.options.get(key), value) for key, value in values.items()
+                },
+                zone=zone,
+            ),
+        )
+        return (await self.client.create_cluster(cluster)).id
+
+    async def ready(self, id: str) -> Cluster | Stuck:
+        """When the cluster is as it was asked for and says so."""
+
+        def is_ready(cluster: Cluster | None) -> bool:
+            return (
+                cluster is not None
+                and cluster.status.state == ClusterState.READY
+                and cluster.status.observed_generation == cluster.metadata.generation
+            )
+
+        found = await self._until(id, is_ready)
+        return found if found is not None else Stuck("it is gone")
+
+    async def gone(self, id: str) -> Stuck | None:
+        found = await self._until(id, lambda cluster: cluster is None)
+        return found if isinstance(found, Stuck) else None
+
+    async def _until(
+        self, id: str, done: Callable[[Cluster | None], bool]
+    ) -> Cluster | Stuck | None:
+        """As soon as it is done, or its order is stuck, or the patience is at its end."""
+        cluster: Cluster | None = None
+        order: Order | None = None
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.patience):
+                while True:
+                    cluster = await self.ledger.get(Cluster, id)
+                    if done(cluster):
+                        return cluster
+                    order = await self.ledger.get(Order, id)
+                    if why := _stuck(order, cluster):
+                        return Stuck(why)
+                    await asyncio.sleep(_LOOK_SECONDS)
+        state = cluster.status.state.name if cluster else "gone"
+        waits = [
+            f"{s.name}: {s.message}" for s in (order.status.steps if order else ()) if s.message
+        ]
+        return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(waits)}")
+
+    async def begin_anew(self, id: str, key: str, attempt: int) -> Stuck | None:
+        """Has the order run a part once more that had come to a good end; returns when it has again.
+
+        For a part that asks its order for steps: only the order itself lets it in.
+        """
+        while True:
+            order = await self.ledger.get(Order, id)
+            if order is None:
+                return Stuck("it is gone")
+            items = tuple(
+                msgspec.structs.replace(
+                    item,
+                    state=ItemState.PLANNED,
+                    facts={**item.facts, ATTEMPT: str(attempt)},
+                )
+                if f"{id}/{item.key}" == key
+                else item
+                for item in order.status.items
+            )
+            status = msgspec.structs.replace(order.status, items=items)
+            changed = msgspec.structs.replace(order, status=status)
+            now = self.ledger.clock.now()
+            due = Due("Order", id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
+            try:
+                await self.ledger.commit([Replace(changed), due], now=now)
+            except Conflict:
+                continue
+            break
+        found = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
+        if isinstance(found, Stuck):
+            return found
+        end = await self.ready(id)
+        return end if isinstance(end, Stuck) else None
+
+    async def held(self, id: str) -> dict[str, int]:
+        """What the twin holds for an order, by kind and key without the order's id."""
+        found: dict[str, int] = {}
+        for one in await truth(self.twin, f"{id}/"):
+            place = f"{one.kind} {one.key.partition('/')[2]}"
+            found[place] = found.get(place, 0) + 1
+        return found
+
+
+def sent(option: Option | None, value: Any) -> dict[str, Any]:
+    """As a client sends it; what does not fit its type goes as it is, to be refused."""
+    as_it_is = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
+    if option is None:
+        return as_it_is
+    match option.type, value:
+        case "int", bool():
+            return as_it_is
+        case ("int", int()) if abs(value) >= 2**63:
+            return as_it_is
+        case ("int", int()) | ("float", int() | float()) | ("bool", bool()):
+            return typed(option, value)
+        case (("str" | "path" | "bytes" | "bits"), str()):
+            return typed(option, value)
+    return as_it_is
+
+
+def _stuck(order: Order | None, cluster: Cluster | None) -> str:
+    for step in order.status.steps if order is not None else ():
+        if step.state in STUCK:
+            return f"step {step.name}: {step.message}"
+    failed = (ClusterState.FAILED, ClusterState.DELETE_FAILED)
+    if order is None and cluster is not None and cluster.status.state in failed:
+        told = [one.message for one in cluster.status.conditions if one.message]
+        return "; ".join(told) or "it has failed"
+    return ""
+
+
+@asynccontextmanager
+async def open_yard(
+    directory: Path, role: Role, *, part_seconds: float, patience: float
+) -> AsyncIterator[Yard]:
+    """Everything, in a directory that is there, taken down in reverse. What the role asks of the catalogue is there."""
+    layout = yard_layout(role.about, HUB)
+    (directory / "layout.json").write_bytes(write_layout(layout))
+    settings = Settings(
+        data=str(directory),
+        grpc="127.0.0.1:0",
+        rest="127.0.0.1:0",
+        twin_delays="instant",
+        twin_layout=str(directory / "layout.json"),
+        delete_minutes=60.0,  # what a part cannot do is to be seen as it is
+        poll_seconds=0.2,
+    )
+    async with AsyncExitStack() as stack:
+        postgres = EmbeddedPostgres(directory, durable=False)
+        await stack.enter_async_context(postgres)
+        await migrate(postgres.url())
+        socket = await stack.enter_async_context(start_twin(settings))
+        twin = TwinClient(Path(socket))
+        stack.push_async_callback(twin.close)
+        ledger = await stack.enter_async_context(
+            service_process.open_ledger(settings, postgres.url(), application="template test")
+        )
+        await seed_catalogue.fill(ledger, layout, now=ledger.clock.now())
+        await more_of_catalogue(ledger, role.about)
+        doors = await stack.enter_async_context(serve_api(ledger, settings))
+        token = doors.issuer.create_token(
+            tenant=SHARED,
+            user="template-test",
+            role=Rights.OPERATOR,
+            ttl=timedelta(days=1),
+            now=doors.now(),
+        )
+        client = await stack.enter_async_context(Client(Target(address=doors.grpc, token=token)))
+        roles = WatchedRoles(
+            role_runner(ledger, settings, way_to(doors, settings)), part_seconds=part_seconds
+        )
+        stack.push_async_callback(roles.end_all)
+        yard = Yard(ledger, client, twin, roles, directory, patience)
+        await stack.enter_async_context(_working(ledger, settings, socket, roles))
+        await _open_for_business(ledger)
+        yield yard
+
+
+@asynccontextmanager
+async def _working(
+    ledger: Ledger, settings: Settings, twin_socket: str, roles: WatchedRoles
+) -> AsyncIterator[None]:
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(
+            work(ledger, settings, stop, twin_socket=twin_socket, keeper_socket="", roles=roles)
+        )
+        try:
+            yield
+        finally:
+            stop.set()
+            with contextlib.suppress(BoatyardError):
+                await task
+
+
+async def _open_for_business(ledger: Ledger) -> None:
+    """Until the hub has been looked at: before that nothing can be placed."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_OPEN_SECONDS):
+            while True:
+                hub = await ledger.get(Hub, HUB)
+                if hub is not None and hub.status.state == HubState.READY:
+                    return
+                now = ledger.clock.now()
+                await ledger.commit([Due("Hub", HUB, now)], now=now)
+                await asyncio.sleep(_HUB_SECONDS)
+    raise Unavailable(f"the hub was not ready within {_OPEN_SECONDS:g} s")
+
+
+def masked(order: Mapping[str, Any], text: str) -> str:
+    """The text with everything that is this order's own replaced by its name: ids, names, addresses."""
+    leaves = sorted(_leaves("", order), key=lambda leaf: -len(leaf[1]))
+    for path, value in leaves:
+        if len(value) > 2:
+            text = text.replace(value, f"<{path}>")
+    return text
+
+
+def _leaves(path: str, value: Any) -> list[tuple[str, str]]:
+    match value:
+        case str():
+            return [(path, value)]
+        case dict():
+            return [leaf for key, one in value.items() for leaf in _leaves(f"{path}.{key}", one)]
+        case list() | tuple():
+            return [leaf for n, one in enumerate(value) for leaf in _leaves(f"{path}.{n}", one)]
+    return []

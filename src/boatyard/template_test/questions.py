@@ -1,0 +1,266 @@
+"""The questions about a role that is not disturbed: form, install, again, scale, delete. Asked by the runner."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from boatyard.automation.port import RunWanted
+from boatyard.cli.words import count
+from boatyard.model.errors import BoatyardError, Refused
+from boatyard.model.outcome import Waiting
+from boatyard.proof import invariants
+from boatyard.proof.evidence import gather
+from boatyard.resources.cluster_templates.parameters import PATH
+from boatyard.roles import phases
+from boatyard.template_test.environment import HUB, Stuck
+from boatyard.template_test.form_values import Bad, Fuzz
+from boatyard.template_test.instrumented_runs import Run
+from boatyard.template_test.report import Answer
+from boatyard.template_test.trial import LEAST, MOST, Trial, failed, passed, skipped, why
+
+_GOOD_SETS = 40
+_AT_ONCE = 8
+NOWHERE = "nowhere"  # a zone: what is ordered there is admitted, and waits
+
+SEE_BOUNDS = "a part did not come to its end, see bounds"
+
+
+async def ask_form(trial: Trial) -> Answer:
+    """Good values are admitted by the API, bad ones are refused with their path."""
+    fuzz = Fuzz(trial.role.form, trial.chance, trial.options.values)
+    least, most = fuzz.least(), fuzz.most()
+    if least is None or most is None:
+        return failed(
+            "form",
+            "no values can be found that it takes",
+            [],
+            "its relations contradict each other: look at required, mutually_exclusive and required_if",
+        )
+    trial.values = {LEAST: least, MOST: most}
+    good = [least, most, *fuzz.good(_GOOD_SETS)]
+    bad = list(fuzz.bad(PATH))
+    gate = asyncio.Semaphore(_AT_ONCE)
+
+    async def taken(number: int, values: Mapping[str, Any]) -> str:
+        async with gate:
+            return await _taken(trial, f"good-{number}", values)
+
+    async def refused(number: int, one: Bad) -> str:
+        async with gate:
+            return await _refused(trial, f"bad-{number}", one)
+
+    seen = [
+        *await asyncio.gather(*(taken(number, one) for number, one in enumerate(good))),
+        *await asyncio.gather(*(refused(number, one) for number, one in enumerate(bad))),
+    ]
+    if wrong := [words for words in seen if words]:
+        remedy = "mend meta/argument_specs.yml; `boatyard template lint` tells what it means"
+        return failed("form", f"{len(wrong)} of {len(seen)} sets went wrong", wrong, remedy)
+    return passed("form", f"{len(good)} good sets taken, {len(bad)} bad ones refused")
+
+
+async def _taken(trial: Trial, name: str, values: Mapping[str, Any]) -> str:
+    try:
+        id = await trial.yard.order(name, trial.template, trial.role.form, values, zone=NOWHERE)
+    except BoatyardError as error:
+        return f"refused, although the form allows it: {error}"
+    await trial.yard.client.delete_cluster(id)
+    return ""
+
+
+async def _refused(trial: Trial, name: str, bad: Bad) -> str:
+    try:
+        id = await trial.yard.order(name, trial.template, trial.role.form, bad.values, zone=NOWHERE)
+    except Refused as error:
+        paths = [one.path for one in error.violations]
+        if any(path == bad.path or path.startswith(f"{bad.path}.") for path in paths):
+            return ""
+        return f"{bad.why}: refused for {', '.join(paths) or error} and not for {bad.path}"
+    except BoatyardError as error:
+        return f"{bad.why}: not refused, but {error}"
+    await trial.yard.client.delete_cluster(id)
+    return f"{bad.why}: taken, although the form forbids it"
+
+
+async def ask_install(trial: Trial) -> Answer:
+    """Two clusters become READY: one with only what must be given, one with everything."""
+    if not trial.values:
+        fuzz = Fuzz(trial.role.form, trial.chance, trial.options.values)
+        least, most = fuzz.least(), fuzz.most()
+        if least is None or most is None:
+            return skipped("install", "no values can be found that the form takes")
+        trial.values = {LEAST: least, MOST: most}
+    remedy = (
+        "give every option that a task uses a default, or make it required; values that only you "
+        "can know go into --values FILE"
+    )
+    seen = []
+    for name in (LEAST, MOST):
+        try:
+            await trial.order(name)
+        except BoatyardError as error:
+            seen.append(f"cluster {name!r} cannot be ordered: {error}")
+    if seen:
+        return failed("install", "it cannot be ordered", seen, remedy)
+    ends = await asyncio.gather(*(trial.yard.ready(id) for id in trial.ids.values()))
+    for name, end in zip(trial.ids, ends, strict=True):
+        if isinstance(end, Stuck):
+            seen.append(f"{why(name, end)} (with {_given(trial.values[name])})")
+    if seen and trial.overrun():
+        return skipped("install", SEE_BOUNDS)
+    if seen:
+        return failed("install", "the order does not become READY", seen, remedy)
+    trial.held = await trial.yard.held(trial.ids[MOST])
+    trial.made = await trial.look_outside(MOST)
+    runs = trial.runs(MOST)
+    tasks = sum(len(run.tasks) for run in runs)
+    parts = ", ".join(run.part for run in runs) or "none"
+    return passed("install", f"READY twice; parts {parts} with {count(tasks, 'task')}")
+
+
+def _given(values: Mapping[str, Any]) -> str:
+    return f"{', '.join(values)} given" if values else "nothing given"
+
+
+async def ask_again(trial: Trial) -> Answer:
+    """Each part is run a second time with the same values: nothing changes, and it says the same."""
+    seen: list[str] = []
+    for run in trial.runs(MOST):
+        seen += await run_again(trial, run)
+    if trial.overrun(MOST):
+        return skipped("again", SEE_BOUNDS)
+    if await trial.yard.held(trial.ids[MOST]) != trial.held:
+        seen.append("what the data centre holds for the order is another")
+    made = await trial.look_outside(MOST)
+    if made != trial.made:
+        seen.append(f"outside there is now {made!r} instead of {trial.made!r}")
+    if seen:
+        remedy = (
+            "a part may be run again at any time: look before you change, use modules that do, "
+            "set changed_when, and report facts that do not depend on the moment"
+        )
+        return failed("again", "a second run is not like the first", seen, remedy)
+    return passed("again", "every part ran twice; the second time nothing changed")
+
+
+async def run_again(trial: Trial, run: Run) -> list[str]:
+    """Runs the part once more under its key; what is not as it was."""
+    wanted = replace(run.wanted, attempt=run.wanted.attempt + 1)
+    failure = await _second(trial, run, wanted)
+    if failure:
+        trial.once_only.add(run.part)
+        return [f"{run.part} fails when it is run again: {failure}"]
+    second = trial.yard.roles.runs[run.key, wanted.attempt]
+    seen = [
+        f"{run.part}: task {one.task!r} has changed something again" for one in second.changed()
+    ]
+    for name in trial.differing(run, second):
+        trial.unsteady.add((run.part, name))
+        shown = f"{run.facts.get(name)!r}, then {second.facts.get(name)!r}"
+        seen.append(f"{run.part}: the fact {name!r} is another each time: {shown}")
+    return seen
+
+
+async def _second(trial: Trial, run: Run, wanted: RunWanted) -> str:
+    """Why the second run failed; empty when it went well."""
+    if run.part == phases.INSTALL:
+        id = run.key.partition("/")[0]
+        stuck = await trial.yard.begin_anew(id, run.key, wanted.attempt)
+        return stuck.why if stuck else ""
+    automation = trial.yard.roles.for_hub(HUB)
+    try:
+        outcome = await automation.ensure_run(run.key, wanted)
+        while isinstance(outcome, Waiting):
+            await asyncio.sleep(outcome.look_again)
+            outcome = await automation.ensure_run(run.key, wanted)
+    except Refused as error:
+        return str(error)
+    return ""
+
+
+async def ask_scale(trial: Trial) -> Answer:
+    """A node comes and goes; what the role has said of the cluster before holds afterwards."""
+    node_set = next(iter(sorted(trial.role.about.node_sets.items())), None)
+    if node_set is None:
+        return skipped("scale", "it has no node sets")
+    name, size = node_set[0], node_set[1].size
+    id = trial.ids[MOST]
+    before = _reported(trial, trial.runs(MOST))
+    seen: list[str] = []
+    for wanted in (size + 1, size):
+        await trial.yard.client.scale_cluster(id, {name: wanted})
+        end = await trial.yard.ready(id)
+        if isinstance(end, Stuck):
+            seen.append(f"with {name}={wanted}: {end.why}")
+            break
+        for run in trial.runs(MOST):
+            if run.part == "scale" and (run.key, 2) not in trial.yard.roles.runs:
+                seen += await run_again(trial, run)
+    if trial.overrun(MOST):
+        return skipped("scale", SEE_BOUNDS)
+    if not seen:
+        after = _reported(trial, trial.runs(MOST))
+        seen = [
+            f"the fact {fact!r} was {before[fact]!r} and is {after.get(fact)!r}, with as many nodes as before"
+            for fact in sorted(before)
+            if after.get(fact) != before[fact]
+        ]
+    if seen:
+        remedy = (
+            "tasks/scale.yaml sees the order as it is now: work out from it what has to be so, "
+            "and report the same facts for the same size"
+        )
+        return failed("scale", "the cluster is not as before", seen, remedy)
+    return passed("scale", f"{name} {size} → {size + 1} → {size}, and the same facts")
+
+
+def _reported(trial: Trial, runs: list[Run]) -> dict[str, str]:
+    """What the parts have said of the cluster, the later over the earlier; but for what is another each time."""
+    return {
+        name: value
+        for run in runs
+        for name, value in run.facts.items()
+        if (run.part, name) not in trial.unsteady
+    }
+
+
+async def ask_delete(trial: Trial) -> Answer:
+    """Both clusters go: a receipt that lists nothing left, an empty twin, no record of a run."""
+    seen: list[str] = []
+    for id in trial.ids.values():
+        await trial.yard.client.delete_cluster(id)
+    for name, id in trial.ids.items():
+        seen += await see_gone(trial, name, id)
+    if trial.overrun():
+        return skipped("delete", SEE_BOUNDS)
+    if not seen:
+        evidence = await gather(trial.yard.ledger, trial.yard.twin)
+        seen = [str(breach) for breach in invariants.judge(evidence, acknowledged=())]
+    if seen:
+        remedy = (
+            "tasks/delete.yaml takes back what the other parts have made outside, also when it is "
+            "half made or gone; what is in the cluster or was made by Boatyard goes by itself"
+        )
+        return failed("delete", "something is left", seen, remedy)
+    return passed("delete", "the receipts are complete, and nothing is left")
+
+
+async def see_gone(trial: Trial, name: str, id: str) -> list[str]:
+    """What is left of a cluster that was asked to go."""
+    end = await trial.yard.gone(id)
+    if end is not None:
+        return [why(name, end)]
+    receipt = await trial.yard.client.receipt(id)
+    seen = [f"cluster {name!r}: the receipt lists {one.kind} {one.name}" for one in receipt.left]
+    seen += [f"cluster {name!r}: {place} is still there" for place in await trial.yard.held(id)]
+    owned = await trial.yard.roles.for_hub(HUB).list_owned(f"{id}/")
+    seen += [f"cluster {name!r}: a record of the run {one.name} is kept" for one in owned]
+    left = await trial.outside.look(name)
+    if left != trial.before[name]:
+        seen.append(
+            f"cluster {name!r}: outside there is {left!r}, before it was {trial.before[name]!r}"
+        )
+    return seen

@@ -1,0 +1,93 @@
+"""The upgrade question: what was ordered with older content lives and goes with it after newer content is published."""
+
+from __future__ import annotations
+
+from boatyard.model.errors import BoatyardError
+from boatyard.model.generated.osac import Cluster
+from boatyard.roles.role import Role, read_role
+from boatyard.template_test.environment import Stuck
+from boatyard.template_test.form_values import Fuzz
+from boatyard.template_test.questions import SEE_BOUNDS, see_gone
+from boatyard.template_test.report import Answer
+from boatyard.template_test.trial import MOST, Trial, failed, passed, skipped
+
+_OLD, _NEW = "ordered-before", "ordered-after"
+_REMEDY = (
+    "a cluster keeps the content it was ordered with: publish other content under the same id only "
+    "when both can live side by side"
+)
+
+
+async def ask_upgrade(trial: Trial) -> Answer:
+    older = trial.options.older
+    if older is None:
+        return skipped("upgrade", trial.options.no_older)
+    # Under the name of the newer one: it is the same role, as it was.
+    old = read_role(trial.found.name, older.files)
+    if not isinstance(old, Role):
+        return failed("upgrade", "the older content has mistakes", older.mistakes, _REMEDY)
+    if old.about.id != trial.template:
+        seen = [f"its template was {old.about.id!r} and is {trial.template!r}"]
+        return failed("upgrade", "it has another id now", seen, "keep the id")
+    if old.digest == trial.role.digest:
+        return skipped("upgrade", "the older content is the same")
+    try:
+        seen = await _live(trial, old)
+    except BoatyardError as error:
+        seen = [str(error)]
+    if trial.overrun(_OLD) or trial.overrun(_NEW):
+        return skipped("upgrade", SEE_BOUNDS)
+    if seen:
+        return failed("upgrade", "old and new cannot live side by side", seen, _REMEDY)
+    return passed("upgrade", f"a cluster of {short(old.digest)} scaled and went beside a new one")
+
+
+async def _live(trial: Trial, old: Role) -> list[str]:
+    yard, name = trial.yard, trial.found.name
+    values = Fuzz(old.form, trial.chance, _of(trial, old)).most() or {}
+    trial.values[_OLD] = values
+    older = trial.options.older
+    assert older is not None
+    await yard.publish(name, older.files)
+    try:
+        trial.before[_OLD] = await trial.outside.look(_OLD)
+        trial.ids[_OLD] = await yard.order(_OLD, old.about.id, old.form, values)
+        end = await yard.ready(trial.ids[_OLD])
+    finally:
+        await yard.publish(name, trial.found.files)
+    if isinstance(end, Stuck):
+        return [f"with the older content: {end.why}"]
+    seen: list[str] = []
+    node_set, wanted = min(old.about.node_sets.items())
+    await yard.client.scale_cluster(trial.ids[_OLD], {node_set: wanted.size + 1})
+    end = await yard.ready(trial.ids[_OLD])
+    if isinstance(end, Stuck):
+        seen.append(f"scaled after newer content was published: {end.why}")
+    trial.values.setdefault(_NEW, trial.values[MOST])
+    await trial.order(_NEW)
+    fresh = await yard.ready(trial.ids[_NEW])
+    if isinstance(fresh, Stuck):
+        seen.append(f"a new order beside it: {fresh.why}")
+    for id in (trial.ids[_OLD], trial.ids[_NEW]):
+        await yard.client.delete_cluster(id)
+    for cluster in (_OLD, _NEW):
+        seen += await see_gone(trial, cluster, trial.ids[cluster])
+    for cluster, digest in ((_OLD, old.digest), (_NEW, trial.role.digest)):
+        seen += [
+            f"{run.part} of cluster {cluster!r} ran content {short(run.wanted.digest)}"
+            for run in yard.roles.of(cluster)
+            if run.wanted.digest != digest
+        ]
+    ordered = fresh.spec.template_digest if isinstance(fresh, Cluster) else trial.role.digest
+    if ordered != trial.role.digest:
+        seen.append(f"a new order got {short(ordered)}")
+    return seen
+
+
+def _of(trial: Trial, old: Role) -> dict[str, object]:
+    """What was pinned, as far as the older form has it."""
+    return {key: one for key, one in trial.options.values.items() if key in old.form.options}
+
+
+def short(digest: str) -> str:
+    return digest.removeprefix("sha256:")[:12]

@@ -1,1 +1,0 @@
-"""Players: programs that take the part of a system we do not have, against that system's real interfaces."""

@@ -1,0 +1,98 @@
+"""The API inside a running process. Called by `up` and `serve`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from boatyard.api.callers import Issuer
+from boatyard.api.server import ApiServer, Tls, is_loopback
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.errors import Refused
+from boatyard.pki.selfsigned import ensure_self_signed
+from boatyard.wiring.driver_maker import setting_checks
+from boatyard.wiring.hub_books import HubBooks
+from boatyard.wiring.hub_clients import HubClients
+from boatyard.wiring.hub_manifests import hub_access
+from boatyard.wiring.keeper_process import keeper_socket
+from boatyard.wiring.real_nodes_preflight import RealNodesConsulted
+from boatyard.wiring.service_process import ISSUER_KEY
+from boatyard.wiring.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Doors:
+    """Where the API listens, as a client should write it."""
+
+    grpc: str
+    rest: str
+    ca_file: str
+    issuer: Issuer
+    now: Callable[[], datetime]
+
+
+@asynccontextmanager
+async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
+    """Serves gRPC and REST until left."""
+    issuer = Issuer.load_or_create(settings.data_dir / ISSUER_KEY)
+    tls = _tls(settings, ledger)
+    clients = HubClients()
+    server = ApiServer(
+        ledger,
+        issuer,
+        anonymous=settings.anonymous,
+        hosts=settings.allowed_hosts,
+        hub_access=hub_access(clients),
+        elsewhere=HubBooks(ledger, clients),
+        setting_checks=setting_checks(),
+        consult=RealNodesConsulted(Path(keeper_socket(settings))),
+    )
+    try:
+        await server.start(settings.grpc, settings.rest, tls=tls)
+        for address in (settings.grpc, settings.rest):
+            if tls is None and not is_loopback(address):
+                logger.warning("without TLS tokens travel in clear", extra={"address": address})
+        scheme = "https" if tls else "http"
+        yield Doors(
+            grpc=_with_port(settings.grpc, server.grpc_port),
+            rest=f"{scheme}://{_with_port(settings.rest, server.rest_port)}",
+            ca_file=str(tls.certificate) if tls and not settings.tls_cert else "",
+            issuer=issuer,
+            now=ledger.clock.now,
+        )
+    finally:
+        await server.stop()
+        await clients.close()
+
+
+def check_doors(settings: Settings) -> None:
+    """Refuses what could not be served, before anything is started."""
+    if bool(settings.tls_cert) != bool(settings.tls_key):
+        raise Refused("give --tls-cert and --tls-key together")
+    for path in (settings.tls_cert, settings.tls_key):
+        if path and not Path(path).is_file():
+            raise Refused(f"there is no file {path}")
+    for address in (settings.grpc, settings.rest):
+        if settings.anonymous and not is_loopback(address):
+            raise Refused(f"--anonymous is for loopback only, not for {address}")
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}"
+
+
+def _tls(settings: Settings, ledger: Ledger) -> Tls | None:
+    if settings.tls_cert:
+        return Tls(Path(settings.tls_cert), Path(settings.tls_key))
+    if not settings.tls:
+        return None
+    hosts = {address.rpartition(":")[0].strip("[]") for address in (settings.grpc, settings.rest)}
+    named = [*settings.allowed_hosts, *sorted(hosts - {"0.0.0.0", "::", ""})]
+    pair = ensure_self_signed(settings.data_dir, named, now=ledger.clock.now())
+    return Tls(pair.certificate, pair.key)

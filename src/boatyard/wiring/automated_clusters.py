@@ -1,0 +1,54 @@
+"""Lets a hub's automation make the control planes of its platform. Put between the two by `driver_maker.py`."""
+
+from __future__ import annotations
+
+from boatyard.automation.port import RUN_FAILED, Automation, RunWanted
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.model.outcome import Outcome
+from boatyard.platforms.drivers.hosted.workshop import Job
+
+CREATE, DELETE = "create-hosted-cluster", "delete-hosted-cluster"
+
+
+class AutomationWorkshop:
+    """One run per cluster: what is asked for later takes the place of what was asked for before."""
+
+    def __init__(self, automation: Automation) -> None:
+        self.automation = automation
+
+    async def check_ready(self) -> None:
+        await self.automation.check_ready()
+
+    async def create(self, key: str, job: Job) -> Outcome:
+        return await self._run(key, CREATE, job)
+
+    async def delete(self, key: str, job: Job) -> Outcome:
+        try:
+            return await self._run(key, DELETE, job)
+        except Refused as error:
+            if error.reason != RUN_FAILED:
+                raise
+            # There is nothing in a deletion that its author could mend; it is tried until its time is up.
+            raise Unavailable(str(error), reason=RUN_FAILED) from error
+
+    async def forget(self, key: str) -> None:
+        await self.automation.release_run(run_key(key))
+
+    async def _run(self, key: str, action: str, job: Job) -> Outcome:
+        wanted = RunWanted(
+            action=action,
+            template="",  # the playbooks are the automation's own
+            attempt=job.number,
+            order=job.order,
+            values={"manifests": list(job.manifests)},
+        )
+        try:
+            return await self.automation.ensure_run(run_key(key), wanted)
+        except Refused as error:
+            if error.reason == RUN_FAILED:
+                await self.forget(key)  # said once; asked again, it is tried again
+            raise
+
+
+def run_key(cluster_key: str) -> str:
+    return f"{cluster_key}/run"

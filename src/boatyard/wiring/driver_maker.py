@@ -1,0 +1,187 @@
+"""Makes the drivers of a hub by name. Used by the directory of hubs in the service and by the operator of one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from boatyard.automation.port import Automation
+from boatyard.kube.client import KubeClient
+from boatyard.model.errors import Refused, Unavailable
+from boatyard.platforms.drivers.local.driver import KeeperClient
+from boatyard.resources.hubs.ports import DEFAULT_DRIVER, OPTIONAL_PORTS, PORTS, SETTING_CHECKS
+from boatyard.resources.hubs.settings import SYSTEM_NAMESPACE
+from boatyard.resources.orders.drivers import HubDrivers
+from boatyard.resources.world import SettingChecks
+from boatyard.twin.calls import TwinCalls
+from boatyard.twin.client import TwinClient
+from boatyard.wiring.automated_clusters import AutomationWorkshop
+
+MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
+RUNS_ROLES = "local"  # the automation that runs roles of templates
+
+Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
+
+
+def connect_twin(path: str) -> TwinCalls:
+    return TwinClient(Path(path))
+
+
+@dataclass(frozen=True)
+class Site:
+    """What drivers speak to on this machine, and how one connects to it. A hub's settings may name others."""
+
+    twin_socket: str
+    connect_twin: Connect
+    keeper_socket: str = ""
+    connect_keeper: Connect = lambda path: KeeperClient(Path(path))
+    automation: Callable[[str], Automation] | None = None  # runs the roles of a hub, by its id
+
+
+def setting_checks() -> SettingChecks:
+    """By port and driver, what refuses settings of a hub with which the driver could not work."""
+    return {
+        (port, name): _found(place)
+        for port, drivers in SETTING_CHECKS.items()
+        for name, place in drivers.items()
+    }
+
+
+class DriverMaker:
+    """Connections to the twin and the keeper are made once per socket and shared by all hubs."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._connections: dict[tuple[str, str], TwinCalls] = {}
+
+    def make(
+        self,
+        hub_id: str,
+        drivers: Mapping[str, str],
+        settings: Mapping[str, str],
+        *,
+        client: KubeClient | None = None,
+        system_namespace: str = SYSTEM_NAMESPACE,
+    ) -> HubDrivers:
+        """One driver per port; `client` speaks to the hub itself where that is Kubernetes.
+
+        Refused when a name is not known, Unavailable when what a driver needs is not here.
+        """
+        workshop = self._workshop(
+            drivers.get("automation", ""), hub_id, settings, client, system_namespace
+        )
+        made = {
+            port: self._driver(
+                port,
+                drivers.get(port, DEFAULT_DRIVER),
+                hub_id,
+                settings,
+                client=client,
+                workshop=workshop,
+            )
+            for port in PORTS
+        }
+        return HubDrivers(**made, automation=self._automation(hub_id, drivers, client))
+
+    async def close(self) -> None:
+        for connection in self._connections.values():
+            await connection.close()
+
+    def _driver(
+        self,
+        port: str,
+        name: str,
+        hub_id: str,
+        settings: Mapping[str, str],
+        *,
+        client: KubeClient | None,
+        workshop: AutomationWorkshop | None,
+    ) -> Any:
+        make = _load(PORTS, port, name, hub_id)
+        simulated = settings.get("twin.hub") or hub_id
+        match name:
+            case "sim":
+                return make(self._twin(settings), simulated)
+            case "local":
+                return make(self._keeper(settings), simulated)
+            case "hosted" if port == "platform":
+                if client is None:
+                    raise Unavailable(
+                        f"hub {hub_id} is embedded: it hosts no clusters", reason="Embedded"
+                    )
+                return make(client, settings, hub_id, workshop=workshop)
+        return make()
+
+    def _workshop(
+        self,
+        name: str,
+        hub_id: str,
+        settings: Mapping[str, str],
+        client: KubeClient | None,
+        system_namespace: str,
+    ) -> AutomationWorkshop | None:
+        """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
+        if name != MAKES_CLUSTERS:
+            return None
+        make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        if client is None:
+            raise Unavailable(
+                f"hub {hub_id} is embedded: its runs are recorded nowhere", reason="Embedded"
+            )
+        driver = make(
+            client,
+            settings,
+            hub_id,
+            namespace=system_namespace,
+            now=lambda: datetime.now(UTC),
+            new_secret=lambda: secrets.token_hex(32),
+        )
+        return AutomationWorkshop(driver)
+
+    def _automation(
+        self, hub_id: str, drivers: Mapping[str, str], client: KubeClient | None
+    ) -> Automation | None:
+        """What runs the roles of the hub's orders: this machine, unless the hub's work is done elsewhere."""
+        name = drivers.get("automation") or ("" if client is not None else RUNS_ROLES)
+        if name:
+            _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        if name != RUNS_ROLES or self._site.automation is None:
+            return None
+        return self._site.automation(hub_id)
+
+    def _twin(self, settings: Mapping[str, str]) -> TwinCalls:
+        path = settings.get("twin.socket") or self._site.twin_socket
+        return self._connected("twin", path, self._site.connect_twin)
+
+    def _keeper(self, settings: Mapping[str, str]) -> TwinCalls:
+        path = settings.get("local.socket") or self._site.keeper_socket
+        if not path:
+            raise Unavailable("no keeper of local clusters runs here", reason="NoKeeper")
+        return self._connected("keeper", path, self._site.connect_keeper)
+
+    def _connected(self, what: str, path: str, connect: Connect) -> TwinCalls:
+        if (what, path) not in self._connections:
+            self._connections[what, path] = connect(path)
+        return self._connections[what, path]
+
+
+def _load(
+    ports: Mapping[str, Mapping[str, str]], port: str, name: str, hub_id: str
+) -> Callable[..., Any]:
+    place = ports[port].get(name)
+    if place is None:
+        raise Refused(
+            f"hub {hub_id}: there is no {port} driver {name!r}; there is {', '.join(ports[port])}"
+        )
+    return _found(place)
+
+
+def _found(place: str) -> Callable[..., Any]:
+    module, _, name = place.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found

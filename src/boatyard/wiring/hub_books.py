@@ -1,0 +1,76 @@
+"""The order books of Kubernetes hubs, seen from the service. Used by its reconcilers, feedback and API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from boatyard.kube.client import KubeClient
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.generated.boatyard import Credentials, Order
+from boatyard.model.generated.osac import Hub
+from boatyard.orderbook.kube.book import KubeOrderBook, Secrets, always
+from boatyard.orderbook.kube.connection import HubConnection
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.resources.hubs.settings import is_kubernetes, system_namespace
+from boatyard.wiring.hub_clients import HubClients
+
+
+class HubBooks:
+    """What was learned on the way to a hub is kept for as long as its client and its settings are the same."""
+
+    def __init__(self, ledger: Ledger, clients: HubClients) -> None:
+        self._ledger = ledger
+        self._clients = clients
+        self._connections: dict[str, tuple[KubeClient, Place, HubConnection]] = {}
+        self._seen: dict[str, tuple[float, Hub | None]] = {}
+        self.fresh_seconds = 2.0  # for so long a hub is taken as it was read
+
+    async def keeps(self, hub_id: str) -> bool:
+        """Whether the hub keeps its orders itself; else they are in the ledger."""
+        hub = await self.hub(hub_id)
+        return hub is not None and is_kubernetes(hub)
+
+    async def hub(self, hub_id: str) -> Hub | None:
+        """Also one that was removed: its orders are where they were."""
+        now = asyncio.get_running_loop().time()
+        until, hub = self._seen.get(hub_id, (0.0, None))
+        if now >= until:
+            hub = await self._ledger.get(Hub, hub_id) or await self._ledger.archived(Hub, hub_id)
+            self._seen[hub_id] = now + self.fresh_seconds, hub
+        return hub
+
+    async def book(
+        self,
+        hub_id: str,
+        *,
+        check: Callable[[], None] = always,
+        secrets: Secrets = Secrets.NONE,
+    ) -> KubeOrderBook | None:
+        """None when the hub is none of those. Unavailable when it can never be asked as things are.
+
+        Its verbs are Unavailable, reason OtherCluster, where another cluster answers than the hub was.
+        """
+        hub = await self.hub(hub_id)
+        if hub is None or not is_kubernetes(hub):
+            return None
+        return KubeOrderBook(await self.connection(hub), check=check, secrets=secrets)
+
+    async def connection(self, hub: Hub) -> HubConnection:
+        client = await self._clients.client(hub)
+        system = system_namespace(hub)
+        place = Place.of(hub.id, hub.spec.settings, system_namespace=system)
+        held = self._connections.get(hub.id)
+        if held is None or held[0] is not client or held[1] != place:
+            made = HubConnection(client, place, system_namespace=system)
+            self._connections[hub.id] = held = client, place, made
+        held[2].cluster_uid = hub.status.cluster_uid
+        return held[2]
+
+    async def credentials(self, order: Order) -> Credentials | None:
+        """What opens the order's cluster, asked of its hub; None when the ledger itself keeps it."""
+        book = await self.book(order.spec.hub, secrets=Secrets.ALL)
+        if book is None:
+            return None
+        found = await book.get(order.id)
+        return found.status.credentials if found is not None else Credentials()

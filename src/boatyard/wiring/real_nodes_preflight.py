@@ -1,0 +1,56 @@
+"""Whether an order of real nodes can be carried out, asked of the keeper before it is stored. Called by the API."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from boatyard.model.errors import Refused, Unavailable, Violation
+from boatyard.model.generated.osac import Cluster, ClusterTemplate
+from boatyard.platforms.drivers.local.driver import KeeperClient
+from boatyard.platforms.drivers.local.server import REAL_NODES_OFF, SWITCH_ON
+from boatyard.resources.world import World
+from boatyard.wiring.seed_local_catalogue import LABELS
+
+NODES = "nodes"  # the parameter, or the template's word to the platform
+_ANSWER_SECONDS = 5.0
+
+
+class RealNodesConsulted:
+    """Where no keeper answers, the order is let through: the keeper asks the same again before it makes anything."""
+
+    def __init__(self, socket: Path) -> None:
+        self._socket = socket
+
+    async def __call__(self, document: Any, world: World) -> None:
+        if not isinstance(document, Cluster) or not _is_local(document):
+            return
+        path = _real_at(document, world)
+        if not path or not self._socket.exists():
+            return
+        client = KeeperClient(self._socket, timeout=_ANSWER_SECONDS)
+        try:
+            said = await client.call("keeper.real_nodes")
+        except Unavailable:
+            return
+        finally:
+            await client.close()
+        if not said["allowed"]:
+            raise Refused("", Violation(path, REAL_NODES_OFF, SWITCH_ON), reason="RealNodesOff")
+        if said["missing"]:
+            words = f"real nodes cannot be had here: {'; '.join(said['missing'])}"
+            raise Refused("", Violation(path, words), reason="NoRealNodes")
+
+
+def _is_local(cluster: Cluster) -> bool:
+    return LABELS.items() <= dict(cluster.spec.hub_labels).items()
+
+
+def _real_at(cluster: Cluster, world: World) -> str:
+    """The field that asks for real nodes, if one does. What the tenant says goes before what the template says."""
+    asked = cluster.spec.template_parameters.get(NODES)
+    if asked is not None and asked.get("value"):
+        return f"spec.template_parameters.{NODES}" if asked["value"] == "real" else ""
+    template = world.get(ClusterTemplate, cluster.spec.template.id)
+    says = template.platform_settings.get(NODES) if template is not None else ""
+    return "spec.template" if says == "real" else ""

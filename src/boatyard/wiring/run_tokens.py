@@ -1,0 +1,123 @@
+"""Makes the passes with which runs of roles ask their order for steps. Used by `role_runner.py`."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from boatyard.api.callers import Issuer
+from boatyard.automation.drivers.local.passes import Pass
+from boatyard.model.caller import OrderRun
+from boatyard.model.errors import BoatyardError, Refused, Unavailable
+from boatyard.wiring.api_server import Doors
+from boatyard.wiring.service_process import ISSUER_KEY
+from boatyard.wiring.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_OWN_CERTIFICATE = "tls.crt"  # in the data directory: what a server with --tls shows
+
+
+@dataclass(frozen=True)
+class ApiWay:
+    """How runs on this machine reach the API."""
+
+    url: str  # empty: nobody has said
+    ca_file: str = ""  # certificates to trust there (PEM); empty: those that the system trusts
+
+
+def way_to(doors: Doors, settings: Settings) -> ApiWay:
+    """To the API of this very process, unless the settings name another way."""
+    if settings.api_url:
+        return set_way(settings)
+    shown = settings.tls_cert or doors.ca_file
+    return ApiWay(url=_on_this_machine(doors.rest), ca_file=settings.api_ca or shown)
+
+
+def set_way(settings: Settings) -> ApiWay:
+    """As the settings say. Refused when they name no address."""
+    if not settings.api_url:
+        return ApiWay(url="")
+    parts = urlsplit(settings.api_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
+        raise Refused(
+            f"api_url {settings.api_url!r} is no address of the REST door; "
+            "give for example https://boatyard.example:8080"
+        )
+    shown = settings.api_ca
+    if not shown and settings.tls:
+        shown = settings.tls_cert or str(settings.data_dir / _OWN_CERTIFICATE)
+    return ApiWay(url=f"{parts.scheme}://{parts.netloc}", ca_file=shown)
+
+
+class RunPasses:
+    """Key and certificate are read at each start: they may come, or be others, while we work."""
+
+    def __init__(self, settings: Settings, way: ApiWay, now: Callable[[], datetime]) -> None:
+        self._key = settings.data_dir / ISSUER_KEY
+        self._way = way
+        self._now = now
+
+    def __call__(self, key: str, attempt: int, seconds: float) -> Pass:
+        """Unavailable where none can be made; what is missing is in the log, for tenants read the step's words."""
+        try:
+            issuer, ca = self._found()
+        except BoatyardError as error:
+            logger.error("no token for a run", extra={"run": key, "why": str(error)})
+            raise Unavailable(
+                "the worker that should run the role cannot make a token for it; its log says what is missing",
+                reason=getattr(error, "reason", "NoPasses"),
+            ) from error
+        order, _, item = key.partition("/")
+        run, now = OrderRun(order=order, item=item, attempt=attempt), self._now()
+        ttl = timedelta(seconds=seconds)
+        token = issuer.create_run_token(run, ttl=ttl, now=now)
+        expires = time.time() + seconds  # by the clock of this machine, where the run is
+        return Pass(url=self._way.url, token=token, ca=ca, expires=expires)
+
+    def missing(self) -> str:
+        """What keeps passes from being made now; empty when nothing does."""
+        try:
+            self._found()
+        except BoatyardError as error:
+            return str(error)
+        return ""
+
+    def _found(self) -> tuple[Issuer, str]:
+        if not self._way.url:
+            raise Unavailable(
+                "where runs of roles reach the API is not set: give BOATYARD_API_URL the address of the REST door",
+                reason="NoApiUrl",
+            )
+        return Issuer.load(self._key), _read(self._way.ca_file)
+
+
+def _on_this_machine(url: str) -> str:
+    """An address that stands for all of this machine's is reached by the machine's own."""
+    parts = urlsplit(url)
+    try:
+        address = ipaddress.ip_address(parts.hostname or "")
+    except ValueError:
+        return url
+    if not address.is_unspecified:
+        return url
+    host = "127.0.0.1" if address.version == 4 else "[::1]"
+    return f"{parts.scheme}://{host}:{parts.port}"
+
+
+def _read(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text()
+    except (OSError, ValueError) as error:
+        raise Unavailable(
+            f"cannot read the certificate {path} that runs of roles should trust; give BOATYARD_API_CA another",
+            reason="NoCertificate",
+        ) from error

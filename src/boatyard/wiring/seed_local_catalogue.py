@@ -1,0 +1,161 @@
+"""What can be ordered when the programs of real clusters are at hand: a hub on this machine, versions, templates."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from boatyard.assets import DEFAULT
+from boatyard.ledger.changes import Change, Document, Due, Insert, Note
+from boatyard.ledger.ledger import Ledger
+from boatyard.model.caller import SHARED, SYSTEM
+from boatyard.model.errors import Exists
+from boatyard.model.generated.osac import (
+    ClusterTemplate,
+    ClusterTemplateNodeSet,
+    ClusterTemplateParameterDefinition,
+    ClusterTemplateSpecDefaults,
+    ClusterVersion,
+    ClusterVersionReference,
+    ClusterVersionSpec,
+    ClusterVersionState,
+    HostTypeReference,
+    Hub,
+    HubSpec,
+    Metadata,
+)
+from boatyard.twin.client import TwinClient
+from boatyard.twin.layout import HubLayout
+from boatyard.wiring.seed_catalogue import DRIVERS
+
+HUB = "local"
+SMALL = "kubernetes_small"
+HIGHLY_AVAILABLE = "kubernetes_ha"
+LABELS = {"platform": "local"}
+# One cluster without work takes some 300 MB; a machine is left room for what it was made for.
+_BYTES_PER_CLUSTER = 400 * 1024**2
+
+_CAN_BE_ORDERED = Note("Created", "Can be ordered here")
+
+LAYOUT = HubLayout(
+    hosts={"bm-small": 64, "bm-large": 8},
+    subnets="10.3.0.0/16",
+    floating="192.0.2.0/24",
+    zone="local.example",
+)
+
+
+async def offer(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
+    """Adds what is not there yet. Nothing is taken away: what was ordered needs it.
+
+    Without the programs there is one version of Kubernetes, for clusters that are simulated.
+    """
+    if not versions:
+        now = ledger.clock.now()
+        await _add(ledger, [Insert(_version(DEFAULT, now), note=_CAN_BE_ORDERED)], now)
+        return
+    client = TwinClient(Path(twin))
+    try:
+        await client.call("twin.add_hub", hub=HUB, layout=msgspec.to_builtins(LAYOUT))
+    finally:
+        await client.close()
+    now = ledger.clock.now()
+    documents: list[Document] = [
+        *(_version(version, now) for version in versions),
+        *_templates(versions[-1], now),
+    ]
+    for document in documents:
+        await _add(ledger, [Insert(document, note=_CAN_BE_ORDERED)], now)
+    await _add(ledger, _hub(now), now)
+
+
+async def _add(ledger: Ledger, changes: Sequence[Change], now: datetime) -> None:
+    try:
+        await ledger.commit(changes, now=now)
+    except Exists:
+        return
+
+
+def _metadata(name: str, now: datetime, tenant: str = SHARED) -> Metadata:
+    return Metadata(
+        name=name, tenant=tenant, creator="system", creation_timestamp=now, generation=1
+    )
+
+
+def _version(version: str, now: datetime) -> ClusterVersion:
+    return ClusterVersion(
+        id=f"version-{version}",
+        metadata=_metadata(version.replace(".", "-"), now),
+        spec=ClusterVersionSpec(
+            version=version,
+            image=f"kubernetes:v{version}",
+            enabled=True,
+            state=ClusterVersionState.ACTIVE,
+        ),
+    )
+
+
+def _templates(version: str, now: datetime) -> Sequence[ClusterTemplate]:
+    small = HostTypeReference(id="bm-small", name="bm-small")
+    newest = ClusterVersionReference(id=f"version-{version}", name=version.replace(".", "-"))
+    return [
+        ClusterTemplate(
+            id=SMALL,
+            metadata=_metadata("kubernetes-small", now),
+            title="Kubernetes, small",
+            description="A real control plane on this machine, with two simulated nodes (or real ones).",
+            node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=2)},
+            spec_defaults=ClusterTemplateSpecDefaults(version=newest),
+            parameters=(
+                ClusterTemplateParameterDefinition(
+                    name="nodes",
+                    title="Nodes",
+                    description="`simulated` nodes take no room; `real` ones run containers, if an operator allows it.",
+                    type="type.googleapis.com/google.protobuf.StringValue",
+                    default={
+                        "@type": "type.googleapis.com/google.protobuf.StringValue",
+                        "value": "simulated",
+                    },
+                ),
+            ),
+            hub_labels=LABELS,
+        ),
+        ClusterTemplate(
+            id=HIGHLY_AVAILABLE,
+            metadata=_metadata("kubernetes-ha", now),
+            title="Kubernetes, highly available",
+            description="Three etcd members and API servers behind a load balancer, with three simulated nodes.",
+            node_sets={"compute": ClusterTemplateNodeSet(host_type=small, size=3)},
+            spec_defaults=ClusterTemplateSpecDefaults(version=newest),
+            hub_labels=LABELS,
+            platform_settings={"control_planes": "3"},
+        ),
+    ]
+
+
+def _hub(now: datetime) -> Sequence[Change]:
+    document = Hub(
+        id=HUB,
+        metadata=_metadata(HUB, now, tenant=SYSTEM),
+        spec=HubSpec(
+            namespace="boatyard",
+            zone=HUB,
+            labels=LABELS,
+            drivers={**dict.fromkeys(DRIVERS, "sim"), "platform": "local", "checks": "kube"},
+            capacity={**LAYOUT.hosts, "clusters": _room()},
+        ),
+    )
+    return [
+        Insert(document, note=Note("Created", f"Hub {HUB} is registered")),
+        Due("Hub", HUB, now, hub=HUB),
+    ]
+
+
+def _room() -> int:
+    """How many clusters the memory of this machine holds."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, int(memory * 0.8) // _BYTES_PER_CLUSTER)

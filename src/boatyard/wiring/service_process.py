@@ -1,0 +1,205 @@
+"""What the long-running commands share: settings, logs, signals, keys, and one clear line when they cannot start."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import logging
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from boatyard.ledger.ledger import Ledger, OnWrite
+from boatyard.ledger.seal import Seal
+from boatyard.model.errors import BoatyardError, Refused, Unavailable
+from boatyard.wiring.settings import Settings, load
+
+logger = logging.getLogger(__name__)
+
+SEAL_KEY = "seal.key"
+ISSUER_KEY = "issuer.key"
+OPERATOR_TOKEN = "operator.token"
+
+_TRIM_SECONDS = 3600.0
+
+Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
+
+
+def run(args: Namespace, body: Body) -> int:
+    """Runs a process until SIGTERM or Ctrl-C; the exit code. A second signal ends it at once."""
+    try:
+        settings = load(args)
+        start_logging(settings.log_level)
+        asyncio.run(_until_signalled(settings, body))
+    except BoatyardError as error:
+        sys.stderr.write(f"boatyard: {error}\n")
+        return 4 if isinstance(error, Refused) else 1
+    except BaseExceptionGroup as group:
+        ours, rest = group.split(BoatyardError)
+        if rest is not None or ours is None:
+            raise
+        for leaf in _leaves(ours):
+            sys.stderr.write(f"boatyard: {leaf}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _leaves(group: BaseExceptionGroup[BoatyardError]) -> list[BaseException]:
+    found: list[BaseException] = []
+    for error in group.exceptions:
+        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return found
+
+
+async def _until_signalled(settings: Settings, body: Body) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def asked(number: signal.Signals) -> None:
+        if stop.is_set():
+            loop.remove_signal_handler(number)
+            signal.raise_signal(number)
+        stop.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked, number)
+    collect_seldom()
+    await body(settings, stop)
+
+
+def collect_seldom() -> None:
+    """What was imported stays for good, and documents hold no cycles: looking for some doubles a list's time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
+@asynccontextmanager
+async def open_ledger(
+    settings: Settings, url: str, *, application: str, on_write: OnWrite | None = None
+) -> AsyncIterator[Ledger]:
+    """The ledger, with its publisher and listener running beside."""
+    seal = Seal.load_or_create(settings.data_dir / SEAL_KEY)
+    ledger = await Ledger.open(
+        url,
+        seal=seal,
+        application=application,
+        on_write=on_write,
+        pool_size=settings.pool_size,
+    )
+    try:
+        # One of them failing ends the process: a server that no longer publishes must not look well.
+        async with asyncio.TaskGroup() as tasks:
+            beside = [
+                tasks.create_task(ledger.run(), name="publisher and listener"),
+                tasks.create_task(_forget_old_events(ledger, settings.event_days), name="trimming"),
+            ]
+            try:
+                yield ledger
+            finally:
+                for task in beside:
+                    task.cancel()
+    finally:
+        await ledger.close()
+
+
+@asynccontextmanager
+async def ends_with(child: Awaitable[object], what: str) -> AsyncIterator[None]:
+    """Ends this process when a child of it ends by itself: what no longer works must not look well."""
+
+    async def watch() -> None:
+        await child
+        raise Unavailable(f"{what} ended by itself; start again, nothing is lost")
+
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            watching = tasks.create_task(watch(), name=what)
+            try:
+                yield
+            finally:
+                watching.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        raise group.exceptions[0] from None  # as it was raised: its kind is an exit code
+
+
+async def _forget_old_events(ledger: Ledger, days: float) -> None:
+    """Keeps the event log, and stories of runs whose order is gone, as long as the setting says.
+
+    Every process may do it; nothing is lost twice.
+    """
+    while True:
+        try:
+            before = ledger.clock.now() - timedelta(days=days)
+            trimmed = await ledger.trim_events(before)
+            forgotten = await ledger.stories.forget(before)
+        except Unavailable as error:
+            logger.warning("old events not forgotten", extra={"why": str(error)})
+        else:
+            if trimmed or forgotten:
+                extra = {"events": trimmed, "stories": forgotten}
+                logger.info("old events forgotten", extra=extra)
+        await asyncio.sleep(_TRIM_SECONDS)
+
+
+def require_database(settings: Settings) -> str:
+    if not settings.database_url:
+        raise Refused(
+            "which database? give --database-url postgresql://… (or use `boatyard up`, which starts one)"
+        )
+    return settings.database_url
+
+
+def make_data_dir(settings: Settings) -> Path:
+    path = settings.data_dir
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(f"cannot make the data directory {path}: {error.strerror}") from error
+    return path
+
+
+def say(text: str) -> None:
+    """One line for the person or script that started us."""
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+class _Lines(logging.Formatter):
+    """One JSON object per line: the fixed message and its fields."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        fields: dict[str, Any] = {
+            "at": self.formatTime(record, "%Y-%m-%dT%H:%M:%S"),
+            "level": record.levelname.lower(),
+            "from": record.name,
+            "message": record.getMessage(),
+        }
+        fields |= {name: value for name, value in vars(record).items() if name not in _BUILT_IN}
+        if record.exc_info:
+            fields["trace"] = self.formatException(record.exc_info)
+        return json.dumps(fields, default=str)
+
+
+_BUILT_IN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+def start_logging(level: str) -> None:
+    try:
+        number = logging.getLevelNamesMapping()[level.upper()]
+    except KeyError as error:
+        raise Refused(f"log_level {level!r} is none of debug, info, warning, error") from error
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines())
+    logging.basicConfig(level=number, handlers=[handler], force=True)
+    for noisy in ("uvicorn", "alembic", "asyncio", "grpc"):
+        logging.getLogger(noisy).setLevel(max(number, logging.WARNING))

@@ -1,0 +1,77 @@
+"""The twin as a child of `up`, and where its socket is."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from boatyard.model.errors import Unavailable
+from boatyard.wiring.service_process import ends_with
+from boatyard.wiring.settings import Settings
+from boatyard.wiring.sockets import socket_in
+
+_START_SECONDS = 30.0
+_STOP_SECONDS = 10.0
+
+
+def default_socket(settings: Settings) -> str:
+    """In the data directory, or in a short directory of our own when that path is too long for a socket."""
+    return settings.twin_socket or socket_in(settings.data_dir, "twin.sock")
+
+
+@asynccontextmanager
+async def start_twin(settings: Settings) -> AsyncIterator[str]:
+    """Runs the twin as a child that ends with us, however we end; yields its socket."""
+    socket_path = default_socket(settings)
+    command = [
+        sys.executable,
+        "-m",
+        "boatyard.twin",
+        "--state",
+        str(settings.data_dir / "twin"),
+        "--socket",
+        socket_path,
+        "--delays",
+        settings.twin_delays,
+        "--with-parent",
+    ]
+    if settings.twin_layout:
+        command += ["--layout", settings.twin_layout]
+    process = await asyncio.create_subprocess_exec(
+        *command,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        # A Ctrl-C at the terminal is for us: the twin must outlive the work that is being ended.
+        start_new_session=True,
+    )
+    try:
+        await _wait_until_ready(process)
+        async with ends_with(process.wait(), "the twin"):
+            yield socket_path
+    finally:
+        await _stop(process)
+
+
+async def _wait_until_ready(process: asyncio.subprocess.Process) -> None:
+    if process.stdout is None:
+        raise Unavailable("the twin has no output to wait for")
+    try:
+        async with asyncio.timeout(_START_SECONDS):
+            line = await process.stdout.readline()
+    except TimeoutError as error:
+        raise Unavailable(f"the twin was not ready within {_START_SECONDS:g} s") from error
+    if line.strip() != b"ready":
+        raise Unavailable("the twin could not start; its reason is above")
+
+
+async def _stop(process: asyncio.subprocess.Process) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(_STOP_SECONDS):
+            await process.wait()
+    except TimeoutError:
+        process.kill()
+        await process.wait()
