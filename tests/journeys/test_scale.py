@@ -59,13 +59,19 @@ async def test_scaling_down_drains_the_node_the_platform_names_before_its_host_g
     ]
 
 
-@pytest.mark.parametrize("delays", ["instant", "demo"])
-async def test_scaling_down_gives_back_what_was_reserved(new_yard: NewYard, delays: str) -> None:
-    yard = await new_yard(delays=delays)
+@pytest.mark.parametrize("overrides", [{}, EVEN], ids=["at once", "in two seconds each"])
+async def test_scaling_down_keeps_its_reservation_until_the_nodes_and_hosts_are_gone(
+    new_yard: NewYard, overrides: dict[str, float]
+) -> None:
+    yard = await new_yard(overrides=overrides)
     web = await yard.order("web", sizes={"compute": 5})
     await yard.run_to(web, ClusterState.READY)
 
     await yard.scale(web, compute=2)
+    await yard.turn()
+    while len(await yard.names("host", web)) > 2:
+        assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 5
+        await yard.step()
     await yard.run(within=timedelta(minutes=5))
 
     assert await yard.state(web) == ClusterState.READY
