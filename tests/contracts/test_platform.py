@@ -310,7 +310,8 @@ async def done_means_that_it_rests_and_that_it_is_kept(bench: Bench) -> None:
     asleep = replace(_wanted(), rest=Rest.STOPPED)
     restored = replace(_wanted(), restore=RestoreWanted("first", "backup-1/backup"))
     await bench.misbehave("platform", "lies")
-    for corrected in (asleep, restored):
+    other_secret = replace(_wanted(), pull_secret="another")
+    for corrected in (asleep, restored, other_secret):
         await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", corrected))
     await not_confirmed(bench.platform.ensure_backup("backup-2/backup", "order-1/cluster"))
     await not_confirmed(bench.platform.release_backup("backup-1/backup"))
