@@ -11,7 +11,7 @@ import pytest
 
 from boatyard.model.errors import BoatyardError, Refused, Unavailable
 from boatyard.model.outcome import Done, Owned, Waiting
-from boatyard.platforms.port import Rest
+from boatyard.platforms.port import HAS_NODES, Rest
 from tests.contracts import test_checks, test_dns, test_inventory, test_l2, test_l3, test_platform
 from tests.contracts.bench import sim_in_process
 from tests.contracts.rules import Rule
@@ -147,6 +147,16 @@ class LeavesInOrder(Broken):
         return slots[:count]
 
 
+class LeavesNodesBehind(Broken):
+    """Says that a cluster is gone while its nodes are still there."""
+
+    async def act(self, name: str, verb: Callable[..., Any], key: str, *args: Any) -> Any:
+        outcome = await verb(key, *args)
+        if name == "release_cluster" and getattr(outcome, "reason", "") == HAS_NODES:
+            return Done()
+        return outcome
+
+
 class NeverSleeps(Broken):
     """Says that a cluster rests, and lets it run."""
 
@@ -242,6 +252,8 @@ SUITES = {
         (MakesAgain, test_platform.a_cluster_made_again_is_one_cluster),
         (TakesFromOthers, test_platform.a_node_of_another_key_is_left_alone),
         (KeepsEverything, test_platform.a_released_cluster_is_gone_with_all_it_holds),
+        (KeepsEverything, test_platform.no_node_outlives_its_cluster),
+        (LeavesNodesBehind, test_platform.no_node_outlives_its_cluster),
         (MindsNothing, test_platform.releasing_nothing_is_done),
         (BelievesEverything, test_platform.done_means_it_is_so),
         (HidesOutages, test_platform.a_node_cannot_join_no_cluster),

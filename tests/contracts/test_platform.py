@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from boatyard.model.errors import NotFound
-from boatyard.model.outcome import Done
-from boatyard.platforms.port import ClusterWanted, NodeWanted, Rest, RestoreWanted
+from boatyard.model.outcome import Done, Waiting
+from boatyard.platforms.port import HAS_NODES, ClusterWanted, NodeWanted, Rest, RestoreWanted
 from tests.contracts.bench import Bench
 from tests.contracts.rules import Rule, keys, not_confirmed, refuses, rules_of, unavailable
 
@@ -114,11 +114,44 @@ async def releasing_nothing_is_done(bench: Bench) -> None:
 async def a_released_cluster_is_gone_with_all_it_holds(bench: Bench) -> None:
     await _cluster(bench, "order-1")
     await _join(bench, "order-1", "compute-0")
+    await _release_node(bench, "order-1", "compute-0")
     await bench.until_done(lambda: bench.platform.release_cluster("order-1/cluster"))
     assert await bench.platform.release_cluster("order-1/cluster") == Done()
     assert await bench.platform.list_owned() == []
     assert not (await bench.platform.observe("order-1/cluster")).exists
     await _fails_with_not_found(bench.platform.access("order-1/cluster"))
+
+
+async def no_node_outlives_its_cluster(bench: Bench) -> None:
+    """Released with a node on it, a cluster takes the node along, or stays as it is until that is gone."""
+    await _cluster(bench, "order-1")
+    await _join(bench, "order-1", "compute-0")
+    waits = False
+
+    async def ends_or_waits() -> bool:
+        nonlocal waits
+        outcome = await bench.platform.release_cluster("order-1/cluster")
+        waits = isinstance(outcome, Waiting) and outcome.reason == HAS_NODES
+        return waits or isinstance(outcome, Done)
+
+    await bench.until(ends_or_waits)
+    if waits:
+        cluster = await bench.platform.observe("order-1/cluster")
+        assert (cluster.exists, cluster.available) == (True, True)
+        assert [node.ready for node in cluster.nodes] == [True]
+        await _release_node(bench, "order-1", "compute-0")
+        await bench.until_done(lambda: bench.platform.release_cluster("order-1/cluster"))
+    assert await bench.platform.list_owned() == []
+
+
+async def a_changed_wish_is_a_correction(bench: Bench) -> None:
+    """Whatever else is wanted of a cluster may change while it runs, and it stays one cluster."""
+    await _cluster(bench, "order-1")
+    await _ensure(
+        bench, "order-1", ssh_public_key="ssh-ed25519 another", pull_secret='{"auths": {}}'
+    )
+    assert (await bench.platform.observe("order-1/cluster")).available
+    assert keys(await bench.platform.list_owned()) == ["order-1/cluster"]
 
 
 async def a_lost_host_degrades_the_cluster(bench: Bench) -> None:
@@ -182,8 +215,7 @@ async def a_resting_cluster_can_be_taken_back(bench: Bench) -> None:
         await _cluster(bench, order)
         await _join(bench, order, "compute-0")
         await _ensure(bench, order, rest=rest)
-        release = (f"{order}/node/compute-0", f"{order}/cluster", "compute-0")
-        await bench.until_done(partial(bench.platform.release_node, *release))
+        await _release_node(bench, order, "compute-0")
         await bench.until_done(partial(bench.platform.release_cluster, f"{order}/cluster"))
     assert await bench.platform.list_owned() == []
 
@@ -278,7 +310,8 @@ async def done_means_that_it_rests_and_that_it_is_kept(bench: Bench) -> None:
     asleep = replace(_wanted(), rest=Rest.STOPPED)
     restored = replace(_wanted(), restore=RestoreWanted("first", "backup-1/backup"))
     await bench.misbehave("platform", "lies")
-    for corrected in (asleep, restored):
+    other_secret = replace(_wanted(), pull_secret="another")
+    for corrected in (asleep, restored, other_secret):
         await not_confirmed(bench.platform.ensure_cluster("order-1/cluster", corrected))
     await not_confirmed(bench.platform.ensure_backup("backup-2/backup", "order-1/cluster"))
     await not_confirmed(bench.platform.release_backup("backup-1/backup"))
@@ -333,6 +366,11 @@ async def _join(bench: Bench, order: str, slot: str) -> NodeWanted:
     ask = partial(bench.platform.ensure_node, f"{order}/node/{slot}", f"{order}/cluster", node)
     await bench.until_done(ask)
     return node
+
+
+async def _release_node(bench: Bench, order: str, slot: str) -> None:
+    release = (f"{order}/node/{slot}", f"{order}/cluster", slot)
+    await bench.until_done(partial(bench.platform.release_node, *release))
 
 
 async def _fails_with_not_found(asked: Awaitable[object]) -> None:

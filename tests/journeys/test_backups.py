@@ -20,7 +20,7 @@ async def _ready(yard: Yard, name: str = "web", **how: object) -> str:
 
 
 async def test_a_backup_says_what_it_is(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
+    yard = await new_yard(delays="demo")
     web = await _ready(yard)
     await resting.write(yard, web, "a shop")
 
@@ -39,7 +39,7 @@ async def test_a_backup_says_what_it_is(new_yard: NewYard) -> None:
 
 
 async def test_what_came_after_the_backup_is_gone_after_the_restore(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
+    yard = await new_yard(delays="demo")
     web = await _ready(yard)
     await resting.write(yard, web, "a shop")
     copy = await resting.back_up(yard, web, "before")
@@ -199,7 +199,7 @@ async def test_deleting_a_backup_ends_also_with_a_dead_platform(yard: Yard) -> N
 
 
 async def test_a_backup_deleted_before_it_was_taken_leaves_nothing(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
+    yard = await new_yard(delays="demo")
     web = await _ready(yard)
     copy = await resting.back_up(yard, web, "before")
     await yard.turn()

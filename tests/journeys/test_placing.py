@@ -145,24 +145,6 @@ async def test_a_cordoned_hub_takes_nothing_new_and_keeps_what_it_has(yard: Yard
     assert (await yard.cluster(new)).status.hub == "hub-2"
 
 
-@pytest.mark.parametrize(
-    "spec, hub",
-    [
-        pytest.param({"zone": "zone-2"}, "hub-2", id="the zone asked for"),
-        pytest.param({"hub_labels": {"disk": "nvme"}}, "hub-2", id="the label asked for"),
-        pytest.param({"hub_labels": {"disk": "tape"}}, "", id="a label nobody has"),
-        pytest.param({"zone": "zone-9"}, "", id="a zone that is not there"),
-    ],
-)
-async def test_zone_and_labels_decide(yard: Yard, spec: dict[str, object], hub: str) -> None:
-    await yard.change_hub("hub-2", labels={"disk": "nvme"})
-    web = await yard.order("web", sizes={"compute": 1}, **spec)
-    await yard.run(within=timedelta(seconds=10))
-    assert (await yard.cluster(web)).status.hub == hub
-    if not hub:
-        assert await _waits_with(yard, web) == "NoMatchingHub"
-
-
 async def test_a_hub_that_gets_more_hosts_takes_who_waits(new_yard: NewYard) -> None:
     yard = await new_yard(layout=small_layout(hosts=3, hubs=1))
     await yard.change_hub("hub-1", capacity={"bm-small": 1})

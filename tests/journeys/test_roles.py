@@ -41,7 +41,7 @@ async def test_every_part_is_run_at_its_place_and_once(yard: Yard) -> None:
     await yard.scale(web, compute=2)
     await yard.run_to(web, ClusterState.READY)
     assert ran(yard)[3:] == ["scale", "validate"]
-    await yard.run(within=timedelta(hours=2))
+    await yard.run(within=timedelta(minutes=20))
     assert len(ran(yard)) == 5, "a look at a finished cluster runs nothing"
     await yard.delete(web)
     await yard.run_until_gone(web)
@@ -181,7 +181,7 @@ async def test_a_part_that_fails_is_told_in_its_words_and_a_retry_goes_on_from_t
 async def test_a_retry_does_not_begin_anew_what_is_under_way(yard: Yard) -> None:
     yard.roles.hang.add("post_install")
     web = await yard.order("web", sizes={"compute": 1}, **ROLE)
-    await yard.run(within=timedelta(minutes=10))
+    await yard.run(within=timedelta(minutes=2))
     assert (await states(yard, web))["post_install"] == StepState.WAITING
     await yard.retry(web)
     await yard.run(within=timedelta(minutes=1))
@@ -193,7 +193,7 @@ async def test_a_deletion_ends_what_runs_and_says_the_last_word_before_anything_
 ) -> None:
     yard.roles.hang |= {"post_install", "delete"}
     web = await yard.order("web", sizes={"compute": 1}, **ROLE)
-    await yard.run(within=timedelta(minutes=10))
+    await yard.run(within=timedelta(minutes=2))
     held = await yard.held(web)
     await yard.delete(web)
     await yard.run(within=timedelta(minutes=1))

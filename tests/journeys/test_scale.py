@@ -15,7 +15,7 @@ from tests.support.yard import Yard
 
 
 async def test_scaling_up_adds_nodes_and_touches_nothing_else(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
+    yard = await new_yard(delays="demo")
     web = await yard.order("web", sizes={"compute": 2})
     await yard.run_to(web, ClusterState.READY)
     before = await yard.held(web)
@@ -35,7 +35,7 @@ async def test_scaling_up_adds_nodes_and_touches_nothing_else(new_yard: NewYard)
 async def test_scaling_down_drains_the_node_the_platform_names_before_its_host_goes(
     new_yard: NewYard,
 ) -> None:
-    yard = await new_yard(delays="real")
+    yard = await new_yard(delays="demo")
     web = await yard.order("web", sizes={"compute": 3})
     await yard.run_to(web, ClusterState.READY)
     # The platform prefers one that is not ready, so compute-0 it is and not the youngest.
@@ -59,13 +59,19 @@ async def test_scaling_down_drains_the_node_the_platform_names_before_its_host_g
     ]
 
 
-@pytest.mark.parametrize("delays", ["instant", "demo"])
-async def test_scaling_down_gives_back_what_was_reserved(new_yard: NewYard, delays: str) -> None:
-    yard = await new_yard(delays=delays)
+@pytest.mark.parametrize("overrides", [{}, EVEN], ids=["at once", "in two seconds each"])
+async def test_scaling_down_keeps_its_reservation_until_the_nodes_and_hosts_are_gone(
+    new_yard: NewYard, overrides: dict[str, float]
+) -> None:
+    yard = await new_yard(overrides=overrides)
     web = await yard.order("web", sizes={"compute": 5})
     await yard.run_to(web, ClusterState.READY)
 
     await yard.scale(web, compute=2)
+    await yard.turn()
+    while len(await yard.names("host", web)) > 2:
+        assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 5
+        await yard.step()
     await yard.run(within=timedelta(minutes=5))
 
     assert await yard.state(web) == ClusterState.READY
@@ -106,7 +112,7 @@ async def test_scaling_to_nothing_and_back(yard: Yard) -> None:
         assert len(await yard.names("node", web)) == size
 
 
-@pytest.mark.parametrize("moments", range(7))
+@pytest.mark.parametrize("moments", [0, 2, 4, 6])
 async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     new_yard: NewYard, moments: int
 ) -> None:
@@ -128,7 +134,7 @@ async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 3
 
 
-@pytest.mark.parametrize("moments", range(0, 12, 2))
+@pytest.mark.parametrize("moments", [0, 4, 8])
 async def test_scaling_down_while_still_creating(new_yard: NewYard, moments: int) -> None:
     yard = await new_yard(overrides=EVEN)
     web = await yard.order("web", sizes={"compute": 3})
@@ -143,26 +149,6 @@ async def test_scaling_down_while_still_creating(new_yard: NewYard, moments: int
 
     assert len(await yard.names("host", web)) == 1
     assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 1
-
-
-async def test_a_new_version_is_a_correction_and_the_cluster_stays(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
-    web = await yard.order("web", sizes={"compute": 1})
-    await yard.run_to(web, ClusterState.READY)
-    before = await yard.held(web)
-
-    await yard.set_version(web, "4.18.3")
-    await yard.turn()
-    assert await yard.state(web) == ClusterState.PROGRESSING
-    await yard.run_to(web, ClusterState.READY)
-
-    assert await yard.held(web) == before
-    seen = yard.world.call(
-        "platform.observe",
-        {"hub": "hub-1", "cluster_key": f"{web}/cluster"},
-        yard.clock.now().timestamp(),
-    ).value
-    assert seen["version"] == "4.18.3"
 
 
 async def test_a_version_taken_back_half_way_is_taken_back_outside_too(new_yard: NewYard) -> None:

@@ -10,7 +10,7 @@ from boatyard.automation.port import RunWanted
 from boatyard.model.generated.osac import ClusterState
 from boatyard.resources.hubs.reconciler import SWEEP_EVERY
 from boatyard.twin.hub import Thing
-from tests.support.yard import Yard, open_yard
+from tests.support.yard import Yard
 
 A_LITTLE_LATER = SWEEP_EVERY + timedelta(minutes=2)
 TWICE_AS_LATE = 3 * A_LITTLE_LATER  # on a Kubernetes hub only what is found twice is nobody's
@@ -21,22 +21,17 @@ def make_behind(yard: Yard, kind: str, key: str, name: str) -> None:
     yard.world.state.make(thing, yard.clock.now().timestamp())
 
 
-@pytest.mark.parametrize(
-    "kind, item, name",
-    [
-        pytest.param("host", "host/compute-0", "r1-n1", id="a host"),
-        pytest.param("network", "l2", "1234", id="a network"),
-        pytest.param("record", "api-name", "api.late.example", id="a record"),
-    ],
-)
-async def test_what_an_ended_order_left_is_released(
-    kind: str, item: str, name: str, yard: Yard
-) -> None:
+async def test_what_an_ended_order_left_is_released(yard: Yard) -> None:
     cluster_id = await yard.order("late")
     await yard.run_to(cluster_id, ClusterState.READY)
     await yard.delete(cluster_id)
     await yard.run_until_gone(cluster_id)
-    make_behind(yard, kind, f"{cluster_id}/{item}", name)
+    for kind, item, name in (
+        ("host", "host/compute-0", "r1-n1"),
+        ("network", "l2", "1234"),
+        ("record", "api-name", "api.late.example"),
+    ):
+        make_behind(yard, kind, f"{cluster_id}/{item}", name)
 
     await yard.run(within=TWICE_AS_LATE)
 
@@ -54,17 +49,8 @@ async def test_what_a_living_order_holds_is_left_alone(yard: Yard) -> None:
     assert await yard.held(cluster_id) == before
 
 
-async def test_what_this_ledger_never_knew_is_left_alone(database_url: str) -> None:
-    async with open_yard(database_url) as yard:
-        make_behind(yard, "network", "another-yards-order/l2", "1234")
-
-        await yard.run(within=A_LITTLE_LATER)
-
-        assert await yard.held("another-yards-order") != {}
-
-
 @pytest.mark.forms("embedded")
-@pytest.mark.parametrize("item", ["post_install", "scale/3", "farewell"])
+@pytest.mark.parametrize("item", ["scale/3", "farewell"])
 async def test_a_run_that_began_after_its_order_had_ended_is_ended(item: str, yard: Yard) -> None:
     cluster_id = await yard.order("late", sizes={"compute": 1})
     await yard.run_to(cluster_id, ClusterState.READY)

@@ -53,7 +53,7 @@ async def test_a_bug_quarantines_one_step_of_one_order_until_somebody_asks_again
         assert "internal error" in told.summary
         assert "hunter2" not in repr(told)
     tries = steps["names"].tries
-    await yard.run(within=timedelta(hours=2))
+    await yard.run(within=timedelta(minutes=30))
     steps = {step.name: step for step in (await yard.order_of(poison)).status.steps}
     assert steps["names"].tries == tries, "nobody tries by themselves"
 
@@ -153,7 +153,7 @@ async def test_a_refused_order_fails_is_not_retried_and_comes_back_when_mended(
     told = await yard.explain(web, operator=False)
     assert (told.blocked_by, told.actor) == ("install", Actor.TENANT)
     asked = await _calls(yard, web, "cluster")
-    await yard.run(within=timedelta(hours=6))
+    await yard.run(within=timedelta(hours=1))
     assert await _calls(yard, web, "cluster") == asked, "a refusal is never retried"
 
     await yard.retry(web)

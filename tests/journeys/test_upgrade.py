@@ -10,17 +10,21 @@ from tests.journeys.conftest import NewYard
 from tests.support import resting
 
 
-async def test_the_version_that_runs_is_shown_beside_the_one_asked_for(new_yard: NewYard) -> None:
-    yard = await new_yard(delays="real")
+async def test_an_upgraded_cluster_stays_and_shows_the_version_that_runs(new_yard: NewYard) -> None:
+    yard = await new_yard(delays="demo")
     web = await yard.order("web", sizes={"compute": 1})
     await yard.run_to(web, ClusterState.READY)
     assert (await yard.cluster(web)).status.version == "4.17.9"
+    before = await yard.held(web)
 
     await yard.set_version(web, "4.18.3")
     await yard.turn()
+    assert await yard.state(web) == ClusterState.PROGRESSING
     assert (await yard.cluster(web)).status.version == "4.17.9"
     await yard.run_to(web, ClusterState.READY)
     assert (await yard.cluster(web)).status.version == "4.18.3"
+    assert (await resting.seen(yard, web))["version"] == "4.18.3"
+    assert await yard.held(web) == before, "a new version is a correction: the cluster stays"
 
 
 async def test_a_failed_upgrade_is_rolled_back_and_can_be_retried(new_yard: NewYard) -> None:

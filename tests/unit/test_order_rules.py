@@ -66,6 +66,14 @@ WITHOUT_ACCESS = msgspec.structs.replace(
 )
 
 
+TWO_SETS = settled(an_order(sizes={"compute": 1, "gpus": 2}))
+
+
+def two_sets_seen(*slots: str) -> ClusterSeen:
+    nodes = tuple(NodeSeen(slot, slot.partition("-")[0], ready=True) for slot in slots)
+    return ClusterSeen(exists=True, available=True, nodes=nodes)
+
+
 @pytest.mark.parametrize(
     "order, attempt, seen, expected",
     [
@@ -105,6 +113,27 @@ WITHOUT_ACCESS = msgspec.structs.replace(
             ClusterSeen(exists=True, available=True),
             OrderPhase.DEGRADED,
             id="a node is missing",
+        ),
+        pytest.param(
+            TWO_SETS,
+            None,
+            two_sets_seen("compute-0", "gpus-0", "gpus-1"),
+            OrderPhase.READY,
+            id="two node sets, both complete",
+        ),
+        pytest.param(
+            TWO_SETS,
+            None,
+            two_sets_seen("compute-0", "gpus-0"),
+            OrderPhase.DEGRADED,
+            id="two node sets, the second short of a node",
+        ),
+        pytest.param(
+            TWO_SETS,
+            None,
+            two_sets_seen("gpus-0", "gpus-1", "gpus-2"),
+            OrderPhase.DEGRADED,
+            id="two node sets, the first short although there are nodes enough",
         ),
         pytest.param(READY, None, ClusterSeen(exists=False), OrderPhase.DEGRADED, id="it is gone"),
         pytest.param(GOING, None, None, OrderPhase.DELETING, id="things are left to release"),

@@ -100,6 +100,9 @@ def _removed(view: HubView) -> HubView:
         pytest.param(
             a_cluster(zone="lyon"), a_hub(zone="boston"), "is not in zone 'lyon'", id="other zone"
         ),
+        pytest.param(
+            a_cluster(zone="lyon"), a_hub(zone=""), "is not in zone 'lyon'", id="in no zone at all"
+        ),
         pytest.param(a_cluster(zone="lyon"), a_hub(zone="lyon"), "", id="the zone asked for"),
         pytest.param(a_cluster(), a_hub(zone="lyon"), "", id="any zone will do"),
         pytest.param(

@@ -13,6 +13,7 @@ from typing import Protocol
 from boatyard.model.outcome import Outcome, Owned
 
 API_ANSWERS = "ApiAnswers"  # reason of a Waiting while which `access` can be had already
+HAS_NODES = "HasNodes"  # reason of a Waiting until the nodes of a cluster have been released
 
 
 class Rest(StrEnum):
@@ -126,7 +127,11 @@ class Platform(Protocol):
         """
 
     async def release_cluster(self, key: str) -> Outcome:
-        """Removes the control plane and all it holds. Nothing there: Done. Waiting until it is observed gone."""
+        """Removes the control plane and all it holds. Nothing there: Done. Waiting until it is observed gone.
+
+        Nodes are released first. A cluster that still has some loses them with its control plane, or
+        is left as it is: Waiting with the reason HAS_NODES. No node ever outlives its cluster.
+        """
 
     async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
         """Makes the host join as a node; Done when the node is Ready, Waiting until then.

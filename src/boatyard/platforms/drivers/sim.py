@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from boatyard.model.outcome import Outcome
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
@@ -19,13 +22,16 @@ class SimPlatform(TwinDriver):
     async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
         there = has(key, name=wanted.name)
         restore = wanted.restore
+        wishes = stored_wishes(key, wanted)
+        expected = {**wishes, "target": wanted.version, "rest": str(wanted.rest)}
+        if restore is not None:
+            expected["restored"] = restore.request
 
         def so(seen: Seen) -> bool:
             if seen is None or not there(seen):
                 return False
-            fields = ClusterFields(*seen["extra"])
-            restored = restore is None or fields.restored == restore.request
-            return restored and (fields.target, fields.rest) == (wanted.version, wanted.rest)
+            fields = ClusterFields(*seen["extra"])._asdict()
+            return all(fields[name] == value for name, value in expected.items())
 
         return await self.act(
             "ensure_cluster",
@@ -35,13 +41,10 @@ class SimPlatform(TwinDriver):
             key=key,
             name=wanted.name,
             version=wanted.version,
-            api_name=wanted.api_name,
-            api_address=wanted.api_address,
-            ingress_name=wanted.ingress_name,
-            ingress_address=wanted.ingress_address,
             rest=str(wanted.rest),
             restore=restore.request if restore else "",
             backup_key=restore.backup_key if restore else "",
+            **wishes,
         )
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -59,6 +62,7 @@ class SimPlatform(TwinDriver):
             node_set=node.node_set,
             host=node.host,
             address=node.address,
+            host_type=node.host_type,
         )
 
     async def release_node(
@@ -72,6 +76,7 @@ class SimPlatform(TwinDriver):
             key=key,
             cluster_key=cluster_key,
             slot=slot,
+            drain=drain,
         )
 
     async def choose_leaving(
@@ -119,3 +124,42 @@ class SimPlatform(TwinDriver):
 
     async def access(self, cluster_key: str) -> Access:
         return Access(**await self.ask("access", cluster_key=cluster_key), simulated=True)
+
+
+def stored_wishes(key: str, wanted: ClusterWanted) -> dict[str, str]:
+    """What the twin keeps of a request beside its name, version, rest and restore, as the twin keeps it.
+
+    The twin's journal is on disk, so the pull secret and the values of parameters are digests.
+    """
+    parameters = {
+        name: digest(key, msgspec.json.encode(value).decode())
+        for name, value in wanted.parameters.items()
+    }
+    return {
+        "api_name": wanted.api_name,
+        "api_address": wanted.api_address,
+        "ingress_name": wanted.ingress_name,
+        "ingress_address": wanted.ingress_address,
+        "release_image": wanted.release_image,
+        "pod_cidr": wanted.pod_cidr,
+        "service_cidr": wanted.service_cidr,
+        "machine_cidr": wanted.machine_cidr,
+        "gateway": wanted.gateway,
+        "ssh_public_key": wanted.ssh_public_key,
+        "pull_secret": digest(key, wanted.pull_secret),
+        "parameters": _json(parameters),
+        "settings": _json(wanted.settings),
+        "host_types": _json(wanted.host_types),
+    }
+
+
+def digest(key: str, secret: str) -> str:
+    """Says whether a secret is the same as before, and nothing else of it. Nothing: empty.
+
+    The cluster's key is part of it: the same secret in two clusters is not recognised.
+    """
+    return hashlib.sha256(f"{key} {secret}".encode()).hexdigest()[:32] if secret else ""
+
+
+def _json(values: Mapping[str, str] | Sequence[str]) -> str:
+    return msgspec.json.encode(values, order="sorted").decode() if values else ""

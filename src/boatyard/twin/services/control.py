@@ -15,6 +15,7 @@ from boatyard.twin.layout import HubLayout
 from boatyard.twin.moods import MOODS, known_step
 from boatyard.twin.services.at import At, Verb
 from boatyard.twin.services.control_planes import ClusterFields, is_available
+from boatyard.twin.services.platform import NodeFields
 from boatyard.twin.state import State
 
 SERVICES = ("inventory", "l2", "l3", "dns", "platform", "checks")
@@ -125,6 +126,24 @@ def write_objects(state: State, now: float, hub: str, cluster_key: str, contents
     state.set(cluster, extra=fields._replace(contents=contents))
 
 
+def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, Any]:
+    """What the cluster was last asked to be, and each of its nodes by slot. Secrets are digests."""
+    if hub not in state.hubs:
+        raise Refused(f"there is no hub {hub!r}")
+    cluster = state.hubs[hub].things["cluster"].get(cluster_key)
+    if cluster is None:
+        raise Refused(f"there is no cluster {cluster_key!r}")
+    nodes = [
+        {"host": node.name, **NodeFields(*node.extra)._asdict()}
+        for node in state.hubs[hub].on("node", cluster_key).values()
+    ]
+    return {
+        "name": cluster.name,
+        **ClusterFields(*cluster.extra)._asdict(),
+        "nodes": {node["slot"]: node for node in nodes},
+    }
+
+
 def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
     """Per key and kind: really made, really taken away, asked for. Net is applied minus removed."""
     found = []
@@ -193,6 +212,7 @@ VERBS: Mapping[str, Verb] = {
         power_off,
         node_not_ready,
         write_objects,
+        wishes,
         effects,
         truth,
         totals,

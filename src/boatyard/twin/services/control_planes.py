@@ -34,6 +34,17 @@ class ClusterFields(NamedTuple):
     doing: str = ""  # what the last correction was
     contents: str = ""  # stands for all objects in it
     restored: str = ""  # the request of the last restore
+    # What else it was asked to be. Nothing here depends on it; it is kept so that it can be compared.
+    release_image: str = ""
+    pod_cidr: str = ""
+    service_cidr: str = ""
+    machine_cidr: str = ""
+    gateway: str = ""
+    ssh_public_key: str = ""
+    pull_secret: str = ""  # a digest: the journal is on disk
+    parameters: str = ""  # JSON, name to the digest of a value
+    settings: str = ""  # JSON
+    host_types: str = ""  # JSON
 
 
 def is_available(at: At, cluster: Thing) -> bool:

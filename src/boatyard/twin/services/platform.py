@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ class NodeFields(NamedTuple):
     slot: str
     node_set: str
     address: str
+    host_type: str = ""
 
 
 def ensure_cluster(
@@ -42,20 +44,50 @@ def ensure_cluster(
     rest: str = "",
     restore: str = "",
     backup_key: str = "",
+    release_image: str = "",
+    pod_cidr: str = "",
+    service_cidr: str = "",
+    machine_cidr: str = "",
+    gateway: str = "",
+    ssh_public_key: str = "",
+    pull_secret: str = "",
+    parameters: str = "",
+    settings: str = "",
+    host_types: str = "",
 ) -> Outcome:
-    """`restore` is a request: once for each the cluster's objects become those of the backup."""
+    """`restore` is a request: once for each the cluster's objects become those of the backup.
+
+    Everything is stored as it comes, and stored again when it has changed. Callers hand over secrets
+    as digests only.
+    """
     at.called("cluster", key)
     at.refuse_in_mood("cluster", key, name)
     if at.hub.layout.versions and version not in at.hub.layout.versions:
         raise Refused(f"this platform does not offer version {version}", reason="NoSuchVersion")
-    reached = (api_name, api_address, ingress_name, ingress_address)
+    wishes = {
+        "target": version,
+        "api_name": api_name,
+        "api_address": api_address,
+        "ingress_name": ingress_name,
+        "ingress_address": ingress_address,
+        "release_image": release_image,
+        "pod_cidr": pod_cidr,
+        "service_cidr": service_cidr,
+        "machine_cidr": machine_cidr,
+        "gateway": gateway,
+        "ssh_public_key": ssh_public_key,
+        "pull_secret": pull_secret,
+        "parameters": parameters,
+        "settings": settings,
+        "host_types": host_types,
+    }
     cluster = at.find("cluster", key)
     if cluster is None:
-        cluster = at.make("cluster", key, name, extra=ClusterFields("", version, *reached))
+        cluster = at.make("cluster", key, name, extra=ClusterFields("", **wishes))
     if cluster.gone_at:
         return at.wait("The cluster is still being removed.", cluster.gone_at)
     have = ClusterFields(*cluster.extra)
-    fields = ClusterFields(have.version, version, *reached, *have[6:])
+    fields = have._replace(**wishes)
     doing = []
     if have.target != version:
         _refuse_failing_upgrade(at, cluster, version)
@@ -100,14 +132,24 @@ def release_cluster(at: At, key: str) -> Outcome:
     cluster = at.find("cluster", key)
     if cluster is None:
         return Done()
-    if at.mood("cluster", key, cluster.name) != "kept":
-        for node in list(at.hub.on("node", key).values()):
-            at.state.remove(node, at.now)
+    nodes = at.hub.on("node", key).values()
+    if nodes and at.mood("cluster", key, cluster.name) != "kept":
+        # Those that are already being drained go by themselves; the others somebody has to release.
+        gone_at = [node.gone_at or math.inf for node in nodes]
+        waiting = at.wait("The cluster still has nodes.", max(gone_at))
+        return Waiting(waiting.why, waiting.look_again, reason="HasNodes")
     return at.release(cluster, "The control plane is being removed.", named=cluster.name)
 
 
 def ensure_node(
-    at: At, key: str, cluster_key: str, slot: str, node_set: str, host: str, address: str
+    at: At,
+    key: str,
+    cluster_key: str,
+    slot: str,
+    node_set: str,
+    host: str,
+    address: str,
+    host_type: str = "",
 ) -> Outcome:
     at.called("node", key)
     cluster = at.find("cluster", cluster_key)
@@ -122,7 +164,7 @@ def ensure_node(
         raise Refused("the host is a node under another key", reason="HeldByAnother")
     _refuse_other_key(at, key, cluster_key, slot)
     node = at.find("node", key)
-    fields = NodeFields(slot, node_set, address)
+    fields = NodeFields(slot, node_set, address, host_type)
     if node is not None and node.gone_at:
         return at.wait("A node is still being drained.", node.gone_at)
     if node is None:
@@ -138,12 +180,17 @@ def ensure_node(
     return at.answer(node, "A node is joining.", {}, named=cluster.name)
 
 
-def release_node(at: At, key: str, cluster_key: str, slot: str) -> Outcome:
+def release_node(at: At, key: str, cluster_key: str, slot: str, drain: bool = True) -> Outcome:
+    """Draining takes its time; without it the node goes at once, also one that is being drained."""
     at.called("node", key)
     _refuse_other_key(at, key, cluster_key, slot)
     cluster = at.find("cluster", cluster_key)
     named = cluster.name if cluster else ""
-    return at.release(at.find("node", key), "A node is being drained.", named=named)
+    node = at.find("node", key)
+    if node is not None and not drain and at.mood("node", key, named) != "kept":
+        at.state.remove(node, at.now)
+        return Done()
+    return at.release(node, "A node is being drained.", named=named)
 
 
 def choose_leaving(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from boatyard.model.generated.boatyard import Item, Order
-from boatyard.model.outcome import Outcome
-from boatyard.platforms.port import ClusterWanted, NodeWanted, RestoreWanted
+from boatyard.model.generated.boatyard import Item, ItemState, Order
+from boatyard.model.outcome import Outcome, Waiting
+from boatyard.platforms.port import HAS_NODES, ClusterWanted, NodeWanted, RestoreWanted
 from boatyard.resources.orders.resting import wanted_rest
 from boatyard.resources.orders.steps.context import Context
 
@@ -53,7 +53,29 @@ def backup_key(backup_id: str) -> str:
 
 
 async def release_cluster(context: Context, item: Item) -> Outcome:
-    return await context.drivers.platform.release_cluster(context.key(item.key))
+    """Releases the control plane; nodes that nobody has recorded and that hold it up leave from now on.
+
+    A worker that was stopped between the check of its lease and an effect may make a node after the
+    release of that node was confirmed.
+    """
+    outcome = await context.drivers.platform.release_cluster(context.key(item.key))
+    if isinstance(outcome, Waiting) and outcome.reason == HAS_NODES:
+        for node in await context.drivers.platform.list_owned(context.key("node/")):
+            key = node.key.removeprefix(context.key(""))
+            context.items.setdefault(key, _leaving_node(key))
+    return outcome
+
+
+def _leaving_node(key: str) -> Item:
+    slot = key.partition("/")[2]
+    return Item(
+        key=key,
+        kind="node",
+        step="install",
+        node_set=slot.rpartition("-")[0],
+        slot=slot,
+        state=ItemState.LEAVING,
+    )
 
 
 async def ensure_node(context: Context, item: Item) -> Outcome:
