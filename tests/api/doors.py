@@ -70,6 +70,23 @@ class Grpc:
             return shown.get(binding.response_body, {})
         return shown
 
+    async def open(
+        self, service: str, rpc: str, body: Mapping[str, Any], *, token: str = ""
+    ) -> None:
+        """Opens a stream and waits for its first message or its end; Failed for any code but OK."""
+        method = wire.services()[service].methods_by_name[rpc]
+        request = json_format.ParseDict({**body}, wire.message(method.input_type.full_name)())
+        metadata = [("authorization", f"Bearer {token}")] if token else []
+        call = self._channel.unary_stream(f"/{service}/{rpc}")(
+            request.SerializeToString(), metadata=metadata, timeout=20
+        )
+        try:
+            await call.read()
+        except grpc.aio.AioRpcError as error:
+            raise failed(error) from error
+        finally:
+            call.cancel()
+
     async def raw(
         self, service: str, rpc: str, data: bytes, *, token: str = "", **more: str
     ) -> bytes:

@@ -18,7 +18,7 @@ from boatyard.model.generated.osac import Hub, Metadata
 from boatyard.wiring.driver_maker import setting_checks
 from boatyard.wiring.hub_clients import HubClients
 from boatyard.wiring.hub_manifests import hub_access
-from tests.api.doors import OURS, PRIVATE, PUBLIC, Failed, Yard, running
+from tests.api.doors import OURS, PRIVATE, PUBLIC, Yard, running
 from tests.api.roles import BY_KIND, As
 from tests.support.kubeconfigs import SECRET, inline, kubeconfig
 
@@ -208,25 +208,21 @@ async def test_a_hub_does_not_change_where_its_orders_are(operator: As) -> None:
 # --- strangers ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("role", ["admin", "member", "viewer"])
-@pytest.mark.parametrize("service, rpc", [(VERBS, "Check"), (VERBS, "Prepare"), (HUBS, "Get")])
 @together
-async def test_tenants_learn_not_even_which_hubs_there_are(
-    yard: Yard, operator: As, role: str, service: str, rpc: str
-) -> None:
-    made = await operator(HUBS, "Create", object=BY_KIND["Hub"].fresh())
-    tenant = As(yard, operator._door, role)
-    field = "hub" if service == VERBS else "id"
-
-    answers = set()
-    for key in (made["id"], made["metadata"]["name"], "no-such-hub", ""):
-        try:
-            await tenant(service, rpc, **{field: key or "x"})
-        except Failed as failed:
+async def test_tenants_learn_not_even_which_hubs_there_are(yard: Yard, operator: As) -> None:
+    hub = await operator(HUBS, "Create", object=BY_KIND["Hub"].fresh())
+    member = As(yard, operator._door, "member")
+    for service, rpc, field in (
+        (VERBS, "Check", "hub"),
+        (VERBS, "Prepare", "hub"),
+        (HUBS, "Get", "id"),
+    ):
+        answers = set()
+        for key in (hub["id"], hub["metadata"]["name"], "no-such-hub"):
+            failed = await member.refused(service, rpc, **{field: key})
             answers.add((failed.code, failed.message))
-
-    assert len(answers) == 1
-    assert {code for code, _ in answers} == {"PERMISSION_DENIED"}
+        assert len(answers) == 1
+        assert {code for code, _ in answers} == {"PERMISSION_DENIED"}
 
 
 def test_no_package_of_tenants_has_hubs() -> None:

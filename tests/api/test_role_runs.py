@@ -149,15 +149,6 @@ async def test_the_walk_finds_a_door_that_lets_runs_in(
     assert served == set()
 
 
-@together
-@pytest.mark.parametrize("role", ["operator", "admin", "member", "viewer"])
-async def test_people_do_not_ask_in_a_roles_name(yard: Yard, door: Door, role: str) -> None:
-    order = await an_order(yard)
-    for rpc in ("Ask", "Get"):
-        failed = await refused(door, rpc, yard.token(role), order=order.id, step="hosts")
-        assert failed.code == "PERMISSION_DENIED"
-
-
 # --- for how long -----------------------------------------------------------------------------
 
 

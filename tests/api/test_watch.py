@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from boatyard.api import watch
 from boatyard.api.callers import Issuer
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
@@ -280,19 +281,22 @@ async def test_a_hundred_cuts_across_two_servers_lose_and_repeat_nothing(
     assert seen == await _logged(two_yards[0].ledger, begin, "acme")
 
 
-async def test_a_watcher_far_behind_catches_up_and_goes_on(two_yards: list[Yard]) -> None:
+async def test_a_watcher_far_behind_catches_up_and_goes_on(
+    two_yards: list[Yard], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PAGE", 50)  # so that a hundred events are three pages
     first, second = two_yards
     begin = await _last(first.ledger)
     id = (await _cluster(first))["id"]
-    for number in range(600):
+    for number in range(100):
         await _label(first, id, str(number))
     token, after = first.token("viewer"), first.ledger.seal.event_id(begin)
     async with watching(second, "grpc", token=token, after=after) as events:
-        behind = await take(events, 601)
+        behind = await take(events, 101)
         await _label(first, id, "live")
         live = await take(events, 1)
     versions = [event["cluster"]["metadata"].get("version", 0) for event in behind + live]
-    assert versions == list(range(602))
+    assert versions == list(range(102))
 
 
 async def test_a_stopping_server_ends_its_watches_and_they_resume_elsewhere(

@@ -12,7 +12,7 @@ from boatyard.ledger.records import Taken
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Conflict, NotFound, Refused
 from boatyard.model.generated.osac import Cluster, ClusterSpec, Hub, HubSpec, Metadata
-from tests.ledger.docs import NOW, at, cluster, read_at, with_metadata
+from tests.ledger.docs import NOW, at, cluster, deleting, read_at, with_metadata
 
 
 async def test_what_is_inserted_is_read_back_with_version_0(ledger: Ledger) -> None:
@@ -45,6 +45,22 @@ async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(
         await ledger.commit([Insert(cluster("b")), Replace(with_metadata(doc, name="c"))], now=NOW)
 
     assert await ledger.get(Cluster, "a") == read_at(doc, 1)
+    assert await ledger.get(Cluster, "b") is None
+
+
+async def test_an_archive_at_a_stale_version_is_a_conflict_and_the_newer_document_stays(
+    ledger: Ledger,
+) -> None:
+    doc = cluster("a")
+    newer = with_metadata(doc, name="newer")
+    await ledger.commit([Insert(doc)], now=NOW)
+    await ledger.commit([Replace(newer)], now=NOW)
+
+    with pytest.raises(Conflict):
+        await ledger.commit([Insert(cluster("b")), Archive(deleting(doc))], now=NOW)
+
+    assert await ledger.get(Cluster, "a") == read_at(newer, 1)
+    assert await ledger.archived(Cluster, "a") is None
     assert await ledger.get(Cluster, "b") is None
 
 

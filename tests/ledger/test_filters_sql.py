@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from boatyard.ledger.changes import Insert
+from boatyard.ledger.changes import Insert, Replace
 from boatyard.ledger.filters.compile import compile_filter, compile_order
 from boatyard.ledger.ledger import Ledger
 from boatyard.model import wire
@@ -83,6 +83,24 @@ async def test_lists_are_ordered_by_code_point_and_then_by_id(
     page = await ledger.list(Cluster, order=compile_order(order, PRIVATE))
 
     assert [doc.id for doc in page.items] == expected
+
+
+@pytest.mark.parametrize("order", ["metadata.tenant", "metadata.tenant desc", "status.state"])
+async def test_pages_with_equal_order_keys_are_in_the_order_of_ids(
+    ledger: Ledger, order: str
+) -> None:
+    ids = [f"c{number:02}" for number in range(40)]
+    for id in reversed(ids):
+        await ledger.commit([Insert(cluster(id))], now=NOW)
+    for id in ids[::3]:  # a change moves the row to another place in the table
+        await ledger.commit([Replace(cluster(id))], now=NOW)
+
+    pages = [
+        await ledger.list(Cluster, order=compile_order(order, PRIVATE), offset=offset, limit=7)
+        for offset in range(0, 40, 7)
+    ]
+
+    assert [doc.id for page in pages for doc in page.items] == ids
 
 
 @pytest.mark.parametrize(

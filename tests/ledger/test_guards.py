@@ -20,6 +20,10 @@ from tests.ledger.docs import at
 SQL = Path(schema.__file__).with_name("migrations") / "sql"
 ROUNDS = 20  # a race may end well by luck, but not every time
 
+DATA, DELETE = "data = c -> 'data'", "delete from documents"
+WHERE = "\n                        where kind = c ->> 'kind' and id = c ->> 'id'"
+VERSION = " and version = (c ->> 'version')::integer"
+
 Scenario = Callable[[Ledger, str], Awaitable[None]]
 
 
@@ -76,6 +80,12 @@ async def stale_version(ledger: Ledger, url: str) -> None:
     await test_documents.test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(ledger)
 
 
+async def stale_archive(ledger: Ledger, url: str) -> None:
+    await test_documents.test_an_archive_at_a_stale_version_is_a_conflict_and_the_newer_document_stays(
+        ledger
+    )
+
+
 async def stale_token(ledger: Ledger, url: str) -> None:
     await test_work.test_a_stale_workers_write_is_thrown_away(ledger)
 
@@ -130,9 +140,10 @@ async def forgotten(ledger: Ledger, url: str) -> None:
 @pytest.mark.parametrize(
     "scenario, step, guard, instead",
     [
-        pytest.param(
-            stale_version, "commit", "and version = (c ->> 'version')::integer", "", id="the version"
-        ),
+        pytest.param(stale_version, "commit", f"{DATA}{WHERE}{VERSION}", f"{DATA}{WHERE}",
+                     id="the version of a replace"),
+        pytest.param(stale_archive, "commit", f"{DELETE}{WHERE}{VERSION}", f"{DELETE}{WHERE}",
+                     id="the version of an archive"),
         pytest.param(
             stale_token, "commit", "if held is distinct from", "if null = ", id="the token"
         ),

@@ -161,6 +161,21 @@ async def test_a_crowd_of_one_tenant_does_not_keep_another_waiting(ledger: Ledge
     assert {"b", "c"} < {lease.id for lease in first}
 
 
+async def test_six_crowded_tenants_do_not_keep_a_seventh_waiting(ledger: Ledger) -> None:
+    crowds: list[Change] = [
+        due(f"{tenant}{number}", number / 1000, tenant=tenant)
+        for tenant in "abcdef"
+        for number in range(60)
+    ]
+    await ledger.commit([*crowds, due("g", 9, tenant="g")], now=NOW)
+
+    first = await take(ledger, 10, limit=7)
+    second = await take(ledger, 10, limit=7)
+
+    assert sorted(lease.tenant for lease in first) == list("abcdefg")
+    assert Counter(lease.tenant for lease in second).keys() == set("abcdef")
+
+
 async def test_two_workers_never_hold_the_same(ledger: Ledger) -> None:
     await ledger.commit(
         [due(str(number), tenant=f"t{number % 7}") for number in range(200)], now=NOW

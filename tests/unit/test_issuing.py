@@ -4,112 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, cast
 
 import pytest
 import yaml
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives import serialization
 from cryptography.x509.oid import NameOID
 
 from boatyard.api import issuing
 from boatyard.api.issuing import Grant
 from boatyard.kube.client import KubeClient
 from boatyard.kube.config import read_kubeconfig
-from boatyard.kube.kinds import Kind
-from boatyard.model.errors import NotFound, Precondition, Refused, Unavailable
+from boatyard.model.errors import Precondition, Refused, Unavailable
 from boatyard.pki.requests import make_request
+from tests.support.signing_cluster import NOW, SigningCluster
 
-NOW = datetime(2026, 11, 16, 5, 0, tzinfo=UTC)
 HOUR = timedelta(hours=1)
 GROUPS = ("boatyard:admins", "boatyard:issued-by:ann")
 
 
-class Cluster:
-    """Certificate requests as a cluster keeps them, and a signer with a mood."""
-
-    def __init__(self, mood: str = "good") -> None:
-        self.mood = mood
-        self.requests: dict[str, dict[str, Any]] = {}
-        self.applied: dict[str, dict[str, Any]] = {}
-        self.seen: list[dict[str, Any]] = []
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        self._looks = 0
-
-    async def apply(self, kind: Kind, name: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.applied[f"{kind.plural}/{name}"] = body
-        return body
-
-    async def create(self, kind: Kind, body: dict[str, Any]) -> dict[str, Any]:
-        self.requests[body["metadata"]["name"]] = {**body, "status": {}}
-        self.seen.append(body)
-        if self.mood == "lost":
-            raise Unavailable("the connection was cut")
-        return body
-
-    async def merge_patch(
-        self, kind: Kind, name: str, patch: dict[str, Any], *, subresource: str
-    ) -> dict[str, Any]:
-        assert subresource == "approval"
-        if self.mood == "forbidden":
-            raise Refused("approving is forbidden")
-        self.requests[name]["status"] |= patch["status"]
-        return self.requests[name]
-
-    async def get(self, kind: Kind, name: str) -> dict[str, Any]:
-        if name not in self.requests:
-            raise NotFound(name)
-        found = self.requests[name]
-        self._looks += 1
-        if self._looks > 2:
-            self._sign(found)
-        return found
-
-    async def delete(self, kind: Kind, name: str) -> bool:
-        if self.mood == "stuck":
-            raise Unavailable("the API server is gone")
-        return self.requests.pop(name, None) is not None
-
-    def _sign(self, found: dict[str, Any]) -> None:
-        status = found["status"]
-        assert status["conditions"][0]["type"] == "Approved"
-        match self.mood:
-            case "silent":
-                return
-            case "failing":
-                failed = {"type": "Failed", "message": "no such signer"}
-                status["conditions"] = [*status["conditions"], failed]
-            case "garbage":
-                status["certificate"] = base64.b64encode(b"junk").decode()
-            case "noise":
-                status["certificate"] = "not base64!"
-            case _:
-                status["certificate"] = base64.b64encode(self._signed(found["spec"])).decode()
-
-    def _signed(self, spec: dict[str, Any]) -> bytes:
-        asked = x509.load_pem_x509_csr(base64.b64decode(spec["request"]))
-        key: Any = asked.public_key()
-        subject = asked.subject
-        lifetime = timedelta(seconds=spec["expirationSeconds"])
-        if self.mood == "swapped":
-            key = self._key.public_key()
-        if self.mood == "renamed":
-            subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "system:admin")])
-        if self.mood == "generous":
-            lifetime = timedelta(days=365)
-        made = (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")]))
-            .public_key(key)
-            .serial_number(7)
-            .not_valid_before(NOW - timedelta(minutes=5))
-            .not_valid_after(NOW + lifetime)
-            .sign(self._key, hashes.SHA256())
-        )
-        return made.public_bytes(serialization.Encoding.PEM)
+class Cluster(SigningCluster):
+    """A signing cluster that certificates are asked of."""
 
     async def issue(self, ttl: timedelta = HOUR) -> issuing.Issued:
         client = cast(KubeClient, self)
@@ -119,7 +36,7 @@ class Cluster:
 async def test_the_request_names_user_groups_and_time_and_nothing_stays() -> None:
     cluster = Cluster()
     issued = await cluster.issue()
-    (sent,) = cluster.seen
+    (sent,) = cluster.sent
     assert sent["spec"]["signerName"] == "kubernetes.io/kube-apiserver-client"
     assert sent["spec"]["usages"] == ["client auth"]
     assert sent["spec"]["expirationSeconds"] == 3600
@@ -133,7 +50,7 @@ async def test_the_request_names_user_groups_and_time_and_nothing_stays() -> Non
     certificate = x509.load_pem_x509_certificate(issued.certificate)
     assert key.public_key() == certificate.public_key()
     assert "PRIVATE" not in repr(issued)
-    assert issued.key not in str(cluster.seen).encode()
+    assert issued.key not in str(cluster.sent).encode()
 
 
 @pytest.mark.parametrize("mood, error", [

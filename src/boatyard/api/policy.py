@@ -29,33 +29,6 @@ class Verb(StrEnum):
     ASK = "ask"
 
 
-# What a call is called on the wire, and what it is in the table.
-VERB_OF_CALL: Mapping[str, Verb] = {
-    "Get": Verb.GET,
-    "List": Verb.LIST,
-    "Create": Verb.CREATE,
-    "Update": Verb.UPDATE,
-    "Delete": Verb.DELETE,
-    "Signal": Verb.SIGNAL,
-    "Watch": Verb.WATCH,
-    "GetKubeconfig": Verb.CREDENTIALS,
-    "GetKubeconfigViaHttp": Verb.CREDENTIALS,
-    "GetPassword": Verb.CREDENTIALS,
-    "GetPasswordViaHttp": Verb.CREDENTIALS,
-    "Issue": Verb.ISSUE,
-    "Explain": Verb.EXPLAIN,
-    "Follow": Verb.EXPLAIN,
-    "Retry": Verb.RETRY,
-    "GetReceipt": Verb.HISTORY,
-    "History": Verb.HISTORY,
-    "Check": Verb.CHECK,
-    "Prepare": Verb.PREPARE,
-    "GetSchema": Verb.GET,
-    "Publish": Verb.PUBLISH,
-    "Read": Verb.STORY,
-    "Ask": Verb.ASK,
-}
-
 _OPERATOR = frozenset({Role.OPERATOR})
 _ADMIN = _OPERATOR | {Role.ADMIN}
 _MEMBER = _ADMIN | {Role.MEMBER}

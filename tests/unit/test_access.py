@@ -1,0 +1,105 @@
+"""What a certificate that Access issues allows in the cluster: it follows the caller's role."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from cryptography import x509
+from cryptography.x509.oid import NameOID
+
+from boatyard.api.access import Access
+from boatyard.api.crud import Call, Crud
+from boatyard.kube.client import KubeClient
+from boatyard.ledger.changes import Change, Signal
+from boatyard.model import wire
+from boatyard.model.caller import SHARED, Caller, Role
+from boatyard.model.errors import Denied
+from boatyard.model.generated.boatyard import Credentials, Order, OrderStatus
+from boatyard.model.generated.osac import Cluster, Metadata
+from tests.support.kubeconfigs import kubeconfig
+from tests.support.signing_cluster import NOW, SigningCluster
+
+
+class Documents:
+    """A ledger in memory with one cluster and its order."""
+
+    def __init__(self, tenant: str) -> None:
+        metadata = Metadata(name="web", tenant=tenant)
+        credentials = Credentials(kubeconfig=kubeconfig().decode())
+        self._documents: dict[type[Any], Any] = {
+            Cluster: Cluster(id="c1", metadata=metadata),
+            Order: Order(id="c1", metadata=metadata, status=OrderStatus(credentials=credentials)),
+        }
+        self.clock = SimpleNamespace(now=lambda: NOW)
+        self.events: list[str] = []
+
+    async def get(self, cls: type[Any], id: str, *, sealed: bool = False) -> Any:
+        return self._documents[cls] if id == "c1" else None
+
+    async def commit(self, changes: Sequence[Change], *, now: Any) -> None:
+        self.events += [
+            f"{change.note.reason}: {change.note.message}"
+            for change in changes
+            if isinstance(change, Signal)
+        ]
+
+
+async def issue(
+    caller: Caller, cluster: SigningCluster, documents: Documents, user: str = ""
+) -> Any:
+    crud = cast(Crud, SimpleNamespace(ledger=documents))
+    access = Access(crud, connect=lambda _config: cast(KubeClient, cluster))
+    request = wire.message("boatyard.v1.AccessIssueRequest")(cluster="c1", user=user)
+    return await access.issue(request, Call(caller))
+
+
+@pytest.mark.parametrize("role, group, cluster_role, issued_by", [
+    (Role.OPERATOR, "boatyard:admins", "cluster-admin", "boatyard:issued-by-operator"),
+    (Role.ADMIN, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
+    (Role.MEMBER, "boatyard:admins", "cluster-admin", "boatyard:issued-by:ann"),
+    (Role.VIEWER, "boatyard:viewers", "view", "boatyard:issued-by:ann"),
+])  # fmt: skip
+async def test_a_viewer_is_issued_view_and_those_who_may_change_the_cluster_cluster_admin(
+    role: Role, group: str, cluster_role: str, issued_by: str
+) -> None:
+    cluster, documents = SigningCluster(), Documents("acme")
+    tenant = SHARED if role is Role.OPERATOR else "acme"
+
+    answer = await issue(Caller("ann", tenant, role), cluster, documents)
+
+    (sent,) = cluster.sent
+    subject = x509.load_pem_x509_csr(base64.b64decode(sent["spec"]["request"])).subject
+    organizations = subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    assert [attribute.value for attribute in organizations] == [group, issued_by]
+    assert list(answer.groups) == [group, issued_by]
+    (binding,) = cluster.applied.values()
+    assert binding["roleRef"]["name"] == cluster_role
+    assert [subject["name"] for subject in binding["subjects"]] == [group]
+
+
+async def test_an_operators_name_is_not_in_the_record_of_the_access() -> None:
+    cluster, documents = SigningCluster(), Documents("acme")
+
+    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, documents, user="bob")
+
+    assert [event.split(":")[0] for event in documents.events] == [
+        "AccessRequested",
+        "AccessIssued",
+    ]
+    assert all(event.endswith("by an operator") for event in documents.events)
+
+
+@pytest.mark.parametrize("role", [Role.ADMIN, Role.MEMBER, Role.VIEWER])
+async def test_access_to_a_shared_cluster_is_for_operators(role: Role) -> None:
+    cluster, documents = SigningCluster(), Documents(SHARED)
+
+    with pytest.raises(Denied):
+        await issue(Caller("ann", "acme", role), cluster, documents)
+
+    assert (cluster.sent, cluster.applied, documents.events) == ([], {}, [])
+    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, documents)
+    assert len(cluster.sent) == 1
