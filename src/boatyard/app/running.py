@@ -201,5 +201,5 @@ def start_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=number, handlers=[handler], force=True)
-    for noisy in ("uvicorn", "alembic", "asyncio", "grpc"):
+    for noisy in ("uvicorn", "asyncio", "grpc"):
         logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
