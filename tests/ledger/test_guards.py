@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from _pytest.outcomes import Failed
 
-from boatyard.ledger import queue, schema
+from boatyard.ledger import schema, work
 from boatyard.ledger.ledger import Ledger
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError
@@ -187,9 +187,9 @@ async def test_without_its_unique_key_one_thing_is_handed_out_twice(
 async def test_without_ranks_a_crowd_keeps_others_waiting(
     ledger: Ledger, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "_TAKE", queue._TAKE.replace("order by place, due", "order by due"))
+    monkeypatch.setattr(work, "_TAKE", work._TAKE.replace("order by place, due", "order by due"))
     monkeypatch.setattr(
-        queue, "_TAKE", queue._TAKE.replace("order by c.place, c.due", "order by c.due")
+        work, "_TAKE", work._TAKE.replace("order by c.place, c.due", "order by c.due")
     )
 
     assert await fails(

@@ -206,15 +206,15 @@ async def test_a_database_of_an_older_program_is_upgraded_without_loss(
 
     assert steps == ["stories"]
     ledger = await Ledger.open(empty_database_url, seal=seal, application="test")
-    cluster = await ledger.get(Cluster, "a")
-    archived = await ledger.archived(Cluster, "b")
+    cluster = await ledger.documents.get(Cluster, "a")
+    archived = await ledger.documents.archived(Cluster, "b")
     assert cluster is not None
     assert archived is not None
     assert (cluster.metadata.name, archived.metadata.name) == ("web", "old")
-    assert [event.seq for event in await ledger.events_after(0, 10)] == [1, 2, 3]
-    assert [claim.item for claim in await ledger.claims("a")] == ["100"]
-    assert await ledger.reserved("hub/boston/hosts") == 3
-    assert await ledger.next_due() is not None
+    assert [event.seq for event in await ledger.events.after(0, 10)] == [1, 2, 3]
+    assert [claim.item for claim in await ledger.claims.of_owner("a")] == ["100"]
+    assert await ledger.claims.reserved("hub/boston/hosts") == 3
+    assert await ledger.work.next_due() is not None
     await ledger.close()
 
 
