@@ -43,7 +43,7 @@ async def finished_cluster(
 
 async def progress(yard: Yard, id: str, **status: Any) -> None:
     """What the worker writes when the order has got somewhere."""
-    cluster = await yard.ledger.get(Cluster, id)
+    cluster = await yard.ledger.documents.get(Cluster, id)
     assert cluster is not None
     seen = replace(cluster.status, observed_generation=cluster.metadata.generation, **status)
     changed = replace(cluster, status=seen)
@@ -64,7 +64,7 @@ async def finished_backup(
 async def taken(yard: Yard, id: str, version: str = "4.17.1") -> None:
     """What the worker writes when the platform has the copy."""
     now = yard.ledger.clock.now()
-    backup = await yard.ledger.get(Backup, id)
+    backup = await yard.ledger.documents.get(Backup, id)
     assert backup is not None
     status = replace(
         backup.status,

@@ -140,7 +140,7 @@ async def test_what_the_service_writes_is_not_taken_from_callers(
         body = a_backup(cluster["id"], f"forged-{door.name}-{who is member}".lower())
         body["status"] = {"state": "BACKUP_STATE_READY", "place": "/etc/shadow", "hub": "other"}
         made = await who(BACKUPS, "Create", object=body)
-        stored = await yard.ledger.get(Backup, made["id"])
+        stored = await yard.ledger.documents.get(Backup, made["id"])
         assert stored is not None
         assert (stored.status.state.name, stored.status.place) == ("PENDING", "")
         assert stored.status.hub == "hub-1"
@@ -164,7 +164,7 @@ async def test_a_backup_outlives_its_cluster(yard: Yard, member: As) -> None:
 async def test_a_hub_that_keeps_backups_stays_and_says_which(yard: Yard, operator: As) -> None:
     hub = await operator(f"{PRIVATE}.Hubs", "Create", object=BY_KIND["Hub"].fresh())
     made = await finished_backup(yard)
-    backup = await yard.ledger.get(Backup, made["id"])
+    backup = await yard.ledger.documents.get(Backup, made["id"])
     assert backup is not None
     moved = replace(backup, status=replace(backup.status, hub=hub["id"]))
     await yard.ledger.commit([Replace(moved)], now=yard.ledger.clock.now())

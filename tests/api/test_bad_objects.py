@@ -279,5 +279,5 @@ async def test_other_kinds_that_are_refused(
 
 
 async def _events(yard: Yard) -> int:
-    await yard.ledger.publish()
-    return await yard.ledger.last_seq()
+    await yard.ledger.events.publish()
+    return await yard.ledger.events.last_seq()

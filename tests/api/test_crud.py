@@ -178,8 +178,8 @@ async def test_every_kind_in_the_table_has_a_sample() -> None:
 
 
 async def _events(yard: Yard) -> int:
-    await yard.ledger.publish()
-    return await yard.ledger.last_seq()
+    await yard.ledger.events.publish()
+    return await yard.ledger.events.last_seq()
 
 
 def _at(value: Any, path: str) -> Any:

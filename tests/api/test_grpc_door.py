@@ -96,7 +96,7 @@ async def test_a_bug_is_answered_by_an_id_and_logged_once(
     async def broken(*_: Any, **__: Any) -> None:
         raise ZeroDivisionError("the secret reason")
 
-    monkeypatch.setattr(yard.ledger, "get", broken)
+    monkeypatch.setattr(yard.ledger.documents, "get", broken)
     for door in (yard.grpc, yard.rest):
         caplog.clear()
         with pytest.raises(Failed) as failed:

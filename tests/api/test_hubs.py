@@ -87,13 +87,13 @@ async def test_a_kubeconfig_is_never_shown_again(chief: As, reaching: Yard, capl
     ]
 
     shown = json.dumps(answers, default=str) + caplog.text
-    await reaching.ledger.publish()
-    happened = await reaching.ledger.happenings([("Hub", "one")], 100)
+    await reaching.ledger.events.publish()
+    happened = await reaching.ledger.events.happenings([("Hub", "one")], 100)
     assert {"Created", "Changed"} <= {row.reason for row in happened}
     shown += " ".join(f"{row.reason} {row.message}" for row in happened)
     assert SECRET not in shown
     assert inline(kubeconfig("https://127.0.0.1:1"))[:200] not in shown
-    kept = await reaching.ledger.get(Hub, "one")
+    kept = await reaching.ledger.documents.get(Hub, "one")
     assert kept is not None
     assert SECRET.encode() in kept.spec.kubeconfig
     assert kept.metadata.generation == 2
@@ -122,7 +122,7 @@ async def test_where_orders_are_does_not_change_under_a_cluster(chief: As, reach
     assert failed.code == "FAILED_PRECONDITION"
     assert "spec.namespace cannot change: Hub 'one' is in use by Order 'web'" in failed.message
     assert "register another hub" in failed.message
-    kept = await reaching.ledger.get(Order, "web")
+    kept = await reaching.ledger.documents.get(Order, "web")
     assert kept is not None
     await reaching.ledger.commit([Archive(kept)], now=reaching.ledger.clock.now())
     made = await chief(HUBS, "Update", object=moved, update_mask="spec.namespace")
@@ -188,7 +188,7 @@ async def test_a_hub_is_cordoned_without_touching_anything_else(operator: As, ya
             object={"id": made["id"], "spec": {"cordoned": cordoned}},
             update_mask="spec.cordoned",
         )
-        kept = await yard.ledger.get(Hub, made["id"])
+        kept = await yard.ledger.documents.get(Hub, made["id"])
         assert kept is not None
         assert (kept.spec.cordoned, kept.spec.zone) == (cordoned, "boston")
         assert kept.spec.kubeconfig == kubeconfig()

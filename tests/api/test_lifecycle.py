@@ -216,7 +216,7 @@ async def test_a_backup_stays_until_what_is_made_of_it_is_made(yard: Yard, membe
     request = shown["spec"]["restore"]["request"]
     await progress(yard, id, state=ClusterState.READY, restored=request)
     await member(BACKUPS, "Delete", id=backup["id"])
-    stored = await yard.ledger.get(Backup, backup["id"])
+    stored = await yard.ledger.documents.get(Backup, backup["id"])
     assert stored is not None
     failed = await refused(member, id, "spec.restore", restore={"backup": backup["id"]})
     assert "is being deleted" in failed.violations["spec.restore.backup"]

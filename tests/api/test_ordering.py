@@ -35,11 +35,11 @@ async def test_an_order_is_completed_from_its_template(member: As) -> None:
 
 async def test_an_order_is_due_at_once_and_carries_its_finalizer(member: As, yard: Yard) -> None:
     made = await member.cluster()
-    stored = await yard.ledger.get(Cluster, made["id"])
+    stored = await yard.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.metadata.finalizers == ("boatyard.io/order",)
     assert stored.spec.pull_secret == "from-the-template"
-    leases = await yard.ledger.take(
+    leases = await yard.ledger.work.take(
         kinds=["Cluster"], limit=1000, lease_seconds=1, worker="w", now=yard.ledger.clock.now()
     )
     assert made["id"] in {lease.id for lease in leases}
@@ -204,8 +204,8 @@ async def test_signals_are_events_and_make_the_object_due(yard: Yard) -> None:
     operator = As(yard, yard.grpc, "operator")
     made = await As(yard, yard.grpc, "member").cluster()
     await operator(f"{PRIVATE}.Clusters", "Signal", id=made["id"])
-    await yard.ledger.publish()
-    rows = await yard.ledger.happenings([("Cluster", made["id"])], 10)
+    await yard.ledger.events.publish()
+    rows = await yard.ledger.events.happenings([("Cluster", made["id"])], 10)
     assert [row.type for row in rows] == [1, 4]
     assert (await operator(f"{PRIVATE}.Clusters", "Get", id=made["id"]))["metadata"].get(
         "version", 0

@@ -55,8 +55,8 @@ async def _ordered(yard: Yard, *steps: Step) -> Any:
 async def _end(yard: Yard, id: str) -> None:
     """What the worker does when everything is released."""
     now = yard.ledger.clock.now()
-    order = await yard.ledger.get(Order, id)
-    cluster = await yard.ledger.get(Cluster, id)
+    order = await yard.ledger.documents.get(Order, id)
+    cluster = await yard.ledger.documents.get(Cluster, id)
     assert order is not None
     assert cluster is not None
     receipt = Receipt(
@@ -118,11 +118,11 @@ async def test_retry_is_written_into_the_order_and_makes_it_due(yard: Yard, door
     cluster = await _ordered(yard, Step(name="hosts", state=StepState.QUARANTINED, bugs=3))
     asked = {"cluster": cluster["id"]}
     assert await door.call(ORDERS, "Retry", asked, token=yard.token("member")) == {}
-    order = await yard.ledger.get(Order, cluster["id"])
+    order = await yard.ledger.documents.get(Order, cluster["id"])
     assert order is not None
     assert order.status.retried == 1
     assert order.status.steps[0].state != StepState.QUARANTINED
-    leases = await yard.ledger.take(
+    leases = await yard.ledger.work.take(
         kinds=["Order"], limit=1000, lease_seconds=1, worker="w", now=yard.ledger.clock.now()
     )
     assert cluster["id"] in {lease.id for lease in leases}
@@ -144,7 +144,7 @@ async def test_receipt_and_history_outlive_the_cluster(yard: Yard, door: Door) -
         with pytest.raises(Failed) as failed:
             await door.call(ORDERS, "GetReceipt", asked, token=yard.token("admin", "globex"))
         assert failed.value.code == "NOT_FOUND"
-    await yard.ledger.publish()
+    await yard.ledger.events.publish()
     told = await door.call(ORDERS, "History", asked, token=yard.token("viewer"))
     assert [item["reason"] for item in told["items"]] == ["Created", "Deleted"]
     told = await door.call(ORDERS, "History", asked, token=yard.token("operator"))
@@ -161,7 +161,7 @@ async def test_follow_ends_when_the_cluster_is_gone(yard: Yard, name: str) -> No
         async for explanation in _follow(yard, name, cluster["id"]):
             seen.append(explanation)
             if len(seen) == 1:
-                order = await yard.ledger.get(Order, cluster["id"])
+                order = await yard.ledger.documents.get(Order, cluster["id"])
                 assert order is not None
                 done = (Step(name="hosts", state=StepState.DONE),)
                 changed = replace(order, status=replace(order.status, steps=done))

@@ -62,7 +62,7 @@ async def an_order(
 
 
 async def stored(yard: Yard, id: str) -> Order:
-    order = await yard.ledger.get(Order, id)
+    order = await yard.ledger.documents.get(Order, id)
     assert order is not None
     return order
 
@@ -246,7 +246,7 @@ async def test_a_step_is_asked_for_with_all_it_needs_once_and_the_order_is_due(
     ask = {"order": order.id, "step": "network"}
 
     assert await door.call(ROLE_RUNS, "Ask", ask, token=token) == {"steps": ["hosts", "network"]}
-    leases = await yard.ledger.take(
+    leases = await yard.ledger.work.take(
         kinds=["Order"], limit=1000, lease_seconds=1, worker="w", now=yard.ledger.clock.now()
     )
     assert order.id in {lease.id for lease in leases}

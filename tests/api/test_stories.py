@@ -57,8 +57,8 @@ async def _tell(yard: Yard, id: str, *texts: str, run: str = "post_install") -> 
 
 async def _now(yard: Yard, id: str, state: ClusterState, *steps: Step) -> None:
     """What a worker writes after it has kept the lines."""
-    order = await yard.ledger.get(Order, id)
-    cluster = await yard.ledger.get(Cluster, id)
+    order = await yard.ledger.documents.get(Order, id)
+    cluster = await yard.ledger.documents.get(Cluster, id)
     assert order is not None
     assert cluster is not None
     seen = replace(cluster.status, state=state, observed_generation=cluster.metadata.generation)
@@ -72,7 +72,10 @@ async def _now(yard: Yard, id: str, state: ClusterState, *steps: Step) -> None:
 
 
 async def _end(yard: Yard, id: str) -> None:
-    order, cluster = await yard.ledger.get(Order, id), await yard.ledger.get(Cluster, id)
+    order, cluster = (
+        await yard.ledger.documents.get(Order, id),
+        await yard.ledger.documents.get(Cluster, id),
+    )
     assert order is not None
     assert cluster is not None
     await yard.ledger.commit([Archive(order), Archive(cluster)], now=yard.ledger.clock.now())

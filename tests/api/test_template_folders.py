@@ -47,11 +47,11 @@ class Shelf:
             await self.watcher.look()
 
     async def state(self, name: str) -> TemplateSourceState | None:
-        found = await self.ledger.get(TemplateSource, name)
+        found = await self.ledger.documents.get(TemplateSource, name)
         return found.status.state if found is not None else None
 
     async def template(self, name: str) -> ClusterTemplate:
-        found = await self.ledger.get(ClusterTemplate, name)
+        found = await self.ledger.documents.get(ClusterTemplate, name)
         assert found is not None
         return found
 
@@ -82,11 +82,11 @@ async def test_a_role_with_mistakes_is_not_offered_until_they_are_mended(shelf: 
     shelf.put("mended", specs="argument_specs: {main: {options: {a: {type: integer}}}}")
     await shelf.looks()
 
-    source = await shelf.ledger.get(TemplateSource, "mended")
+    source = await shelf.ledger.documents.get(TemplateSource, "mended")
     assert source is not None
     assert source.status.state == FAULTY
     assert source.status.mistakes[0].path == "argument_specs.main.options.a.type"
-    assert await shelf.ledger.get(ClusterTemplate, "mended") is None
+    assert await shelf.ledger.documents.get(ClusterTemplate, "mended") is None
     shelf.put("mended")
     await shelf.looks()
     assert await shelf.state("mended") == OFFERED
@@ -213,7 +213,7 @@ async def test_the_first_folder_with_a_role_of_a_name_counts(yard: Yard, tmp_pat
 
     await both.looks(3)
 
-    source = await yard.ledger.get(TemplateSource, "doubled")
+    source = await yard.ledger.documents.get(TemplateSource, "doubled")
     assert source is not None
     assert (source.status.origin, source.status.digest) == (str(both.root), digest_of(first))
 

@@ -27,9 +27,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 async def test_the_same_content_again_changes_nothing(yard: Yard, operator: As) -> None:
     first = await publish(operator, "twice")
-    before = await yard.ledger.get(ClusterTemplate, "twice")
+    before = await yard.ledger.documents.get(ClusterTemplate, "twice")
     again = await publish(operator, "twice")
-    after = await yard.ledger.get(ClusterTemplate, "twice")
+    after = await yard.ledger.documents.get(ClusterTemplate, "twice")
 
     assert (again, after) == (first, before)
 
@@ -48,7 +48,7 @@ async def test_what_an_operator_has_set_stays_with_the_template(
 
     await publish(operator, name, tasks="- ansible.builtin.debug: {msg: newer}\n")
 
-    kept = await yard.ledger.get(ClusterTemplate, name)
+    kept = await yard.ledger.documents.get(ClusterTemplate, name)
     assert kept is not None
     assert kept.spec_defaults.pull_secret == SECRET
 
@@ -59,7 +59,7 @@ async def test_mistakes_leave_on_offer_what_was_there_before(yard: Yard, operato
 
     assert bad["status"]["state"] == "TEMPLATE_SOURCE_STATE_FAULTY"
     assert bad["status"]["digest"] == good["status"]["digest"]
-    kept = await yard.ledger.get(ClusterTemplate, "spoilt")
+    kept = await yard.ledger.documents.get(ClusterTemplate, "spoilt")
     assert kept is not None
     assert (kept.digest, kept.withdrawn) == (good["status"]["digest"], False)
 
@@ -86,11 +86,11 @@ async def test_a_platform_is_chosen_by_what_hubs_have(
         template = f"node_sets: {{a: {{host_type: small, size: 1}}}}\nplatform: {platform}\n"
         await publish(operator, "choosy", template=template)
     finally:
-        kept = await yard.ledger.get(Hub, "labelled")
+        kept = await yard.ledger.documents.get(Hub, "labelled")
         assert kept is not None
         await yard.ledger.commit([Archive(kept, Note("Gone", "x"))], now=yard.ledger.clock.now())
 
-    made = await yard.ledger.get(ClusterTemplate, "choosy")
+    made = await yard.ledger.documents.get(ClusterTemplate, "choosy")
     assert made is not None
     assert made.hub_labels.get("platform") == label
 
@@ -116,8 +116,8 @@ async def test_a_role_that_changes_its_id_leaves_the_old_one(yard: Yard, operato
     await publish(operator, "moving", template=f"id: before\n{sets}")
     await publish(operator, "moving", template=f"id: after\n{sets}")
 
-    before = await yard.ledger.get(ClusterTemplate, "before")
-    after = await yard.ledger.get(ClusterTemplate, "after")
+    before = await yard.ledger.documents.get(ClusterTemplate, "before")
+    after = await yard.ledger.documents.get(ClusterTemplate, "after")
     assert before is not None
     assert after is not None
     assert (before.withdrawn, after.withdrawn) == (True, False)

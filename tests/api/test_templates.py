@@ -183,13 +183,13 @@ async def test_a_secret_parameter_is_shown_nowhere(
         "looking", "select data::text from documents union all select data::text from events"
     )
     assert not any(SECRET in (row[0] or "") for row in rows)
-    kept = await yard.ledger.get(Cluster, made["id"])
+    kept = await yard.ledger.documents.get(Cluster, made["id"])
     assert kept is not None
     assert plain_values(unsealed(kept.spec.secret_parameters)) == {"password": SECRET}
     # Read and written back, it is the same.
     back = {**shown, "metadata": {**shown["metadata"], "labels": {"a": "b"}}}
     await operator(f"{PRIVATE}.Clusters", "Update", object=back)
-    again = await yard.ledger.get(Cluster, made["id"])
+    again = await yard.ledger.documents.get(Cluster, made["id"])
     assert again is not None
     assert again.spec == kept.spec
 

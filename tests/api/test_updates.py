@@ -28,7 +28,7 @@ async def test_1_status_cannot_be_written_by_tenants(member: As, yard: Yard) -> 
             CLUSTERS, "Update", object={"id": made["id"]}, update_mask=mask
         )
         assert failed.code == "INVALID_ARGUMENT"
-    stored = await yard.ledger.get(Cluster, made["id"])
+    stored = await yard.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.status.state.name == "PROGRESSING"
 
@@ -68,7 +68,7 @@ async def test_6_what_the_public_package_does_not_show_is_kept(operator: As, yar
     public = await operator(CLUSTERS, "Get", id=made["id"])
     public["metadata"]["labels"] = {"a": "b"}
     await operator(CLUSTERS, "Update", object=public)
-    stored = await yard.ledger.get(Cluster, made["id"])
+    stored = await yard.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.metadata.finalizers == ("boatyard.io/order", "example.com/mine")
     assert stored.status.hub == "boston-1"
@@ -124,13 +124,13 @@ async def test_n7_stars_keep_the_stored_secret_with_and_without_a_mask(
     made["metadata"]["labels"] = {"a": "1"}
     made = await member(CLUSTERS, "Update", object=made)
     await member(CLUSTERS, "Update", object=made, update_mask="spec.pull_secret")
-    stored = await yard.ledger.get(Cluster, made["id"])
+    stored = await yard.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.spec.pull_secret == "mine"
     assert stored.metadata.version == 1
     made["spec"]["pull_secret"] = "another"
     await member(CLUSTERS, "Update", object=made, update_mask="spec.pull_secret")
-    stored = await yard.ledger.get(Cluster, made["id"])
+    stored = await yard.ledger.documents.get(Cluster, made["id"])
     assert stored is not None
     assert stored.spec.pull_secret == "another"
 
@@ -145,14 +145,14 @@ async def test_n18_what_is_hidden_from_the_package_survives_a_label(
     assert "pull_secret" not in shown.get("spec_defaults", {})
     shown["metadata"]["labels"] = {"a": "b"}
     await operator(f"{PUBLIC}.ClusterTemplates", "Update", object=shown)
-    stored = await yard.ledger.get(ClusterTemplate, template["id"])
+    stored = await yard.ledger.documents.get(ClusterTemplate, template["id"])
     assert stored is not None
     assert stored.spec_defaults.pull_secret == "from-the-template"
 
     hub = await operator(f"{PRIVATE}.Hubs", "Create", object=BY_KIND["Hub"].fresh())
     hub["metadata"]["labels"] = {"a": "b"}
     await operator(f"{PRIVATE}.Hubs", "Update", object=hub)
-    kept = await yard.ledger.get(Hub, hub["id"])
+    kept = await yard.ledger.documents.get(Hub, hub["id"])
     assert kept is not None
     assert kept.spec.kubeconfig == kubeconfig()
 

@@ -322,12 +322,12 @@ async def test_a_stopping_server_ends_its_watches_and_they_resume_elsewhere(
 
 
 async def _last(ledger: Ledger) -> int:
-    await ledger.publish()
-    return await ledger.last_seq()
+    await ledger.events.publish()
+    return await ledger.events.last_seq()
 
 
 async def _logged(ledger: Ledger, begin: int, tenant: str) -> list[tuple[str, int]]:
-    rows = await ledger.events_after(begin, 10_000, tenants=[tenant])
+    rows = await ledger.events.after(begin, 10_000, tenants=[tenant])
     return [
         (row.id, msgspec.json.decode(row.doc)["metadata"]["version"]) for row in rows if row.doc
     ]

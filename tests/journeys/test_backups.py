@@ -188,7 +188,7 @@ async def test_deleting_a_backup_ends_also_with_a_dead_platform(yard: Yard) -> N
     await resting.delete_backup(yard, copy)
     await yard.run(within=timedelta(minutes=20))
 
-    assert await yard.ledger.get(Backup, copy) is None
+    assert await yard.ledger.documents.get(Backup, copy) is None
     leftover = await yard.leftover_of(copy)
     assert leftover is not None
     assert [item.key for item in leftover.status.items] == ["backup"]

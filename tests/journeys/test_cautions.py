@@ -21,7 +21,7 @@ WORDS = "runs of roles are not set apart on their machine"
 async def looked_at(yard: Yard) -> Hub:
     await yard.change_hub(HUB)
     await yard.run(within=timedelta(minutes=5))
-    hub = await yard.ledger.get(Hub, HUB)
+    hub = await yard.ledger.documents.get(Hub, HUB)
     assert hub is not None
     return hub
 

@@ -221,7 +221,7 @@ async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_releas
     claims = {claim.owner for claim in await yard.claimed()}
     claimable = ("host/", "l2", "l3", "api-address", "ingress-address")
     assert claims == {key for key in held if key.partition("/")[2].startswith(claimable)}
-    reserved = await yard.ledger.reserved_by_pool()
+    reserved = await yard.ledger.claims.reserved_by_pool()
     hosts = sum("/host/" in key for key in held)
     assert reserved.get("hub-1/capacity/bm-small", 0) == hosts
 
@@ -335,7 +335,7 @@ async def test_a_failed_order_is_deleted_like_any_other(yard: Yard) -> None:
     await yard.delete(web)
     await yard.run_until_gone(web)
     await yard.assert_nothing_left()
-    assert await yard.ledger.archived(Cluster, web) is not None
+    assert await yard.ledger.documents.archived(Cluster, web) is not None
 
 
 async def test_what_does_not_go_away_stands_in_the_receipt_by_name(new_yard: NewYard) -> None:

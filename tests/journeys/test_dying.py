@@ -121,7 +121,7 @@ async def test_a_death_at_any_place_of_a_backup(yard: Yard) -> None:
             return (await resting.backup_of(yard, copy)).status.state == BackupState.READY
 
         async def gone() -> bool:
-            return await yard.ledger.get(Backup, copy) is None
+            return await yard.ledger.documents.get(Backup, copy) is None
 
         await deaths.run(taken)
         assert list((await yard.held())["backup"]) == [f"{copy}/backup"]

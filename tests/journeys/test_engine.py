@@ -28,7 +28,7 @@ async def test_a_tenant_with_many_orders_does_not_starve_one_with_a_single_order
         await yard.order(f"many-{number}", tenant="acme", sizes={"compute": 0})
     lone = await yard.order("lone", tenant="globex", sizes={"compute": 0})
 
-    taken = await yard.ledger.take(
+    taken = await yard.ledger.work.take(
         kinds=("Cluster",), limit=4, lease_seconds=30, worker="w", now=yard.clock.now()
     )
 
@@ -131,8 +131,8 @@ async def test_a_lost_lease_is_told_to_whoever_writes_under_it(yard: Yard) -> No
     web = await yard.order("web")
     now = yard.clock.now()
     take = {"kinds": ("Cluster",), "limit": 9, "lease_seconds": 30.0, "worker": "w"}
-    (lease,) = await yard.ledger.take(now=now, **take)  # type: ignore[arg-type]
-    await yard.ledger.take(now=now + timedelta(seconds=31), **take)  # type: ignore[arg-type]
+    (lease,) = await yard.ledger.work.take(now=now, **take)  # type: ignore[arg-type]
+    await yard.ledger.work.take(now=now + timedelta(seconds=31), **take)  # type: ignore[arg-type]
     with pytest.raises(LeaseLost):
         await yard.ledger.commit([Due("Order", web, now)], lease=lease, now=now)
     yard.clock.step_to(now + timedelta(seconds=62))
@@ -145,7 +145,7 @@ async def test_a_worker_stopped_while_it_reserves_leaves_nothing_reserved(
     web = await yard.order("web", sizes={"compute": 1})
     await yard.run_to(web, ClusterState.READY)
     await yard.scale(web, compute=2)
-    look = yard.ledger.reservations
+    look = yard.ledger.claims.reservations
 
     async def stopped(owner: str) -> dict[str, int]:
         monkeypatch.undo()
@@ -156,7 +156,7 @@ async def test_a_worker_stopped_while_it_reserves_leaves_nothing_reserved(
         await yard.run_until_gone(web)
         return found
 
-    monkeypatch.setattr(yard.ledger, "reservations", stopped)
+    monkeypatch.setattr(yard.ledger.claims, "reservations", stopped)
     await yard.make_worker(only=("Cluster",), name="sleeper").run_until_idle()
 
     await yard.assert_nothing_left()
@@ -173,7 +173,7 @@ async def test_a_worker_stopped_at_the_end_of_a_cluster_keeps_nothing_reserved(
     yard.clock.step_to(yard.clock.now() + timedelta(minutes=16))
     await yard.worker_for("Order").run_until_idle()
     assert await yard.leftover_of(web) is not None
-    look = yard.ledger.get
+    look = yard.ledger.documents.get
 
     async def stopped(cls: type[Any], id: str, **how: Any) -> Any:
         found = await look(cls, id, **how)
@@ -185,7 +185,7 @@ async def test_a_worker_stopped_at_the_end_of_a_cluster_keeps_nothing_reserved(
             await yard.run_until_nothing_is_left()
         return found
 
-    monkeypatch.setattr(yard.ledger, "get", stopped)
+    monkeypatch.setattr(yard.ledger.documents, "get", stopped)
     await yard.make_worker(only=("Cluster",), name="sleeper").run_until_idle()
 
     await yard.assert_nothing_left()

@@ -96,7 +96,7 @@ async def test_a_hub_that_goes_away_holds_only_its_own_orders(new_yard: NewYard)
     await yard.run_to(two, ClusterState.READY, within=timedelta(minutes=5))
     await yard.run(within=timedelta(minutes=2))
     assert await yard.state(one) == ClusterState.PROGRESSING
-    hub = await yard.ledger.get(Hub, away)
+    hub = await yard.ledger.documents.get(Hub, away)
     assert hub is not None
     assert hub.status.state == HubState.UNREACHABLE
     third = await yard.order("three", sizes={"compute": 1})
@@ -105,7 +105,7 @@ async def test_a_hub_that_goes_away_holds_only_its_own_orders(new_yard: NewYard)
 
     await yard.heal()
     await yard.run_to(one, ClusterState.READY, within=timedelta(minutes=5))
-    hub = await yard.ledger.get(Hub, away)
+    hub = await yard.ledger.documents.get(Hub, away)
     assert hub is not None
     assert hub.status.state == HubState.READY
     await _delete_all(yard, one, two, third)

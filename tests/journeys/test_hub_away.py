@@ -77,7 +77,7 @@ async def test_a_delete_ends_without_the_hub_and_all_is_taken_back_when_it_retur
     receipt = await yard.receipt_of(web)
     assert {line.kind for line in receipt.left} >= {"host", "cluster", "l2"}
     assert receipt.gone == ()
-    reserved = await yard.ledger.reserved_by_pool()
+    reserved = await yard.ledger.claims.reserved_by_pool()
     assert [amount for pool, amount in reserved.items() if pool.endswith("bm-small")] == [2]
 
     yard.wire.cut = set()
@@ -90,14 +90,14 @@ async def test_a_delete_ends_without_the_hub_and_all_is_taken_back_when_it_retur
 async def test_an_order_that_was_never_seen_is_taken_back_too(yard: KubeYard) -> None:
     """It was placed, and the hub went away before its first answer came."""
     web = await yard.order("web", sizes={"compute": 1})
-    await yard.ledger.get(Order, web)
+    await yard.ledger.documents.get(Order, web)
     service = super(KubeYard, yard).make_worker(only=("Cluster",))
     await service.run_until_idle()
-    assert await yard.ledger.get(Order, web) is None
+    assert await yard.ledger.documents.get(Order, web) is None
     yard.wire.cut = {"service"}
     await yard.delete(web)
     await yard.run_until_gone(web)
-    assert await yard.ledger.get(Leftover, web) is not None
+    assert await yard.ledger.documents.get(Leftover, web) is not None
     yard.wire.cut = set()
     await yard.run_until_nothing_is_left()
     await yard.assert_nothing_left()

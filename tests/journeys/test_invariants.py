@@ -147,12 +147,12 @@ async def a_write_is_lost(planted: Planted) -> None:
 
 
 async def an_event_is_missing(planted: Planted) -> None:
-    await planted.yard.ledger.publish()
+    await planted.yard.ledger.events.publish()
     await planted.sql("delete from events where seq = 5")
 
 
 async def an_object_goes_back(planted: Planted) -> None:
-    await planted.yard.ledger.publish()
+    await planted.yard.ledger.events.publish()
     await planted.sql(
         "update events set data = jsonb_set(data, '{metadata,version}', '0') where seq = "
         "(select max(seq) from events where kind = 'Cluster' and id = 'ID')"

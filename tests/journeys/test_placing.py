@@ -42,7 +42,7 @@ async def test_clusters_are_spread_over_the_hubs_and_the_decision_is_kept(yard: 
         assert [c.hub for c in status.placement.candidates] == ["hub-1", "hub-2"]
         assert all(c.reason for c in status.placement.candidates)
         assert status.placement.decided_at is not None
-    reserved = await yard.ledger.reserved_by_pool()
+    reserved = await yard.ledger.claims.reserved_by_pool()
     assert reserved["hub-1/capacity/bm-small"] == reserved["hub-2/capacity/bm-small"] == 4
 
 
@@ -105,7 +105,7 @@ async def test_a_wish_that_cannot_be_granted_can_be_taken_back(new_yard: NewYard
 
     assert len(await yard.names("node", web)) == 1
     await yard.run(within=timedelta(minutes=1))
-    assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 1
+    assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-small"] == 1
 
 
 async def test_a_waiting_wish_can_be_changed_before_it_is_placed(new_yard: NewYard) -> None:
@@ -162,7 +162,7 @@ async def test_a_hub_without_capacity_in_its_settings_is_asked_for_it(new_yard: 
     yard = await new_yard(layout=small_layout(hosts=3, hubs=1))
     await yard.change_hub("hub-1", capacity={})
     await yard.turn()
-    hub = await yard.ledger.get(Hub, "hub-1")
+    hub = await yard.ledger.documents.get(Hub, "hub-1")
     assert hub is not None
     assert (hub.status.state, hub.status.capacity) == (HubState.READY, {"bm-small": 3})
 
@@ -192,14 +192,14 @@ async def test_a_pool_that_runs_dry_holds_one_step_and_goes_on_when_it_fills(
 async def test_nothing_is_placed_on_a_hub_that_is_removed_at_that_moment(
     yard: Yard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = yard.ledger.reserved_by_pool
+    look = yard.ledger.claims.reserved_by_pool
 
     async def removed() -> dict[str, int]:
         monkeypatch.undo()
         await yard.forget_hub("hub-1")
         return await look()
 
-    monkeypatch.setattr(yard.ledger, "reserved_by_pool", removed)
+    monkeypatch.setattr(yard.ledger.claims, "reserved_by_pool", removed)
     web = await yard.order("web")
     await yard.run_to(web, ClusterState.READY)
 
@@ -208,7 +208,7 @@ async def test_nothing_is_placed_on_a_hub_that_is_removed_at_that_moment(
 
 async def test_a_hub_that_is_registered_anew_gets_new_drivers(yard: Yard) -> None:
     before = await yard.hubs.drivers_for("hub-1")
-    hub = await yard.ledger.get(Hub, "hub-1")
+    hub = await yard.ledger.documents.get(Hub, "hub-1")
     assert hub is not None
     assert await yard.hubs.drivers_for("hub-1") is before
 

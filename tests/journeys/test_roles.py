@@ -57,7 +57,7 @@ async def test_an_upgrade_runs_what_was_ordered_though_newer_content_was_publish
     about = "id: small\ntitle: Small\nnode_sets: {compute: {host_type: bm-small, size: 1}}\n"
     first = {"meta/template.yaml": about, "tasks/validate.yaml": tasks, "tasks/delete.yaml": tasks}
     old = (await offering.offer("small", files(first), origin="a test")).status.digest
-    offered = await yard.ledger.get(ClusterTemplate, "small")
+    offered = await yard.ledger.documents.get(ClusterTemplate, "small")
     assert offered is not None
     web = await yard.order(
         "web", sizes={"compute": 1}, template_digest=old, template_phases=offered.phases

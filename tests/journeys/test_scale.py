@@ -75,7 +75,7 @@ async def test_scaling_down_keeps_its_reservation_until_the_nodes_and_hosts_are_
     await yard.run(within=timedelta(minutes=5))
 
     assert await yard.state(web) == ClusterState.READY
-    reserved = await yard.ledger.reservations(web)
+    reserved = await yard.ledger.claims.reservations(web)
     assert reserved == {"hub-1/capacity/bm-small": 2, "hub-1/capacity/clusters": 1}
     assert len(await yard.pool_claims("hub-1/hosts")) == 2
 
@@ -91,12 +91,12 @@ async def test_a_node_set_that_goes_gives_back_its_host_type(new_yard: NewYard) 
     large = ClusterNodeSet(host_type=HostTypeReference(id="bm-large", name="bm-large"), size=2)
     await yard.change(web, node_sets={"compute": small, "more": large})
     await yard.run_to(web, ClusterState.READY)
-    assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-large"] == 2
+    assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-large"] == 2
 
     await yard.change(web, node_sets={"compute": small})
     await yard.run(within=timedelta(minutes=5))
 
-    assert await yard.ledger.reservations(web) == {
+    assert await yard.ledger.claims.reservations(web) == {
         "hub-1/capacity/bm-small": 1,
         "hub-1/capacity/clusters": 1,
     }
@@ -131,7 +131,7 @@ async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     held = await yard.held(web)
     assert [len(held[kind]) for kind in ("host", "port", "node")] == [3, 3, 3]
     assert len(await yard.pool_claims("hub-1/hosts")) == 3
-    assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 3
+    assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-small"] == 3
 
 
 @pytest.mark.parametrize("moments", [0, 4, 8])
@@ -148,7 +148,7 @@ async def test_scaling_down_while_still_creating(new_yard: NewYard, moments: int
     await yard.run(within=timedelta(minutes=2))
 
     assert len(await yard.names("host", web)) == 1
-    assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 1
+    assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-small"] == 1
 
 
 async def test_a_version_taken_back_half_way_is_taken_back_outside_too(new_yard: NewYard) -> None:

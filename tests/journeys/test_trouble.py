@@ -234,12 +234,12 @@ async def test_an_idle_yard_writes_nothing(yard: Yard) -> None:
     for name in ("one", "two"):
         await yard.run_to(await yard.order(name), ClusterState.READY)
     await yard.run(within=timedelta(minutes=10))
-    await yard.ledger.publish()
-    before = await yard.ledger.last_seq()
+    await yard.ledger.events.publish()
+    before = await yard.ledger.events.last_seq()
     effects = await yard.call("effects")
 
     await yard.run(within=timedelta(hours=1))
 
-    await yard.ledger.publish()
-    assert await yard.ledger.last_seq() == before
+    await yard.ledger.events.publish()
+    assert await yard.ledger.events.last_seq() == before
     assert await yard.call("effects") == effects

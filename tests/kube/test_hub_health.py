@@ -57,7 +57,7 @@ class Watchman:
         return await self.hub(id)
 
     async def hub(self, id: str = "lab") -> Hub:
-        found = await self.ledger.get(Hub, id)
+        found = await self.ledger.documents.get(Hub, id)
         assert found is not None
         return found
 
@@ -345,8 +345,8 @@ async def test_a_hub_that_stays_away_is_told_once(watchman: Watchman) -> None:
     for _ in range(2 * FAILURES):  # some of them are kept back by the gate
         assert (await watchman.look("away")).status == first.status
 
-    await watchman.ledger.publish()
-    happened = await watchman.ledger.happenings([("Hub", "away")], 100)
+    await watchman.ledger.events.publish()
+    happened = await watchman.ledger.events.happenings([("Hub", "away")], 100)
     assert [row.reason for row in happened if row.reason] == ["Unreachable"]
 
 

@@ -90,7 +90,7 @@ class Web:
         return answer
 
     async def events(self) -> list[str]:
-        await self.yard.ledger.publish()
+        await self.yard.ledger.events.publish()
         found = await self.who("member")(f"{OURS}.Orders", "History", cluster=self.id)
         return [one["message"] for one in found["items"] if one["reason"].startswith("Access")]
 

@@ -30,28 +30,32 @@ VLANS = [str(number) for number in range(100, 120)]
 async def test_twenty_claimers_at_once_get_twenty_different_things(ledger: Ledger) -> None:
     owners = [f"order-{number}" for number in range(22)]
 
-    given = await asyncio.gather(*(ledger.claim("vlan", VLANS, owner, now=NOW) for owner in owners))
+    given = await asyncio.gather(
+        *(ledger.claims.claim("vlan", VLANS, owner, now=NOW) for owner in owners)
+    )
 
     assert sorted(filter(None, given)) == VLANS
     assert given.count(None) == 2
 
 
 async def test_a_claim_repeated_is_the_same_claim(ledger: Ledger) -> None:
-    first = await ledger.claim("vlan", VLANS, "a", now=NOW)
+    first = await ledger.claims.claim("vlan", VLANS, "a", now=NOW)
 
-    assert await ledger.claim("vlan", VLANS, "a", now=NOW) == first
-    assert await ledger.claim("vlan", ["119"], "a", now=NOW) == first
-    together = await asyncio.gather(*(ledger.claim("vlan", VLANS, "b", now=NOW) for _ in range(10)))
+    assert await ledger.claims.claim("vlan", VLANS, "a", now=NOW) == first
+    assert await ledger.claims.claim("vlan", ["119"], "a", now=NOW) == first
+    together = await asyncio.gather(
+        *(ledger.claims.claim("vlan", VLANS, "b", now=NOW) for _ in range(10))
+    )
     assert set(together) == {"101"}
 
 
 async def test_the_first_free_candidate_is_given(ledger: Ledger) -> None:
-    await ledger.claim("vlan", ["7"], "a", now=NOW)
+    await ledger.claims.claim("vlan", ["7"], "a", now=NOW)
 
-    assert await ledger.claim("vlan", ["7", "9", "8"], "b", now=NOW) == "9"
-    assert await ledger.claim("hosts", ["7"], "b", now=NOW) == "7"
-    assert await ledger.claim("vlan", ["7"], "c", now=NOW) is None
-    assert await ledger.claim("vlan", [], "c", now=NOW) is None
+    assert await ledger.claims.claim("vlan", ["7", "9", "8"], "b", now=NOW) == "9"
+    assert await ledger.claims.claim("hosts", ["7"], "b", now=NOW) == "7"
+    assert await ledger.claims.claim("vlan", ["7"], "c", now=NOW) is None
+    assert await ledger.claims.claim("vlan", [], "c", now=NOW) is None
 
 
 async def test_many_are_claimed_in_one_go_and_answered_in_the_order_asked(ledger: Ledger) -> None:
@@ -63,10 +67,10 @@ async def test_many_are_claimed_in_one_go_and_answered_in_the_order_asked(ledger
         ClaimRequest("addresses", ["10.0.0.1"], "a/api"),
     ]
 
-    given = await ledger.claim_many(requests, tenant="acme", now=NOW)
+    given = await ledger.claims.claim_many(requests, tenant="acme", now=NOW)
 
     assert given == ["100", "h1", "h2", None, "10.0.0.1"]
-    held = await ledger.claims("a")
+    held = await ledger.claims.of_owner("a")
     assert {(claim.pool, claim.item, claim.owner, claim.tenant) for claim in held} >= {
         ("hosts", "h2", "a/node-1", "acme")
     }
@@ -75,7 +79,7 @@ async def test_many_are_claimed_in_one_go_and_answered_in_the_order_asked(ledger
 async def test_claims_asked_for_in_opposite_orders_do_not_stop_each_other(ledger: Ledger) -> None:
     async def both(owner: str, pools: list[str]) -> list[str | None]:
         requests = [ClaimRequest(pool, VLANS, owner) for pool in pools]
-        return await ledger.claim_many(requests, now=NOW)
+        return await ledger.claims.claim_many(requests, now=NOW)
 
     async with asyncio.timeout(10):
         await asyncio.gather(
@@ -83,31 +87,31 @@ async def test_claims_asked_for_in_opposite_orders_do_not_stop_each_other(ledger
             *(both(f"b{number}", ["y", "x"]) for number in range(10)),
         )
 
-    assert len(await ledger.pool_claims("x")) == len(await ledger.pool_claims("y")) == 20
+    assert len(await ledger.claims.of_pool("x")) == len(await ledger.claims.of_pool("y")) == 20
 
 
 async def test_freeing_reaches_an_owner_and_those_below_it_only(ledger: Ledger) -> None:
     for owner in ("a", "a/node-0", "a/node-1/x", "ab", "a0", "a-b/x"):
-        await ledger.claim("hosts", VLANS, owner, now=NOW)
+        await ledger.claims.claim("hosts", VLANS, owner, now=NOW)
 
-    below = [claim.owner for claim in await ledger.claims("a")]
+    below = [claim.owner for claim in await ledger.claims.of_owner("a")]
     await ledger.commit([Unclaim("a")], now=NOW)
 
     assert below == ["a", "a/node-0", "a/node-1/x"]
-    assert [claim.owner for claim in await ledger.pool_claims("hosts")] == ["ab", "a0", "a-b/x"]
+    assert [claim.owner for claim in await ledger.claims.of_pool("hosts")] == ["ab", "a0", "a-b/x"]
 
 
 async def test_a_stale_worker_claims_nothing(ledger: Ledger) -> None:
     await ledger.commit([Due("Order", "o", NOW)], now=NOW)
     take = {"kinds": ["Order"], "limit": 1, "lease_seconds": 30, "worker": "w"}
-    (stale,) = await ledger.take(**take, now=NOW)  # type: ignore[arg-type]
-    (current,) = await ledger.take(**take, now=at(31))  # type: ignore[arg-type]
+    (stale,) = await ledger.work.take(**take, now=NOW)  # type: ignore[arg-type]
+    (current,) = await ledger.work.take(**take, now=at(31))  # type: ignore[arg-type]
 
     with pytest.raises(LeaseLost):
-        await ledger.claim("vlan", VLANS, "o", lease=stale, now=at(32))
+        await ledger.claims.claim("vlan", VLANS, "o", lease=stale, now=at(32))
 
-    assert await ledger.pool_claims("vlan") == []
-    assert await ledger.claim("vlan", VLANS, "o", lease=current, now=at(32)) == "100"
+    assert await ledger.claims.of_pool("vlan") == []
+    assert await ledger.claims.claim("vlan", VLANS, "o", lease=current, now=at(32)) == "100"
 
 
 # --- counts ----------------------------------------------------------------------------------------
@@ -126,7 +130,7 @@ async def test_reservations_never_pass_the_capacity_under_concurrency(
     given = await asyncio.gather(*(reserve(number) for number in range(20)))
 
     assert sum(given) == 6
-    assert await ledger.reserved("hub") == 18
+    assert await ledger.claims.reserved("hub") == 18
     assert await counted(database_url) == [("hub", 18)]
 
 
@@ -140,9 +144,9 @@ async def test_an_amount_may_shrink_or_stay_even_when_the_pool_is_over_its_capac
     with pytest.raises(Exhausted):
         await ledger.commit([Reserve("hub", "a", 9, capacity=5)], now=NOW)
 
-    assert await ledger.reservations("a") == {"hub": 8}
+    assert await ledger.claims.reservations("a") == {"hub": 8}
     await ledger.commit([Reserve("hub", "a", 0, capacity=0)], now=NOW)
-    assert (await ledger.reservations("a"), await ledger.reserved("hub")) == ({}, 0)
+    assert (await ledger.claims.reservations("a"), await ledger.claims.reserved("hub")) == ({}, 0)
 
 
 async def test_what_is_given_back_can_be_reserved_in_the_same_commit(ledger: Ledger) -> None:
@@ -152,8 +156,11 @@ async def test_what_is_given_back_can_be_reserved_in_the_same_commit(ledger: Led
 
     await ledger.commit([Unreserve("a"), Reserve("x", "b", 5, capacity=5)], now=NOW)
 
-    assert (await ledger.reservations("a"), await ledger.reservations("b")) == ({}, {"x": 5})
-    assert (await ledger.reserved("x"), await ledger.reserved("y")) == (5, 0)
+    assert (await ledger.claims.reservations("a"), await ledger.claims.reservations("b")) == (
+        {},
+        {"x": 5},
+    )
+    assert (await ledger.claims.reserved("x"), await ledger.claims.reserved("y")) == (5, 0)
 
 
 async def test_reserving_and_giving_back_at_once_keeps_the_sums_right(
@@ -170,7 +177,7 @@ async def test_reserving_and_giving_back_at_once_keeps_the_sums_right(
     await asyncio.gather(*(churn(f"c{number}") for number in range(10)))
 
     assert await counted(database_url) == [
-        (pool, amount) for pool in ("x", "y") if (amount := await ledger.reserved(pool))
+        (pool, amount) for pool in ("x", "y") if (amount := await ledger.claims.reserved(pool))
     ]
 
 
@@ -199,7 +206,7 @@ async def test_what_is_required_exists_and_is_not_being_deleted(ledger: Ledger) 
     with pytest.raises(Precondition, match="does not exist"):
         await ledger.commit([Require("Cluster", "x"), Insert(cluster("c"))], now=NOW)
 
-    assert await ledger.get(Cluster, "c") is None
+    assert await ledger.documents.get(Cluster, "c") is None
 
 
 async def test_what_is_required_at_a_version_has_not_changed_since(ledger: Ledger) -> None:
@@ -225,7 +232,7 @@ async def test_what_is_referred_to_cannot_leave(ledger: Ledger, path: str) -> No
 
     await ledger.commit([Archive(cluster("a", template="t"))], now=NOW)
     await ledger.commit([unreferenced, Archive(TEMPLATE)], now=NOW)
-    assert await ledger.get(ClusterTemplate, "t") is None
+    assert await ledger.documents.get(ClusterTemplate, "t") is None
 
 
 async def test_a_reference_and_a_deletion_racing_leave_no_dangling_reference(

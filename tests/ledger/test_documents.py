@@ -20,8 +20,8 @@ async def test_what_is_inserted_is_read_back_with_version_0(ledger: Ledger) -> N
 
     await ledger.commit([Insert(doc)], now=NOW)
 
-    assert await ledger.get(Cluster, "a") == doc
-    assert await ledger.get(Cluster, "b") is None
+    assert await ledger.documents.get(Cluster, "a") == doc
+    assert await ledger.documents.get(Cluster, "b") is None
 
 
 async def test_a_replace_is_stored_with_one_version_more(ledger: Ledger) -> None:
@@ -31,7 +31,7 @@ async def test_a_replace_is_stored_with_one_version_more(ledger: Ledger) -> None
     await ledger.commit([Replace(doc)], now=NOW)
     await ledger.commit([Replace(read_at(doc, 1))], now=NOW)
 
-    assert await ledger.get(Cluster, "a") == read_at(doc, 2)
+    assert await ledger.documents.get(Cluster, "a") == read_at(doc, 2)
 
 
 async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(
@@ -44,8 +44,8 @@ async def test_a_replace_of_a_stale_version_is_a_conflict_and_stores_nothing(
     with pytest.raises(Conflict):
         await ledger.commit([Insert(cluster("b")), Replace(with_metadata(doc, name="c"))], now=NOW)
 
-    assert await ledger.get(Cluster, "a") == read_at(doc, 1)
-    assert await ledger.get(Cluster, "b") is None
+    assert await ledger.documents.get(Cluster, "a") == read_at(doc, 1)
+    assert await ledger.documents.get(Cluster, "b") is None
 
 
 async def test_an_archive_at_a_stale_version_is_a_conflict_and_the_newer_document_stays(
@@ -99,7 +99,7 @@ async def test_what_has_no_name_is_not_in_anybodys_way(ledger: Ledger) -> None:
         now=NOW,
     )
 
-    assert set(await ledger.get_many(Cluster, ["a", "b", "c"])) == {"a", "b"}
+    assert set(await ledger.documents.get_many(Cluster, ["a", "b", "c"])) == {"a", "b"}
 
 
 async def test_the_archive_keeps_the_last_state_and_frees_id_and_name(ledger: Ledger) -> None:
@@ -107,24 +107,24 @@ async def test_the_archive_keeps_the_last_state_and_frees_id_and_name(ledger: Le
     await ledger.commit([Insert(doc)], now=NOW)
     await ledger.commit([Archive(doc, Note("Gone", "bye"))], now=NOW)
 
-    assert await ledger.get(Cluster, "a") is None
-    assert await ledger.archived(Cluster, "a") == doc
+    assert await ledger.documents.get(Cluster, "a") is None
+    assert await ledger.documents.archived(Cluster, "a") == doc
     await ledger.commit([Insert(doc)], now=NOW)
     second = with_metadata(doc, description="second")
     await ledger.commit([Replace(second)], now=NOW)
     await ledger.commit([Archive(read_at(second, 1))], now=at(1))
-    newest = await ledger.archived_find(Cluster, "one", ["acme"])
+    newest = await ledger.documents.archived_find(Cluster, "one", ["acme"])
     assert newest == read_at(second, 1)
-    assert await ledger.archived_find(Cluster, "one", ["stranger"]) is None
+    assert await ledger.documents.archived_find(Cluster, "one", ["stranger"]) is None
 
 
 async def test_find_by_name_stays_inside_the_given_tenants(ledger: Ledger) -> None:
     mine, theirs = cluster("a", name="n"), cluster("b", name="n", tenant="other")
     await ledger.commit([Insert(mine), Insert(theirs)], now=NOW)
 
-    assert await ledger.find(Cluster, name="n", tenants=["acme", "shared"]) == [mine]
-    assert await ledger.find(Cluster, name="n", tenants=None) == [mine, theirs]
-    assert await ledger.find(Cluster, name="n", tenants=["acme"], project="p") == []
+    assert await ledger.documents.find(Cluster, name="n", tenants=["acme", "shared"]) == [mine]
+    assert await ledger.documents.find(Cluster, name="n", tenants=None) == [mine, theirs]
+    assert await ledger.documents.find(Cluster, name="n", tenants=["acme"], project="p") == []
 
 
 async def test_pages_are_ordered_by_id_and_counted(ledger: Ledger) -> None:
@@ -132,10 +132,10 @@ async def test_pages_are_ordered_by_id_and_counted(ledger: Ledger) -> None:
     await ledger.commit([Insert(doc) for doc in docs], now=NOW)
     await ledger.commit([Insert(cluster("x", tenant="other"))], now=NOW)
 
-    first = await ledger.list(Cluster, tenants=["acme"], limit=10)
-    last = await ledger.list(Cluster, tenants=["acme", "shared"], offset=20, limit=10)
-    beyond = await ledger.list(Cluster, tenants=["acme"], offset=90, limit=10)
-    counted = await ledger.list(Cluster, limit=0)
+    first = await ledger.documents.list(Cluster, tenants=["acme"], limit=10)
+    last = await ledger.documents.list(Cluster, tenants=["acme", "shared"], offset=20, limit=10)
+    beyond = await ledger.documents.list(Cluster, tenants=["acme"], offset=90, limit=10)
+    counted = await ledger.documents.list(Cluster, limit=0)
 
     assert (list(first.items), first.total) == (docs[:10], 25)
     assert (list(last.items), last.total) == (docs[20:], 25)
@@ -146,8 +146,8 @@ async def test_pages_are_ordered_by_id_and_counted(ledger: Ledger) -> None:
 async def test_nothing_is_visible_to_no_tenant(ledger: Ledger) -> None:
     await ledger.commit([Insert(cluster("a"))], now=NOW)
 
-    assert (await ledger.list(Cluster, tenants=[])).items == ()
-    assert await ledger.find(Cluster, name="a", tenants=[]) == []
+    assert (await ledger.documents.list(Cluster, tenants=[])).items == ()
+    assert await ledger.documents.find(Cluster, name="a", tenants=[]) == []
 
 
 @pytest.mark.parametrize("text", ["a\0b", "a\ud800b"], ids=["NUL", "lone surrogate"])
@@ -155,9 +155,9 @@ async def test_text_that_cannot_be_kept_is_refused(ledger: Ledger, text: str) ->
     with pytest.raises(Refused):
         await ledger.commit([Insert(with_metadata(cluster("a"), description=text))], now=NOW)
     with pytest.raises(Refused):
-        await ledger.get(Cluster, text)
+        await ledger.documents.get(Cluster, text)
 
-    assert await ledger.get(Cluster, "a") is None
+    assert await ledger.documents.get(Cluster, "a") is None
 
 
 async def test_a_name_too_long_for_an_index_is_refused(ledger: Ledger) -> None:
@@ -190,7 +190,7 @@ async def test_whoever_proves_crashes_is_told_before_and_after_every_write(
     ledger = await Ledger.open(database_url, seal=seal, application="test", on_write=told.append)
 
     await ledger.commit([Insert(cluster("a")), Due("Cluster", "a", NOW)], now=NOW)
-    await ledger.claim("vlan", ["1"], "a", now=NOW)
+    await ledger.claims.claim("vlan", ["1"], "a", now=NOW)
     with pytest.raises(Taken):
         await ledger.commit([Insert(cluster("a"))], now=NOW)
     await ledger.close()
@@ -216,7 +216,7 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
         [Insert(doc), Insert(hub), Signal("Cluster", "a", "acme", Note("R", "m"))], now=NOW
     )
     await ledger.commit([Replace(doc)], now=NOW)
-    await ledger.publish()
+    await ledger.events.publish()
 
     connection = await asyncpg.connect(database_url)
     stored = await connection.fetchval("select string_agg(data::text, '') from documents")
@@ -227,15 +227,15 @@ async def test_secrets_are_sealed_at_rest_masked_in_events_and_open_to_the_reade
     assert "aHVudGVyMg" not in stored + shown  # in base64
     assert stored.count("seal:v1:") == 2
     assert "seal:v1:" not in shown
-    assert await ledger.get(Cluster, "a") == read_at(doc, 1)
-    assert await ledger.get(Hub, "h") == hub
-    masked = await ledger.get(Cluster, "a", sealed=True)
+    assert await ledger.documents.get(Cluster, "a") == read_at(doc, 1)
+    assert await ledger.documents.get(Hub, "h") == hub
+    masked = await ledger.documents.get(Cluster, "a", sealed=True)
     assert masked is not None
     assert masked.spec.pull_secret == "***"
-    masked_hub = await ledger.get(Hub, "h", sealed=True)
+    masked_hub = await ledger.documents.get(Hub, "h", sealed=True)
     assert masked_hub is not None
     assert masked_hub.spec.kubeconfig == b"***"
-    events = await ledger.events_after(0, 10, kinds=["Hub"])
+    events = await ledger.events.after(0, 10, kinds=["Hub"])
     assert events[0].doc is not None
     assert msgspec.json.decode(events[0].doc, type=Hub).spec.kubeconfig == b"***"
 
@@ -255,7 +255,7 @@ async def test_a_sealed_text_is_of_no_use_in_another_place(
     await connection.close()
 
     with pytest.raises(Refused):
-        await ledger.get(Cluster, "b")
+        await ledger.documents.get(Cluster, "b")
 
 
 async def test_another_key_is_refused_when_the_ledger_opens(

@@ -37,9 +37,9 @@ async def test_every_change_makes_one_event_with_the_document_and_the_note(ledge
     await ledger.commit([Signal("Cluster", "a", "acme", Note("Poked", "look"))], now=at(2))
     await ledger.commit([Archive(read_at(doc, 1)), Due("Cluster", "a", NOW)], now=at(3))
 
-    assert await ledger.events_after(0, 10) == []  # nothing is seen before it is numbered
-    assert await ledger.publish() == 4
-    events = await ledger.events_after(0, 10)
+    assert await ledger.events.after(0, 10) == []  # nothing is seen before it is numbered
+    assert await ledger.events.publish() == 4
+    events = await ledger.events.after(0, 10)
 
     assert [(event.seq, event.type, event.reason, event.at) for event in events] == [
         (1, CREATED, "Ordered", at(0)),
@@ -57,12 +57,14 @@ def decoded(event: EventRow) -> Cluster | None:
 async def test_events_are_read_by_tenant_and_kind_and_page_by_page(ledger: Ledger) -> None:
     await ledger.commit([Insert(cluster("a")), Insert(cluster("b", tenant="other"))], now=NOW)
     await ledger.commit([Insert(cluster("c"))], now=NOW)
-    await ledger.publish()
+    await ledger.events.publish()
 
-    assert [e.id for e in await ledger.events_after(0, 10, tenants=["acme"])] == ["a", "c"]
-    assert [e.id for e in await ledger.events_after(0, 10, kinds=["Hub"])] == []
-    assert [e.id for e in await ledger.events_after(1, 1)] == ["b"]
-    assert [e.id for e in await ledger.happenings([("Cluster", "a"), ("Cluster", "c")], 10)] == [
+    assert [e.id for e in await ledger.events.after(0, 10, tenants=["acme"])] == ["a", "c"]
+    assert [e.id for e in await ledger.events.after(0, 10, kinds=["Hub"])] == []
+    assert [e.id for e in await ledger.events.after(1, 1)] == ["b"]
+    assert [
+        e.id for e in await ledger.events.happenings([("Cluster", "a"), ("Cluster", "c")], 10)
+    ] == [
         "a",
         "c",
     ]
@@ -73,9 +75,9 @@ async def test_a_rolled_back_commit_leaves_no_event_and_no_gap(ledger: Ledger) -
     with pytest.raises(Conflict):
         await ledger.commit([Insert(cluster("x")), Replace(read_at(cluster("a"), 7))], now=NOW)
     await ledger.commit([Insert(cluster("b"))], now=NOW)
-    await ledger.publish()
+    await ledger.events.publish()
 
-    assert [(event.seq, event.id) for event in await ledger.events_after(0, 10)] == [
+    assert [(event.seq, event.id) for event in await ledger.events.after(0, 10)] == [
         (1, "a"),
         (2, "b"),
     ]
@@ -94,7 +96,7 @@ async def test_writers_and_two_publishers_at_once_leave_no_gap_and_keep_each_obj
 
     async def publish(own: Ledger) -> None:
         while True:
-            await own.publish()
+            await own.events.publish()
 
     publishers = [asyncio.create_task(publish(own)) for own in (ledger, second, ledger)]
     names = [(own, f"{own is second}-{n}") for own in (ledger, second) for n in range(10)]
@@ -105,9 +107,9 @@ async def test_writers_and_two_publishers_at_once_leave_no_gap_and_keep_each_obj
             task.cancel()
         await asyncio.wait(publishers)
         await second.close()
-    await ledger.publish()
+    await ledger.events.publish()
 
-    events = await ledger.events_after(0, 1000)
+    events = await ledger.events.after(0, 1000)
     assert [event.seq for event in events] == list(range(1, 221))
     versions: dict[str, list[int]] = {}
     for event in events:
@@ -124,22 +126,22 @@ async def test_what_a_killed_publisher_left_is_numbered_by_the_next(
     doomed = await asyncpg.connect(database_url)
     await doomed.execute("begin")
     assert await doomed.fetchval("select boatyard_publish(100, false)") == 2
-    waiting = asyncio.create_task(ledger.publish())
+    waiting = asyncio.create_task(ledger.events.publish())
     doomed.terminate()  # before its commit: like a kill
 
     assert await waiting == 2
-    assert [event.seq for event in await ledger.events_after(0, 10)] == [1, 2]
+    assert [event.seq for event in await ledger.events.after(0, 10)] == [1, 2]
 
 
 async def test_a_large_backlog_is_published_whole(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("boatyard.ledger.ledger.BATCH", 10)
+    monkeypatch.setattr("boatyard.ledger.events.BATCH", 10)
     await ledger.commit([Insert(cluster(f"c{number}")) for number in range(35)], now=NOW)
 
-    assert await ledger.publish() == 35
-    assert await ledger.publish() == 0
-    assert (await ledger.first_seq(), await ledger.last_seq()) == (1, 35)
+    assert await ledger.events.publish() == 35
+    assert await ledger.events.publish() == 0
+    assert (await ledger.events.first_seq(), await ledger.events.last_seq()) == (1, 35)
 
 
 # --- trimming --------------------------------------------------------------------------------------
@@ -150,32 +152,32 @@ async def test_old_events_are_forgotten_and_whoever_asks_for_them_is_told_where_
 ) -> None:
     for number in range(5):
         await ledger.commit([Insert(cluster(f"c{number}"))], now=at(number))
-    await ledger.publish()
+    await ledger.events.publish()
 
-    assert await ledger.trim_events(at(3)) == 3
-    assert (await ledger.first_seq(), await ledger.last_seq()) == (4, 5)
+    assert await ledger.events.trim(at(3)) == 3
+    assert (await ledger.events.first_seq(), await ledger.events.last_seq()) == (4, 5)
     with pytest.raises(Refused, match=seal.event_id(3)):
-        await ledger.events_after(2, 10)
-    assert [event.seq for event in await ledger.events_after(3, 10)] == [4, 5]
+        await ledger.events.after(2, 10)
+    assert [event.seq for event in await ledger.events.after(3, 10)] == [4, 5]
 
-    assert await ledger.trim_events(at(99)) == 2
+    assert await ledger.events.trim(at(99)) == 2
     await ledger.commit([Insert(cluster("new"))], now=at(100))
-    await ledger.publish()
-    assert [event.seq for event in await ledger.events_after(5, 10)] == [6]
+    await ledger.events.publish()
+    assert [event.seq for event in await ledger.events.after(5, 10)] == [6]
 
 
 async def test_only_a_prefix_of_the_log_is_ever_forgotten(ledger: Ledger) -> None:
     for number, moment in enumerate([0, 50, 1]):
         await ledger.commit([Insert(cluster(f"c{number}"))], now=at(moment))
-    await ledger.publish()
+    await ledger.events.publish()
 
-    assert await ledger.trim_events(at(10)) == 1
-    assert [event.seq for event in await ledger.events_after(1, 10)] == [2, 3]
+    assert await ledger.events.trim(at(10)) == 1
+    assert [event.seq for event in await ledger.events.after(1, 10)] == [2, 3]
 
 
 async def test_an_event_that_is_not_there_yet_cannot_be_resumed_after(ledger: Ledger) -> None:
     with pytest.raises(Refused):
-        await ledger.events_after(1, 10)
+        await ledger.events.after(1, 10)
 
 
 # --- waking ----------------------------------------------------------------------------------------
@@ -187,7 +189,7 @@ async def test_watchers_in_other_processes_are_woken_once_per_batch(
     other = await Ledger.open(database_url, seal=seal, application="other")
     rings = 0
     async with running(other):
-        await ledger.publish()
+        await ledger.events.publish()
         async with other.published.subscribe() as wake, other.wakes.subscribe() as worker:
             await listening(ledger, wake)
             rung = wake.ring
@@ -200,7 +202,7 @@ async def test_watchers_in_other_processes_are_woken_once_per_batch(
             wake.ring = ring  # type: ignore[method-assign]
             changes: list[Change] = [Insert(cluster(f"c{number}")) for number in range(50)]
             await ledger.commit(changes, now=NOW)
-            await ledger.publish()
+            await ledger.events.publish()
 
             assert await wake.wait(5)
             assert await worker.wait(5)
@@ -212,7 +214,7 @@ async def listening(ledger: Ledger, wake: object) -> None:
     """Returns once the other side hears us."""
     async with asyncio.timeout(10):
         while True:
-            await ledger.publish(poke=True)
+            await ledger.events.publish(poke=True)
             if await wake.wait(0.2):  # type: ignore[attr-defined]
                 break
         while await wake.wait(0.2):  # type: ignore[attr-defined]
@@ -229,7 +231,7 @@ async def test_a_commit_is_published_and_heard_in_another_process_within_moments
         await ledger.commit([Insert(cluster("a"))], now=NOW)
 
         assert await wake.wait(0.9)  # sooner than the poll
-        assert [event.id for event in await other.events_after(0, 10)] == ["a"]
+        assert [event.id for event in await other.events.after(0, 10)] == ["a"]
     await other.close()
 
 
@@ -253,7 +255,7 @@ async def test_events_left_by_a_process_that_died_are_published_by_those_who_liv
     await ledger.commit([Insert(cluster("a"))], now=NOW)  # and never publishes
     async with running(other), other.published.subscribe() as wake:
         async with asyncio.timeout(10):
-            while not await other.events_after(0, 10):
+            while not await other.events.after(0, 10):
                 await wake.wait(2)
     await other.close()
 

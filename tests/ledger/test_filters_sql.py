@@ -28,7 +28,7 @@ async def fill(ledger: Ledger) -> None:
 
 
 async def found(ledger: Ledger, text: str) -> list[str]:
-    page = await ledger.list(Cluster, where=compile_filter(text, PRIVATE), limit=1000)
+    page = await ledger.documents.list(Cluster, where=compile_filter(text, PRIVATE), limit=1000)
     assert page.total == len(page.items)
     return [doc.id for doc in page.items]
 
@@ -59,7 +59,7 @@ async def test_a_filter_does_not_lead_out_of_the_tenant(ledger: Ledger) -> None:
     await ledger.commit([Insert(cluster("a")), Insert(cluster("b", tenant="other"))], now=NOW)
     everything = compile_filter('this.id == "a" || true', PRIVATE)
 
-    page = await ledger.list(Cluster, where=everything, tenants=["acme", "shared"])
+    page = await ledger.documents.list(Cluster, where=everything, tenants=["acme", "shared"])
 
     assert [doc.id for doc in page.items] == ["a"]
 
@@ -80,7 +80,7 @@ async def test_lists_are_ordered_by_code_point_and_then_by_id(
     for id, name in (("1", "é"), ("2", "b"), ("3", "Z")):
         await ledger.commit([Insert(cluster(id, name=name))], now=NOW)
 
-    page = await ledger.list(Cluster, order=compile_order(order, PRIVATE))
+    page = await ledger.documents.list(Cluster, order=compile_order(order, PRIVATE))
 
     assert [doc.id for doc in page.items] == expected
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
 
 import asyncpg
 import pytest
 from _pytest.outcomes import Failed
 
-from boatyard.ledger import queue, schema
+from boatyard.ledger import schema, work
 from boatyard.ledger.ledger import Ledger
-from boatyard.ledger.migrations.steps import statements
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import BoatyardError
 from tests.ledger import test_claims, test_documents, test_events, test_stories, test_work
 from tests.ledger.docs import at
 
-SQL = Path(schema.__file__).with_name("migrations") / "sql"
 ROUNDS = 20  # a race may end well by luck, but not every time
 
 DATA, DELETE = "data = c -> 'data'", "delete from documents"
@@ -43,8 +41,9 @@ async def ledger(database_url: str, seal: Seal) -> AsyncIterator[Ledger]:
 
 async def plant(url: str, step: str, guard: str, instead: str) -> None:
     """Puts something else where the guard is, in every statement that has it."""
-    (path,) = SQL.glob(f"*_{step}.sql")
-    guarded = [text for text in statements(path) if guard in text]
+    (migration,) = (known for known in schema.known_migrations() if known.name == step)
+    statements = re.split(r";\n\n(?=\S)", migration.sql)  # what is inside a function is indented
+    guarded = [text for text in statements if guard in text]
     assert guarded, f"the guard is not written like this any more: {guard}"
     for text in guarded:
         broken = text.replace(guard, instead).replace(
@@ -199,9 +198,9 @@ async def test_without_its_unique_key_one_thing_is_handed_out_twice(
 async def test_without_ranks_a_crowd_keeps_others_waiting(
     ledger: Ledger, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(queue, "_TAKE", queue._TAKE.replace("order by place, due", "order by due"))
+    monkeypatch.setattr(work, "_TAKE", work._TAKE.replace("order by place, due", "order by due"))
     monkeypatch.setattr(
-        queue, "_TAKE", queue._TAKE.replace("order by c.place, c.due", "order by c.due")
+        work, "_TAKE", work._TAKE.replace("order by c.place, c.due", "order by c.due")
     )
 
     assert await fails(

@@ -73,14 +73,14 @@ async def test_a_read_on_a_dropped_connection_is_tried_once_more(
         return await plain(query, args)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)
-    assert await ledger.get(Cluster, "a") == cluster("a")
+    assert await ledger.documents.get(Cluster, "a") == cluster("a")
     drops += [1, 1]
     with pytest.raises(Unavailable):
-        await ledger.get(Cluster, "a")
+        await ledger.documents.get(Cluster, "a")
 
     monkeypatch.undo()
     await cut(server.url())
-    assert await ledger.get(Cluster, "a") == cluster("a")
+    assert await ledger.documents.get(Cluster, "a") == cluster("a")
 
 
 async def test_a_commit_on_a_dropped_connection_is_unavailable_and_never_repeated(
@@ -114,7 +114,7 @@ async def test_a_deadlock_is_run_again_and_not_shown(
     monkeypatch.setattr(ledger._connections._pool, "fetch", fetch)
     await ledger.commit([Insert(cluster("a"))], now=NOW)
 
-    assert await ledger.get(Cluster, "a") is not None
+    assert await ledger.documents.get(Cluster, "a") is not None
 
 
 async def test_while_postgresql_is_away_all_is_unavailable_and_then_all_is_well(
@@ -124,17 +124,17 @@ async def test_while_postgresql_is_away_all_is_unavailable_and_then_all_is_well(
     await server.stop()
 
     for call in (
-        ledger.get(Cluster, "a"),
+        ledger.documents.get(Cluster, "a"),
         ledger.commit([Insert(cluster("b"))], now=NOW),
-        ledger.claim("vlan", ["1"], "a", now=NOW),
-        ledger.publish(),
+        ledger.claims.claim("vlan", ["1"], "a", now=NOW),
+        ledger.events.publish(),
     ):
         with pytest.raises(Unavailable):
             await call
 
     await server.start()
     await ledger.commit([Insert(cluster("b"))], now=NOW)
-    assert set(await ledger.get_many(Cluster, ["a", "b"])) == {"a", "b"}
+    assert set(await ledger.documents.get_many(Cluster, ["a", "b"])) == {"a", "b"}
 
 
 async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load(
@@ -164,9 +164,9 @@ async def test_nothing_acknowledged_is_lost_when_postgresql_is_killed_under_load
     await server.stop()
     await server.start()
 
-    stored = set(await ledger.get_many(Cluster, acknowledged + unknown))
-    await ledger.publish()
-    events = await ledger.events_after(0, 10_000)
+    stored = set(await ledger.documents.get_many(Cluster, acknowledged + unknown))
+    await ledger.events.publish()
+    events = await ledger.events.after(0, 10_000)
     assert stored >= set(acknowledged)
     assert {event.id for event in events} == stored  # an event for each, and for nothing else
     assert [event.seq for event in events] == list(range(1, len(stored) + 1))
@@ -187,7 +187,7 @@ async def test_listening_goes_on_after_a_restart_of_postgresql(
                 pass
             await ledger.commit([Insert(cluster("a"))], now=NOW)
             assert await wake.wait(10)
-            assert [event.id for event in await ledger.events_after(0, 10)] == ["a"]
+            assert [event.id for event in await ledger.events.after(0, 10)] == ["a"]
         running.cancel()
 
 

@@ -34,5 +34,5 @@ async def test_a_process_that_ends_well_leaves_no_task_behind(
     async with service_process.open_ledger(
         Settings(data=str(tmp_path)), database_url, application="test"
     ) as ledger:
-        assert await ledger.last_seq() == 0
+        assert await ledger.events.last_seq() == 0
     assert asyncio.all_tasks() == before

@@ -22,7 +22,7 @@ def due(id: str, seconds: float = 0, tenant: str = "acme", kind: str = "Cluster"
 async def take(
     ledger: Ledger, seconds: float = 0, limit: int = 10, worker: str = "w"
 ) -> list[Lease]:
-    return await ledger.take(
+    return await ledger.work.take(
         kinds=["Cluster"], limit=limit, lease_seconds=30, worker=worker, now=at(seconds)
     )
 
@@ -61,10 +61,10 @@ async def test_a_stale_workers_write_is_thrown_away(ledger: Ledger) -> None:
                 [Replace(doc), Insert(cluster("b"))], lease=stale, finish=finish, now=at(31)
             )
 
-    assert await ledger.get(Cluster, "a") == doc
-    assert await ledger.get(Cluster, "b") is None
+    assert await ledger.documents.get(Cluster, "a") == doc
+    assert await ledger.documents.get(Cluster, "b") is None
     await ledger.commit([Replace(doc)], lease=current, finish=Finish(due=None), now=at(32))
-    assert await ledger.next_due() is None
+    assert await ledger.work.next_due() is None
 
 
 async def test_a_finished_lease_is_of_no_more_use(ledger: Ledger) -> None:
@@ -85,7 +85,7 @@ async def test_finishing_says_when_to_look_again_and_remembers_hub_and_attempts(
     finish = Finish(due=at(60), hub="boston", waiting_for="hosts", attempts=3)
     await ledger.commit([], lease=lease, finish=finish, now=NOW)
 
-    assert await ledger.next_due() == at(60)
+    assert await ledger.work.next_due() == at(60)
     (again,) = await take(ledger, 60)
     assert (again.hub, again.attempts, again.waiting_for) == ("boston", 3 + 1, "hosts")
 
@@ -97,7 +97,7 @@ async def test_workers_that_die_are_counted(ledger: Ledger) -> None:
 
     assert (first.attempts, second.attempts) == (1, 2)
 
-    await ledger.forgive(first)  # it was only slow
+    await ledger.work.forgive(first)  # it was only slow
     (third,) = await take(ledger, 60)
     assert third.attempts == 2
 
@@ -120,7 +120,7 @@ async def test_a_poke_in_the_finishing_commit_itself_counts(ledger: Ledger) -> N
 
     await ledger.commit([due("a", 7)], lease=lease, finish=Finish(due=at(60)), now=NOW)
 
-    assert await ledger.next_due() == at(7)
+    assert await ledger.work.next_due() == at(7)
 
 
 async def test_a_poke_for_later_outlives_a_worker_that_died(ledger: Ledger) -> None:
@@ -131,14 +131,14 @@ async def test_a_poke_for_later_outlives_a_worker_that_died(ledger: Ledger) -> N
 
     await ledger.commit([], lease=second, finish=Finish(due=None), now=at(31))
 
-    assert await ledger.next_due() == at(50)
+    assert await ledger.work.next_due() == at(50)
 
 
 async def test_a_later_due_does_not_put_off_an_earlier_one(ledger: Ledger) -> None:
     await ledger.commit([due("a", 5)], now=NOW)
     await ledger.commit([due("a", 50)], now=NOW)
 
-    assert await ledger.next_due() == at(5)
+    assert await ledger.work.next_due() == at(5)
 
 
 async def test_leases_are_extended_for_those_who_still_hold_them(ledger: Ledger) -> None:
@@ -146,7 +146,7 @@ async def test_leases_are_extended_for_those_who_still_hold_them(ledger: Ledger)
     first, second = await take(ledger)
     await ledger.commit([], lease=second, finish=Finish(due=None), now=NOW)
 
-    assert await ledger.extend([first, second], 30, at(20)) == {("Cluster", "a")}
+    assert await ledger.work.extend([first, second], 30, at(20)) == {("Cluster", "a")}
     assert await taken(ledger, 45) == []
     assert await taken(ledger, 50) == ["a"]
 
@@ -233,10 +233,10 @@ async def test_a_wake_between_the_look_and_the_decision_to_wait_is_not_lost(ledg
     finish = Finish(due=at(600), waiting_for="capacity")
     await ledger.commit([], lease=lease, finish=finish, now=at(2))
 
-    assert await ledger.next_due() == at(2)
+    assert await ledger.work.next_due() == at(2)
     (again,) = await take(ledger, 2)
     await ledger.commit([], lease=again, finish=finish, now=at(3))
-    assert await ledger.next_due() == at(600)
+    assert await ledger.work.next_due() == at(600)
 
 
 async def test_wakes_and_waiters_racing_leave_nobody_asleep(ledger: Ledger) -> None:
@@ -272,4 +272,6 @@ async def test_the_final_write_is_guarded_by_version_and_token_together(ledger: 
     with pytest.raises(Conflict):
         await ledger.commit([Replace(doc)], lease=lease, finish=Finish(due=None), now=NOW)
 
-    assert await ledger.extend([lease], 30, at(1)) == {("Cluster", "a")}  # the lease is still held
+    assert await ledger.work.extend([lease], 30, at(1)) == {
+        ("Cluster", "a")
+    }  # the lease is still held

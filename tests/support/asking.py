@@ -56,7 +56,7 @@ class Asked:
         return Pass(url=self.url, token=token, expires=time.time() + seconds)
 
     async def order(self) -> Order:
-        order = await self._ledger.get(Order, ID)
+        order = await self._ledger.documents.get(Order, ID)
         assert order is not None
         return order
 

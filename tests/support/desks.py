@@ -81,7 +81,7 @@ class EmbeddedDesk:
         return EmbeddedOrderBook(self._ledger, lease)
 
     async def _take(self, now: datetime) -> list[Lease]:
-        return await self._ledger.take(
+        return await self._ledger.work.take(
             kinds=("Order",), limit=100, lease_seconds=30, worker="test", now=now
         )
 

@@ -77,7 +77,7 @@ class Distributed:
         )
         twin = TwinClient(self.data / "twin.sock")
         try:
-            await ledger.publish()
+            await ledger.events.publish()
             return list(await check(ledger, twin, acknowledged=acknowledged))
         finally:
             await twin.close()

@@ -202,7 +202,7 @@ class KubeYard(Yard):
         self.hubs.clients._connect = self._connect
         self.hubs.books.fresh_seconds = 0.0
         self.feedback = Feedback(self.ledger, self.hubs.books, self.hubs.clients, clock=self.clock)
-        hubs = (await self.ledger.list(Hub)).items
+        hubs = (await self.ledger.documents.list(Hub)).items
         kubeconfig = msgspec.json.encode(plane.kubeconfig())
         for hub in hubs:
             await self._give(hub, kubeconfig)
@@ -211,7 +211,7 @@ class KubeYard(Yard):
         place, system = await new_place(self._client, hub=hub.id)
         settings = {"kube.namespace": place.one_namespace, "kube.operator-lease": "none"}
         await self.change_hub(hub.id, kubeconfig=kubeconfig, namespace=system, settings=settings)
-        changed = await self.ledger.get(Hub, hub.id)
+        changed = await self.ledger.documents.get(Hub, hub.id)
         assert changed is not None
         self.stages[hub.id] = stage = HubStage(self, changed, self._operators)
         await stage.begin()
@@ -270,7 +270,7 @@ class KubeYard(Yard):
         await until(seen, f"the watches of {kind.plural} have caught up")
 
     async def next_due(self) -> datetime | None:
-        found = [await self.ledger.next_due()]
+        found = [await self.ledger.work.next_due()]
         found += [stage.queue.next_due() for stage in self.stages.values()]
         return min((one for one in found if one is not None), default=None)
 

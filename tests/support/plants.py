@@ -81,7 +81,7 @@ def stale_write_accepted() -> None:
 async def _at_stored_version(ledger: Ledger, change: Change) -> Change:
     if not isinstance(change, Replace):
         return change
-    stored = await ledger.get(type(change.doc), change.doc.id)
+    stored = await ledger.documents.get(type(change.doc), change.doc.id)
     assert stored is not None
     metadata = msgspec.structs.replace(change.doc.metadata, version=stored.metadata.version)
     return Replace(msgspec.structs.replace(change.doc, metadata=metadata), change.note)  # type: ignore[type-var]

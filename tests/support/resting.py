@@ -58,7 +58,7 @@ async def back_up(yard: Yard, cluster_id: str, name: str, *, folder: str = "") -
 
 
 async def backup_of(yard: Yard, backup_id: str) -> Backup:
-    found = await yard.ledger.get(Backup, backup_id)
+    found = await yard.ledger.documents.get(Backup, backup_id)
     assert found is not None, f"backup {backup_id} is gone"
     return found
 
@@ -82,7 +82,7 @@ async def delete_backup(yard: Yard, backup_id: str) -> None:
 
 async def run_until_backup_gone(yard: Yard, backup_id: str) -> None:
     async def gone() -> bool:
-        return await yard.ledger.get(Backup, backup_id) is None
+        return await yard.ledger.documents.get(Backup, backup_id) is None
 
     await yard.run(gone)
 
@@ -114,5 +114,5 @@ async def rest_of(yard: Yard, cluster_id: str) -> Rest:
 
 async def notes_of(yard: Yard, kind: str, id: str) -> list[str]:
     """What has happened to one object, one word each."""
-    await yard.ledger.publish()
-    return [row.reason for row in await yard.ledger.happenings([(kind, id)], 100)]
+    await yard.ledger.events.publish()
+    return [row.reason for row in await yard.ledger.events.happenings([(kind, id)], 100)]

@@ -106,7 +106,7 @@ class Yard:
         self.worker = self.make_worker(name=name)
 
     async def next_due(self) -> datetime | None:
-        return await self.ledger.next_due()
+        return await self.ledger.work.next_due()
 
     async def call(self, verb: str, /, **args: Any) -> Any:
         """Asks the twin itself, past every fault."""
@@ -201,12 +201,12 @@ class Yard:
         )
 
     async def retry_if_ordered(self, cluster_id: str) -> None:
-        if await self.ledger.get(Order, cluster_id) is not None:
+        if await self.ledger.documents.get(Order, cluster_id) is not None:
             await self.retry(cluster_id)
 
     async def change_hub(self, hub_id: str, **fields: Any) -> None:
         """What the API does when an operator changes a hub."""
-        hub = await self.ledger.get(Hub, hub_id)
+        hub = await self.ledger.documents.get(Hub, hub_id)
         assert hub is not None
         metadata = msgspec.structs.replace(hub.metadata, generation=hub.metadata.generation + 1)
         spec = msgspec.structs.replace(hub.spec, **fields)
@@ -216,7 +216,7 @@ class Yard:
 
     async def forget_hub(self, hub_id: str) -> None:
         """A hub is taken out of the ledger while there are orders on it."""
-        hub = await self.ledger.get(Hub, hub_id)
+        hub = await self.ledger.documents.get(Hub, hub_id)
         assert hub is not None
         await self.ledger.commit([Archive(hub)], now=self.clock.now())
 
@@ -227,31 +227,31 @@ class Yard:
         self.acknowledged.append(("Cluster", cluster.id, cluster.metadata.version + 1))
 
     async def cluster(self, cluster_id: str) -> Cluster:
-        cluster = await self.ledger.get(Cluster, cluster_id)
+        cluster = await self.ledger.documents.get(Cluster, cluster_id)
         assert cluster is not None, f"cluster {cluster_id} is gone"
         return cluster
 
     async def order_of(self, cluster_id: str) -> Order:
-        order = await self.ledger.get(Order, cluster_id)
+        order = await self.ledger.documents.get(Order, cluster_id)
         assert order is not None, f"order {cluster_id} is gone"
         return order
 
     async def leftover_of(self, cluster_id: str) -> Leftover | None:
-        return await self.ledger.get(Leftover, cluster_id)
+        return await self.ledger.documents.get(Leftover, cluster_id)
 
     async def receipt_of(self, cluster_id: str) -> Receipt:
         """The receipt of a deletion that has ended."""
-        order = await self.ledger.archived(Order, cluster_id)
+        order = await self.ledger.documents.archived(Order, cluster_id)
         assert order is not None, f"order {cluster_id} has not ended"
         return order.status.receipt
 
     async def explain(self, cluster_id: str, *, operator: bool = True) -> Explanation:
         cluster = await self.cluster(cluster_id)
-        order = await self.ledger.get(Order, cluster_id)
+        order = await self.ledger.documents.get(Order, cluster_id)
         return explain(cluster, order, now=self.clock.now(), operator=operator)
 
     async def state(self, cluster_id: str) -> ClusterState | None:
-        cluster = await self.ledger.get(Cluster, cluster_id)
+        cluster = await self.ledger.documents.get(Cluster, cluster_id)
         return cluster.status.state if cluster else None
 
     async def run(
@@ -292,10 +292,10 @@ class Yard:
         async def empty() -> bool:
             leaving = [
                 cluster
-                for cluster in (await self.ledger.list(Cluster)).items
+                for cluster in (await self.ledger.documents.list(Cluster)).items
                 if cluster.metadata.deletion_timestamp is not None
             ]
-            return not leaving and not (await self.ledger.list(Leftover)).items
+            return not leaving and not (await self.ledger.documents.list(Leftover)).items
 
         await self.run(empty, within=within)
 
@@ -349,14 +349,14 @@ class Yard:
     async def assert_nothing_left(self) -> None:
         """The twin holds nothing, nothing is claimed, reserved, ordered or left over."""
         assert await self.held() == {}, await self.story()
-        assert await self.ledger.reserved_by_pool() == {}
+        assert await self.ledger.claims.reserved_by_pool() == {}
         assert await self.claimed() == []
         for kind in (Cluster, Order, Leftover):
-            assert (await self.ledger.list(kind)).items == ()
+            assert (await self.ledger.documents.list(kind)).items == ()
 
     async def story(self) -> str:
         """Everything about every order, for the message of a failed journey."""
-        orders = (await self.ledger.list(Order)).items
+        orders = (await self.ledger.documents.list(Order)).items
         lines = [f"at {self.clock.now():%d %H:%M:%S}"]
         for order in orders:
             lines.append(f"{order.id} {order.status.phase.name}")

@@ -19,7 +19,6 @@ HEAVY = (
     "asyncio",
     "yaml",
     "starlette",
-    "sqlalchemy",
 )
 
 

@@ -84,7 +84,7 @@ class Crud:
     async def find(self, kind: Kind, id: str, caller: Caller, *, sealed: bool) -> Any:
         """The document; one that the caller may not see is answered like one that is not there."""
         check_id(id)
-        doc = await self.ledger.get(kind.struct, id, sealed=sealed)
+        doc = await self.ledger.documents.get(kind.struct, id, sealed=sealed)
         if doc is None or not sees(caller, doc):
             raise missing(kind, id)
         return doc
@@ -99,7 +99,7 @@ class Crud:
         where = _predicate(view, request.filter)
         if not call.caller.is_operator:
             _check_open(kind, where, request.order)
-        return await self.ledger.list(
+        return await self.ledger.documents.list(
             kind.struct,
             where=where,
             tenants=call.caller.visible_tenants,
@@ -158,7 +158,7 @@ class Crud:
 
     async def _check_never_used(self, kind: Kind, id: str) -> None:
         """An id is never given twice: tokens, receipts and things outside outlive what had it before."""
-        if await self.ledger.archived(kind.struct, id, sealed=True) is not None:
+        if await self.ledger.documents.archived(kind.struct, id, sealed=True) is not None:
             raise Exists(f"a {kind.words} {shown(id)} was deleted; choose another")
 
     async def _home_violations(self, kind: Kind, resolved: Resolved) -> Sequence[Violation]:

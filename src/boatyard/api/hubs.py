@@ -90,10 +90,10 @@ class Hubs:
     async def _find(self, key: str) -> Hub:
         """By id or name, with its credentials in clear: for use here, and for nothing that is answered."""
         check_id(key)
-        found = await self._ledger.get(Hub, key)
+        found = await self._ledger.documents.get(Hub, key)
         if found is not None:
             return found
-        named = await self._ledger.find(Hub, name=key, tenants=None)
+        named = await self._ledger.documents.find(Hub, name=key, tenants=None)
         if len(named) > 1:
             raise Refused("", Violation("hub", f"{shown(key)} is ambiguous", "give the id"))
         if not named:

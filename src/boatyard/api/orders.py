@@ -89,7 +89,7 @@ class Orders:
             now = self._ledger.clock.now()
             tenant = cluster.metadata.tenant
             changes: list[Change] = [Due("Cluster", cluster.id, now, tenant=tenant)]
-            order = await self._ledger.get(Order, cluster.id)
+            order = await self._ledger.documents.get(Order, cluster.id)
             note = writing.note("Retried", call.caller, "Retry requested")
             if order is not None and await self._elsewhere.keeps(order.spec.hub):
                 changes.append(Replace(ask_for_retry(order), note))
@@ -127,7 +127,11 @@ class Orders:
         about = [("Cluster", cluster.id)]
         if call.caller.is_operator:
             about.append(("Order", cluster.id))
-        rows = await self._ledger.happenings(about, min(limit, MOST_HAPPENINGS)) if limit else []
+        rows = (
+            await self._ledger.events.happenings(about, min(limit, MOST_HAPPENINGS))
+            if limit
+            else []
+        )
         items = [
             {"at": wire.timestamp_fields(row.at), "reason": row.reason, "message": row.message}
             for row in rows
@@ -156,9 +160,9 @@ class Orders:
         try:
             return await find_cluster(self._ledger, key, caller), False
         except NotFound:
-            found = await self._ledger.archived(Cluster, key, sealed=True)
+            found = await self._ledger.documents.archived(Cluster, key, sealed=True)
             if found is None or not sees(caller, found):
-                found = await self._ledger.archived_find(
+                found = await self._ledger.documents.archived_find(
                     Cluster, key, caller.visible_tenants, sealed=True
                 )
             if found is None:
@@ -166,14 +170,16 @@ class Orders:
             return found, True
 
     async def again(self, cluster: Cluster) -> tuple[Cluster, bool]:
-        found = await self._ledger.get(Cluster, cluster.id, sealed=True)
+        found = await self._ledger.documents.get(Cluster, cluster.id, sealed=True)
         if found is not None:
             return found, False
-        return await self._ledger.archived(Cluster, cluster.id, sealed=True) or cluster, True
+        return await self._ledger.documents.archived(
+            Cluster, cluster.id, sealed=True
+        ) or cluster, True
 
     async def _order(self, id: str) -> Order | None:
-        order = await self._ledger.get(Order, id, sealed=True)
-        return order or await self._ledger.archived(Order, id, sealed=True)
+        order = await self._ledger.documents.get(Order, id, sealed=True)
+        return order or await self._ledger.documents.archived(Order, id, sealed=True)
 
     async def explanation(self, cluster: Cluster, caller: Caller, *, gone: bool) -> Explanation:
         order = await self._order(cluster.id)
@@ -185,7 +191,7 @@ class Orders:
 
 async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere) -> Credentials:
     """What opens the cluster, from the ledger or from the hub that keeps it. NotFound while there is nothing."""
-    order = await ledger.get(Order, cluster.id)
+    order = await ledger.documents.get(Order, cluster.id)
     if order is None:
         raise not_yet(cluster)
     found = await elsewhere.credentials(order) or order.status.credentials
@@ -197,10 +203,12 @@ async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere)
 async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:
     """The cluster of that id or name. The caller's own comes before a shared one."""
     check_id(key)
-    found = await ledger.get(Cluster, key, sealed=True)
+    found = await ledger.documents.get(Cluster, key, sealed=True)
     if found is not None and sees(caller, found):
         return found
-    named = await ledger.find(Cluster, name=key, tenants=caller.visible_tenants, sealed=True)
+    named = await ledger.documents.find(
+        Cluster, name=key, tenants=caller.visible_tenants, sealed=True
+    )
     own = [cluster for cluster in named if cluster.metadata.tenant != SHARED] or named
     if len(own) > 1:
         raise Refused("", Violation("cluster", f"{shown(key)} is ambiguous", "give the id"))

@@ -73,10 +73,10 @@ async def seek(
 async def _seek(one: Sought, ledger: Ledger) -> Sequence[Any]:
     if "\0" in one.key or len(one.key) > LONGEST_ID:
         return ()
-    found = await ledger.get(one.kind, one.key, sealed=True)
+    found = await ledger.documents.get(one.kind, one.key, sealed=True)
     if found is not None and (one.tenants is None or found.metadata.tenant in one.tenants):
         return (found,)
-    return await ledger.find(one.kind, name=one.key, tenants=one.tenants, sealed=True)
+    return await ledger.documents.find(one.kind, name=one.key, tenants=one.tenants, sealed=True)
 
 
 def _filler(filled: Mapping[str, Any]) -> Callable[[str, Any], Any]:

@@ -73,7 +73,7 @@ class RoleRuns:
         if run is None or id != run.order:
             # In the same words whether there is such an order or not.
             raise Denied("the token is good for another order")
-        order = await self._ledger.get(Order, run.order, sealed=sealed)
+        order = await self._ledger.documents.get(Order, run.order, sealed=sealed)
         if order is None or not asking.is_under_way(order, run):
             raise Unauthenticated("the token is no longer good: its run is over")
         return order

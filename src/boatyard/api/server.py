@@ -54,7 +54,7 @@ class ApiServer:
     ) -> None:
         self._ledger = ledger
         self._anonymous = anonymous
-        self._catalogue = Catalogue(ledger)
+        self._catalogue = Catalogue(ledger.documents)
         self._watches = Watches(ledger)
         self._crud = Crud(ledger, self._catalogue, consult, setting_checks=setting_checks)
         table = methods(self._crud, self._watches, hub_access, elsewhere)
@@ -94,7 +94,7 @@ async def ensure_built_in_tenants(ledger: Ledger) -> None:
     """`shared` and `system` are always there."""
     now = ledger.clock.now()
     for name in (SHARED, SYSTEM):
-        if await ledger.get(Tenant, name) is not None:
+        if await ledger.documents.get(Tenant, name) is not None:
             continue
         tenant = Tenant(
             id=name,

@@ -54,10 +54,10 @@ class Templates:
         """By id or name; one that the caller may not see is answered like one that is not there."""
         check_id(key)
         ledger, caller = self._crud.ledger, call.caller
-        found = await ledger.get(ClusterTemplate, key, sealed=True)
+        found = await ledger.documents.get(ClusterTemplate, key, sealed=True)
         if found is not None and sees(caller, found):
             return found
-        named = await ledger.find(
+        named = await ledger.documents.find(
             ClusterTemplate, name=key, tenants=caller.visible_tenants, sealed=True
         )
         if len(named) > 1:

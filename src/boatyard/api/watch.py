@@ -139,7 +139,7 @@ class Watcher:
             self._queue.clear()
             self._live_from = upto
             return []
-        rows = await self._watches.ledger.events_after(self.seq, PAGE, tenants=self._tenants)
+        rows = await self._watches.ledger.events.after(self.seq, PAGE, tenants=self._tenants)
         entries = [self._watches.entry(row) for row in rows if row.seq <= upto]
         self.seq = entries[-1].row.seq if len(rows) == PAGE and entries else upto
         return entries
@@ -200,7 +200,7 @@ class Watches:
     async def _read(self) -> bool:
         """Whether there may be more to read at once."""
         seq = self.seq
-        rows = await self.ledger.events_after(seq, PAGE)
+        rows = await self.ledger.events.after(seq, PAGE)
         if self.seq != seq:
             return True  # the last watcher left and another came, who begins elsewhere
         if not rows:
@@ -216,11 +216,11 @@ class Watches:
         self.check()
         if after:
             seq = self.ledger.seal.event_seq(after)
-            await self.ledger.events_after(seq, 1, tenants=())  # refuses what is no longer kept
-            last = await self.ledger.last_seq()
+            await self.ledger.events.after(seq, 1, tenants=())  # refuses what is no longer kept
+            last = await self.ledger.events.last_seq()
         else:
-            await self.ledger.publish()
-            seq = last = await self.ledger.last_seq()
+            await self.ledger.events.publish()
+            seq = last = await self.ledger.events.last_seq()
         # Nobody reads the log for nobody: the first to come says from where on.
         if not self._watchers:
             self.seq = last

@@ -41,12 +41,13 @@ class SqlQueue:
         self, ledger: Ledger, *, kinds: Sequence[str], worker: str, lease_seconds: float
     ) -> None:
         self._ledger = ledger
+        self._work = ledger.work
         self._kinds = kinds
         self._worker = worker
         self._lease_seconds = lease_seconds
 
     async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
-        return await self._ledger.take(
+        return await self._work.take(
             kinds=self._kinds,
             limit=limit,
             lease_seconds=self._lease_seconds,
@@ -55,13 +56,13 @@ class SqlQueue:
         )
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
-        return await self._ledger.extend(leases, self._lease_seconds, now)
+        return await self._work.extend(leases, self._lease_seconds, now)
 
     def check(self, lease: Lease) -> None:
         """A lease of the ledger ends by its time alone."""
 
     async def forgive(self, lease: Lease) -> None:
-        await self._ledger.forgive(lease)
+        await self._work.forgive(lease)
 
     async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
         await self._ledger.commit(list(result.changes), lease=lease, now=now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 
 import msgspec
@@ -17,10 +17,44 @@ _BELOW = "owner = $1 or (owner >= $1 || '/' and owner < $1 || '0')"  # '0' comes
 class Claims:
     """Rests on two unique keys: one owner per item, and one item per owner, in each pool."""
 
-    def __init__(self, connections: Connections) -> None:
+    def __init__(self, connections: Connections, tell: Callable[[str], Awaitable[None]]) -> None:
+        """`tell` is called before and after each claim."""
         self._connections = connections
+        self._tell = tell
+
+    async def claim(
+        self,
+        pool: str,
+        candidates: Sequence[str],
+        owner: str,
+        *,
+        tenant: str = "",
+        lease: Lease | None = None,
+        now: datetime,
+    ) -> str | None:
+        """What the owner holds of the pool, or else the first free candidate; None when all are taken.
+
+        May be called any number of times. LeaseLost when the lease has passed to another.
+        """
+        request = ClaimRequest(pool, candidates, owner)
+        return (await self.claim_many([request], tenant=tenant, lease=lease, now=now))[0]
 
     async def claim_many(
+        self,
+        requests: Sequence[ClaimRequest],
+        *,
+        tenant: str = "",
+        lease: Lease | None = None,
+        now: datetime,
+    ) -> list[str | None]:
+        """Like `claim` for each of them, all in one transaction."""
+        pools = ", ".join(sorted({request.pool for request in requests}))
+        await self._tell(f"before:claim:{pools}")
+        items = await self._claim(requests, tenant=tenant, lease=lease, now=now)
+        await self._tell(f"after:claim:{pools}")
+        return items
+
+    async def _claim(
         self, requests: Sequence[ClaimRequest], *, tenant: str, lease: Lease | None, now: datetime
     ) -> list[str | None]:
         # In the same order everywhere, so that two claimers do not wait for each other in a ring.
@@ -42,7 +76,8 @@ class Claims:
             given[place] = item
         return given
 
-    async def claims(self, owner_prefix: str) -> list[Claim]:
+    async def of_owner(self, owner_prefix: str) -> list[Claim]:
+        """What this owner and those below it (`prefix/…`) hold."""
         query = (
             "select pool, item, owner, tenant, at from claims "
             f"where {_BELOW} order by pool, owner, item"
@@ -50,24 +85,27 @@ class Claims:
         rows = await self._connections.read("reading claims", query, owner_prefix)
         return [Claim(*row) for row in rows]
 
-    async def pool_claims(self, pool: str) -> list[Claim]:
+    async def of_pool(self, pool: str) -> list[Claim]:
+        """Everything claimed of a pool."""
         query = "select pool, item, owner, tenant, at from claims where pool = $1 order by item"
         rows = await self._connections.read("reading claims", query, pool)
         return [Claim(*row) for row in rows]
 
     async def reserved(self, pool: str) -> int:
+        """The sum of the pool's reservations."""
         query = "select coalesce(sum(used), 0)::bigint from pools where pool = $1"
         rows = await self._connections.read("reading reservations", query, pool)
         return int(rows[0][0])
 
     async def reserved_by_pool(self) -> dict[str, int]:
-        """The sum of every pool's reservations."""
+        """The sum of every pool's reservations, pools in which something is reserved only."""
         rows = await self._connections.read(
             "reading reservations", "select pool, used from pools where used > 0"
         )
         return {row[0]: row[1] for row in rows}
 
     async def reservations(self, owner: str) -> dict[str, int]:
+        """The owner's amounts by pool."""
         query = "select pool, amount from reservations where owner = $1 order by pool"
         rows = await self._connections.read("reading reservations", query, owner)
         return {row[0]: row[1] for row in rows}

@@ -23,12 +23,16 @@ class Documents:
         self._connections = connections
         self._codec = codec
 
-    async def get(self, cls: type[T], id: str, *, sealed: bool) -> T | None:
+    async def get(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
+        """The document with its secrets in clear; `sealed` shows `***` in their place."""
         query = "select data from documents where kind = $1 and id = $2"
         rows = await self._read(cls, query, cls.__name__, id)
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
 
-    async def get_many(self, cls: type[T], ids: Sequence[str], *, sealed: bool) -> dict[str, T]:
+    async def get_many(
+        self, cls: type[T], ids: Sequence[str], *, sealed: bool = False
+    ) -> dict[str, T]:
+        """Those of the documents that exist, by id."""
         query = "select id, data from documents where kind = $1 and id = any ($2::text[])"
         rows = await self._read(cls, query, cls.__name__, builtins.list(ids))
         return {row[0]: self._codec.decode(cls, row[1], sealed=sealed) for row in rows}
@@ -39,9 +43,10 @@ class Documents:
         *,
         name: str,
         tenants: Sequence[str] | None,
-        project: str | None,
-        sealed: bool,
+        project: str | None = None,
+        sealed: bool = False,
     ) -> builtins.list[T]:
+        """All documents of that name, in these tenants (None: in all) and this project (None: in any)."""
         query = (
             "select data from documents where kind = $1 and name = $2"
             " and ($3::text[] is null or tenant = any ($3::text[]))"
@@ -54,14 +59,15 @@ class Documents:
         self,
         cls: type[T],
         *,
-        where: Predicate | None,
-        tenants: Sequence[str] | None,
-        order: Sequence[OrderBy],
-        offset: int,
-        limit: int,
-        with_total: bool,
-        sealed: bool,
+        where: Predicate | None = None,
+        tenants: Sequence[str] | None = None,
+        order: Sequence[OrderBy] = (),
+        offset: int = 0,
+        limit: int = 100,
+        with_total: bool = True,
+        sealed: bool = False,
     ) -> Page[T]:
+        """One page, ordered by `order` and then by id. A full page with a total is two round trips."""
         parameters = Parameters()
         condition = _condition(cls, where, tenants, parameters)
         asked = tuple(parameters.values)
@@ -81,7 +87,8 @@ class Documents:
         count = f"select count(*) from documents where {condition}"
         return Page(items, (await self._read(cls, count, *asked))[0][0])
 
-    async def archived(self, cls: type[T], id: str, *, sealed: bool) -> T | None:
+    async def archived(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
+        """The document as it left."""
         query = (
             "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
         )
@@ -89,8 +96,9 @@ class Documents:
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
 
     async def archived_find(
-        self, cls: type[T], name: str, tenants: Sequence[str] | None, *, sealed: bool
+        self, cls: type[T], name: str, tenants: Sequence[str] | None, *, sealed: bool = False
     ) -> T | None:
+        """The last document of that name to leave."""
         query = (
             "select data from archive where kind = $1 and name = $2"
             " and ($3::text[] is null or tenant = any ($3::text[]))"

@@ -12,6 +12,7 @@ from boatyard.ledger.records import EventRow
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused
 
+BATCH = 1000
 _COLUMNS = "seq, kind, id, tenant, type, at, reason, message, data"
 
 # The log's bounds come with the rows, from the same snapshot, also when there are no rows.
@@ -39,7 +40,16 @@ class Events:
         self._connections = connections
         self._seal = seal
 
-    async def publish(self, *, many: int, poke: bool) -> int:
+    async def publish(self, *, poke: bool = False) -> int:
+        """Numbers all that was committed before the call; `poke` wakes other processes in any case."""
+        total = 0
+        while True:
+            numbered = await self._publish(many=BATCH, poke=poke and total == 0)
+            total += numbered
+            if numbered < BATCH:
+                return total
+
+    async def _publish(self, *, many: int, poke: bool) -> int:
         rows = await self._connections.write(
             "publishing events", "select boatyard_publish($1, $2)", many, poke
         )
@@ -49,9 +59,11 @@ class Events:
         self,
         seq: int,
         limit: int,
-        tenants: Sequence[str] | None,
-        kinds: Sequence[str] | None,
+        *,
+        tenants: Sequence[str] | None = None,
+        kinds: Sequence[str] | None = None,
     ) -> list[EventRow]:
+        """Events with larger numbers, in order. Refused when `seq` was trimmed away or is not given yet."""
         rows = await self._connections.read("reading events", _AFTER, seq, limit, tenants, kinds)
         last, trimmed = rows[0]["last_seq"], rows[0]["trimmed"]
         if seq < trimmed:
@@ -66,18 +78,27 @@ class Events:
             )
         return [_row(row) for row in rows if row["seq"] is not None]
 
-    async def bounds(self) -> tuple[int, int]:
-        """The first number that is kept and the last one given."""
+    async def first_seq(self) -> int:
+        """The first number that is kept, given or not."""
+        return (await self._bounds())[0]
+
+    async def last_seq(self) -> int:
+        """The last number given; 0 when there is none."""
+        return (await self._bounds())[1]
+
+    async def _bounds(self) -> tuple[int, int]:
         query = "select trimmed + 1, last_seq from event_log"
         rows = await self._connections.read("reading the event log", query)
         return rows[0][0], rows[0][1]
 
     async def happenings(self, kind_ids: Sequence[tuple[str, str]], limit: int) -> list[EventRow]:
+        """The latest published events of some objects, oldest first."""
         kinds, ids = [kind for kind, _ in kind_ids], [id for _, id in kind_ids]
         rows = await self._connections.read("reading events", _HAPPENINGS, kinds, ids, limit)
         return [_row(row) for row in reversed(rows)]
 
     async def trim(self, before: datetime) -> int:
+        """Forgets the oldest events, all of them older than `before`; how many."""
         rows = await self._connections.write("trimming events", "select boatyard_trim($1)", before)
         return int(rows[0][0])
 

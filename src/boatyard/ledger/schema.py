@@ -1,87 +1,189 @@
-"""The shape of the database: brought up to date by `boatyard migrate`, checked when a server starts."""
+"""The shape of the database: brought up to date by `boatyard migrate`, checked when a server starts.
+
+A migration is a file `migrations/<number>_<name>.sql`. The table `boatyard_migrations` says which are applied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import asyncpg
-
 from boatyard.ledger.connections import Connections, connect
+from boatyard.ledger.failures import DROPPED, translate
+from boatyard.ledger.pool import Connection
 from boatyard.ledger.seal import Seal
 from boatyard.model.errors import Refused
 
-HEAD = "0003"  # the last of migrations/versions; a test keeps it so
-_MIGRATIONS = Path(__file__).with_name("migrations")
+MIGRATIONS = Path(__file__).with_name("migrations")
+_FILE_NAME = re.compile(r"(?P<number>[0-9]{4})_(?P<name>[a-z0-9_]+)\.sql")
 _LOCK = 7202_0001
+
+_TABLE = """
+create table if not exists boatyard_migrations (
+    number integer primary key,
+    name text not null,
+    checksum text not null,
+    applied timestamptz not null default clock_timestamp()
+)
+"""
+_APPLIED = "select number, name, checksum from boatyard_migrations order by number"
+_NOTE = "insert into boatyard_migrations (number, name, checksum) values ($1, $2, $3)"
+
+# Older programs noted each file in `migration_steps`, and alembic the last revision in `alembic_version`.
+_ALEMBIC_REVISIONS = {"0001", "0002", "0003"}
+# What an older program reads afterwards: it compares as text, and refuses a revision that is larger than its own.
+_ALEMBIC_END = "see boatyard_migrations"
 
 OnStep = Callable[[str], None]
 
 
-async def migrate(url: str, *, on_step: OnStep | None = None) -> str:
-    """Brings the schema up to date and answers its revision.
+@dataclass(frozen=True)
+class Migration:
+    """One file. Its checksum leaves out comments and empty lines, which may be reworded."""
 
-    May be called any number of times and by several at once: they take turns. Killed half way, the
-    next call goes on after the last step that was committed. `on_step` is told of each step before it.
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def checksum(self) -> str:
+        lines = (line.rstrip() for line in self.sql.splitlines())
+        code = [line for line in lines if line and not line.lstrip().startswith("--")]
+        return hashlib.sha256("\n".join(code).encode()).hexdigest()
+
+    @property
+    def label(self) -> str:
+        return f"{self.number:04}_{self.name}"
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A migration as the database remembers it."""
+
+    number: int
+    name: str
+    checksum: str
+
+
+def known_migrations(folder: Path = MIGRATIONS) -> tuple[Migration, ...]:
+    """The migrations of a folder, by number. ValueError when a name is wrong or a number is missing or used twice."""
+    migrations = []
+    for path in sorted(folder.glob("*.sql")):
+        match = _FILE_NAME.fullmatch(path.name)
+        if match is None:
+            raise ValueError(f"{path.name} is not named like 0001_tables.sql")
+        migrations.append(Migration(int(match["number"]), match["name"], path.read_text()))
+    numbers = [migration.number for migration in migrations]
+    if numbers != list(range(1, len(numbers) + 1)):
+        raise ValueError(f"migrations are numbered from 0001 without gaps, not {numbers}")
+    return tuple(migrations)
+
+
+def head(folder: Path = MIGRATIONS) -> str:
+    """The revision this program is written for: the number of its last migration."""
+    return f"{len(known_migrations(folder)):04}"
+
+
+def pending(known: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
+    """The migrations that are to be applied, in their order.
+
+    Refused when the database has other migrations than this program: more, changed ones, or with one left out.
     """
-    # alembic and SQLAlchemy take half a second to import; servers never need them.
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import create_async_engine
-    from sqlalchemy.pool import NullPool
+    if applied and applied[-1].number > len(known):
+        raise Refused(
+            f"the database is at revision {applied[-1].number:04}, newer than this program knows "
+            f"({len(known):04}); run the newer program"
+        )
+    # `known` is without gaps, and so must be what is applied of it.
+    for migration, note in zip(known, applied, strict=False):
+        if migration.number != note.number:
+            raise Refused(
+                f"migration {migration.label} was never applied to this database, "
+                f"but later ones were; restore the database from a backup"
+            )
+        if (migration.name, migration.checksum) != (note.name, note.checksum):
+            raise Refused(
+                f"migration {migration.label} is not the one that was applied to this database as "
+                f"{note.number:04}_{note.name}; run the program that matches the database"
+            )
+    return known[len(applied) :]
 
-    def upgrade(connection: Connection) -> None:
-        config = Config()
-        config.set_main_option("script_location", str(_MIGRATIONS))
-        config.attributes.update(connection=connection, on_step=on_step)
-        command.upgrade(config, "head")
 
-    async def creator() -> asyncpg.Connection[asyncpg.Record]:
-        return await asyncpg.connect(url, server_settings={"application_name": "boatyard migrate"})
+async def migrate(url: str, *, on_step: OnStep | None = None, folder: Path = MIGRATIONS) -> str:
+    """Brings the schema up to date and returns its revision.
 
-    engine = create_async_engine(
-        "postgresql+asyncpg://",
-        async_creator=creator,
-        poolclass=NullPool,
-        isolation_level="AUTOCOMMIT",
-    )
-    # Held by a session: it ends with the process, whatever happens to it.
-    turn = await connect(url, "boatyard migrate")
+    May be called any number of times and by several processes at once: they take turns. Each file is one
+    transaction, so after a crash the next call goes on with the first file that was not committed.
+    `on_step` is called with each file's name before it is applied.
+    """
+    known = known_migrations(folder)
+    connection = await connect(url, "boatyard migrate")
     try:
-        await turn.execute(f"select pg_advisory_lock({_LOCK})")
-        async with engine.connect() as connection:
-            await connection.run_sync(upgrade)
+        # Held by the session: PostgreSQL frees it when the process ends, in whatever way.
+        await connection.execute(f"select pg_advisory_lock({_LOCK})")
+        await _adopt_alembic(connection, known)
+        await connection.execute(_TABLE)
+        rows = await connection.fetch(_APPLIED)
+        for migration in pending(known, [Applied(*row) for row in rows]):
+            await _apply(connection, migration, on_step)
+    except DROPPED as error:
+        raise translate(error, "migrating") from error
     finally:
-        await engine.dispose()
-        turn.terminate()
-    return await current(url) or ""
+        connection.terminate()
+    return head(folder)
+
+
+async def _apply(connection: Connection, migration: Migration, on_step: OnStep | None) -> None:
+    async with connection.transaction():
+        if on_step is not None:
+            on_step(migration.name)
+        await connection.execute(migration.sql)
+        await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
+
+
+async def _adopt_alembic(connection: Connection, known: Sequence[Migration]) -> None:
+    """Takes over the notes of an older program, in one transaction. Does nothing when there are none."""
+    async with connection.transaction():
+        if not await connection.fetchval("select to_regclass('migration_steps') is not null"):
+            return
+        steps = {row[0] for row in await connection.fetch("select name from migration_steps")}
+        migrations = [migration for migration in known if migration.name in steps]
+        revisions = {row[0] for row in await connection.fetch("select * from alembic_version")}
+        if len(migrations) != len(steps) or not revisions <= _ALEMBIC_REVISIONS:
+            raise Refused(
+                "the database was migrated by a program that this one does not know "
+                f"(revision {', '.join(sorted(revisions)) or 'none'}); run that program"
+            )
+        await connection.execute(_TABLE)
+        for migration in migrations:
+            await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
+        await connection.execute("drop table migration_steps")
+        await connection.execute("delete from alembic_version")
+        await connection.execute("insert into alembic_version values ($1)", _ALEMBIC_END)
 
 
 async def current(url: str) -> str | None:
     """The revision the database is at; None when nothing was ever migrated."""
     connections = await Connections.open(url, application="boatyard migrate", size=1)
     try:
-        return await _revision(connections)
+        applied = await _applied(connections)
     finally:
         await connections.close()
+    return f"{applied[-1].number:04}" if applied else None
 
 
 async def require_current(connections: Connections) -> None:
     """Refused when the schema is not the one this program was written for, naming what to run."""
-    revision = await _revision(connections)
-    if revision == HEAD:
+    applied = await _applied(connections)
+    if not pending(known_migrations(), applied):
         return
-    if revision is not None and revision > HEAD:
-        raise Refused(
-            f"the database is at revision {revision}, newer than this program knows ({HEAD}); "
-            "run the newer program"
-        )
-    step = await _last_step(connections)
-    found = f"at revision {revision}" if revision else "empty"
-    if step:
-        found += f", a migration stopped after step {step!r}"
-    raise Refused(f"the database is {found}, this program needs {HEAD}; run: boatyard migrate")
+    state = f"at revision {applied[-1].number:04}" if applied else "empty"
+    if not applied and await _exists(connections, "migration_steps"):
+        state = "of an older program"
+    raise Refused(f"the database is {state}, this program needs {head()}; run: boatyard migrate")
 
 
 async def require_key(connections: Connections, seal: Seal) -> None:
@@ -98,19 +200,11 @@ async def require_key(connections: Connections, seal: Seal) -> None:
         )
 
 
-async def _revision(connections: Connections) -> str | None:
-    if not await _exists(connections, "alembic_version"):
-        return None
-    rows = await connections.read("reading the revision", "select version_num from alembic_version")
-    return rows[0][0] if rows else None
-
-
-async def _last_step(connections: Connections) -> str | None:
-    if not await _exists(connections, "migration_steps"):
-        return None
-    query = "select name from migration_steps where revision > $1 order by done desc limit 1"
-    rows = await connections.read("reading the steps", query, await _revision(connections) or "")
-    return rows[0][0] if rows else None
+async def _applied(connections: Connections) -> list[Applied]:
+    if not await _exists(connections, "boatyard_migrations"):
+        return []
+    rows = await connections.read("reading the migrations", _APPLIED)
+    return [Applied(*row) for row in rows]
 
 
 async def _exists(connections: Connections, table: str) -> bool:

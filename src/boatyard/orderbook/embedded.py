@@ -21,7 +21,7 @@ class EmbeddedOrderBook:
         self._lease = lease
 
     async def get(self, order_id: str) -> Order | None:
-        return await self._ledger.get(Order, order_id)
+        return await self._ledger.documents.get(Order, order_id)
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
         order = await self.get(order_id)
@@ -59,13 +59,13 @@ class EmbeddedOrderBook:
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
     ) -> str | None:
-        return await self._ledger.claim(pool, candidates, owner, lease=self._lease, now=now)
+        return await self._ledger.claims.claim(pool, candidates, owner, lease=self._lease, now=now)
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         await self._ledger.commit([Unclaim(owner)], lease=self._lease, now=now)
 
     async def leftover(self, leftover_id: str) -> Leftover | None:
-        return await self._ledger.get(Leftover, leftover_id)
+        return await self._ledger.documents.get(Leftover, leftover_id)
 
     async def _write(self, change: Change, order: Order, now: datetime) -> None:
         due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)

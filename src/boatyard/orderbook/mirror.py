@@ -46,7 +46,7 @@ class MirroredBook:
         self._missing: Order | None = None  # the copy of one that the hub should have and has not
 
     async def get(self, order_id: str) -> Order | None:
-        kept = await self._ledger.get(Order, order_id)
+        kept = await self._ledger.documents.get(Order, order_id)
         found = await self._book.get(order_id)
         if found is None:
             return self._lost(kept)
@@ -68,7 +68,7 @@ class MirroredBook:
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """On the hub, then here. What is left there is followed from here on."""
-        kept = await self._ledger.get(Order, order_id)
+        kept = await self._ledger.documents.get(Order, order_id)
         left = await self._left(kept, now) if kept is not None else []
         await self._book.forget(order_id, tenant=tenant, now=now)
         if kept is not None:
@@ -112,7 +112,7 @@ class MirroredBook:
         """The copy of what a deletion left on the hub; nothing when it left nothing."""
         if not order.status.receipt.leftover:
             return []
-        if await self._ledger.get(Leftover, order.id) is not None:
+        if await self._ledger.documents.get(Leftover, order.id) is not None:
             return []
         leftover = await self._book.leftover(order.id) or Leftover(
             id=order.id,

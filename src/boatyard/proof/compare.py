@@ -43,7 +43,7 @@ async def end_state(
     ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str, kept: Kept | None = None
 ) -> EndState:
     """What is outside and has been done there for one cluster, and what the log says of it."""
-    await ledger.publish()
+    await ledger.events.publish()
     held: dict[str, int] = {}
     for one in (*await truth(twin, f"{cluster_id}/"), *(kept.held if kept else ())):
         place = f"{one.hub} {one.kind} {_rest(one.key)}"
@@ -57,7 +57,7 @@ async def end_state(
     documents: dict[str, Any] = {}
     story: dict[str, list[str]] = {}
     kinds = [(kind, cluster_id) for kind in ("Cluster", "Order", "Leftover")]
-    for event in await ledger.happenings(kinds, 100_000):
+    for event in await ledger.events.happenings(kinds, 100_000):
         document = masked.of(msgspec.json.decode(event.doc or b"{}"))
         if event.kind == "Cluster" and event.type == _DELETED:
             # It showed last what it happened to see of its order's end; that is no end state.

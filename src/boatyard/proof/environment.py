@@ -180,7 +180,7 @@ class Lane:
         await self.worker()
 
         async def ready() -> bool:
-            hubs = (await self.ledger.list(Hub)).items
+            hubs = (await self.ledger.documents.list(Hub)).items
             for hub in hubs:
                 if hub.status.state not in (HubState.READY, HubState.UNSPECIFIED):
                     await self.poke("Hub", hub.id)
@@ -266,7 +266,7 @@ class Lane:
     async def _runs_of(self, cluster_id: str) -> set[str]:
         """Every run that the cluster's order ever had, by the log: what has gone may have left something."""
         found: set[str] = set()
-        for event in await self.ledger.happenings([("Order", cluster_id)], _ALL_EVENTS):
+        for event in await self.ledger.events.happenings([("Order", cluster_id)], _ALL_EVENTS):
             if event.doc:
                 found |= runs_of(msgspec.json.decode(event.doc, type=Order))
         return found

@@ -125,7 +125,7 @@ class Evidence:
 
 async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
     """Numbers the events first, so that all that was committed is in the log."""
-    await ledger.publish()
+    await ledger.events.publish()
     bounds = (await ledger.read("looking", "select last_seq, trimmed from event_log"))[0]
     reservations = await ledger.read("looking", "select pool, owner, amount from reservations")
     pools = await ledger.read("looking", "select pool, used from pools")

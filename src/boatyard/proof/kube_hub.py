@@ -76,7 +76,7 @@ class LaneHub:
 
     async def open(self, ledger: Ledger) -> None:
         """Makes the one hub of the ledger this one, ready for orders."""
-        (hub,) = (await ledger.list(Hub)).items
+        (hub,) = (await ledger.documents.list(Hub)).items
         # Who leads is told by the parent's `bury`; a Lease that has ended would have to be sat out.
         settings = {ORDERS_NAMESPACE: self.place.orders, OPERATOR_LEASE: "none"}
         spec = msgspec.structs.replace(

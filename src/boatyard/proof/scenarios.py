@@ -148,7 +148,7 @@ async def _swept(lane: Lane, cluster_id: str) -> None:
     try:
         async with asyncio.timeout(lane.pace.patience):
             while (await lane.end_state(cluster_id)).held:
-                for hub in (await lane.ledger.list(Hub)).items:
+                for hub in (await lane.ledger.documents.list(Hub)).items:
                     await lane.poke("Hub", hub.id)
                 await asyncio.sleep(0.05)
     except TimeoutError:

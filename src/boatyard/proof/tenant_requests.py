@@ -116,7 +116,7 @@ class Tenant:
     async def _change(self, cluster_id: str, change: Callable[[Cluster], Cluster]) -> None:
         """Looks again while somebody else writes the cluster."""
         while True:
-            cluster = await self._ledger.get(Cluster, cluster_id)
+            cluster = await self._ledger.documents.get(Cluster, cluster_id)
             if cluster is None:
                 raise NotFound(f"cluster {cluster_id} is gone")
             now = self._ledger.clock.now()

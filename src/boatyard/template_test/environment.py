@@ -126,10 +126,10 @@ class Yard:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.patience):
                 while True:
-                    cluster = await self.ledger.get(Cluster, id)
+                    cluster = await self.ledger.documents.get(Cluster, id)
                     if done(cluster):
                         return cluster
-                    order = await self.ledger.get(Order, id)
+                    order = await self.ledger.documents.get(Order, id)
                     if why := _stuck(order, cluster):
                         return Stuck(why)
                     await asyncio.sleep(_LOOK_SECONDS)
@@ -145,7 +145,7 @@ class Yard:
         For a part that asks its order for steps: only the order itself lets it in.
         """
         while True:
-            order = await self.ledger.get(Order, id)
+            order = await self.ledger.documents.get(Order, id)
             if order is None:
                 return Stuck("it is gone")
             items = tuple(
@@ -279,7 +279,7 @@ async def _open_for_business(ledger: Ledger) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_OPEN_SECONDS):
             while True:
-                hub = await ledger.get(Hub, HUB)
+                hub = await ledger.documents.get(Hub, HUB)
                 if hub is not None and hub.status.state == HubState.READY:
                     return
                 now = ledger.clock.now()

@@ -52,11 +52,13 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
         )
 
     changes: list[Change] = []
-    there = {one.id for one in (await ledger.list(HostType, limit=1000)).items}
+    there = {one.id for one in (await ledger.documents.list(HostType, limit=1000)).items}
     wanted = {one.host_type for one in about.node_sets.values()} | {*about.allowed_host_types}
     for name in sorted(wanted - there):
         changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
-    known = {one.spec.version for one in (await ledger.list(ClusterVersion, limit=1000)).items}
+    known = {
+        one.spec.version for one in (await ledger.documents.list(ClusterVersion, limit=1000)).items
+    }
     for version in sorted(_versions(about) - known):
         spec = ClusterVersionSpec(
             version=version,
@@ -74,9 +76,9 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
 
 async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
     """Gives the hub what the template looks for in hubs: what it stands for is played by the twin."""
-    template = await ledger.get(ClusterTemplate, template_id)
+    template = await ledger.documents.get(ClusterTemplate, template_id)
     while template is not None and template.hub_labels:
-        hub = await ledger.get(Hub, hub_id)
+        hub = await ledger.documents.get(Hub, hub_id)
         if hub is None or template.hub_labels.items() <= hub.spec.labels.items():
             return
         labels = {**hub.spec.labels, **template.hub_labels}

@@ -36,7 +36,9 @@ class HubBooks:
         now = asyncio.get_running_loop().time()
         until, hub = self._seen.get(hub_id, (0.0, None))
         if now >= until:
-            hub = await self._ledger.get(Hub, hub_id) or await self._ledger.archived(Hub, hub_id)
+            hub = await self._ledger.documents.get(
+                Hub, hub_id
+            ) or await self._ledger.documents.archived(Hub, hub_id)
             self._seen[hub_id] = now + self.fresh_seconds, hub
         return hub
 

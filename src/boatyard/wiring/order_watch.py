@@ -61,7 +61,7 @@ class Feedback:
 
     async def _listen(self, tasks: asyncio.TaskGroup) -> None:
         """One set of watches per hub, for as long as its credentials and settings are the same."""
-        hubs = (await self._ledger.list(Hub, limit=1000, with_total=False)).items
+        hubs = (await self._ledger.documents.list(Hub, limit=1000, with_total=False)).items
         wanted = {hub.id: hub for hub in hubs if is_kubernetes(hub)}
         for hub_id in self._ears.keys() - wanted.keys():
             self._stop(hub_id)

@@ -140,7 +140,7 @@ async def _forget_old_events(ledger: Ledger, days: float) -> None:
     while True:
         try:
             before = ledger.clock.now() - timedelta(days=days)
-            trimmed = await ledger.trim_events(before)
+            trimmed = await ledger.events.trim(before)
             forgotten = await ledger.stories.forget(before)
         except Unavailable as error:
             logger.warning("old events not forgotten", extra={"why": str(error)})
@@ -201,5 +201,5 @@ def start_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=number, handlers=[handler], force=True)
-    for noisy in ("uvicorn", "alembic", "asyncio", "grpc"):
+    for noisy in ("uvicorn", "asyncio", "grpc"):
         logging.getLogger(noisy).setLevel(max(number, logging.WARNING))

@@ -70,7 +70,7 @@ class HubDirectory:
         now = asyncio.get_running_loop().time()
         if now < self._fresh_until.get(hub_id, 0.0):
             return self._seen[hub_id]
-        hub = await self._ledger.get(Hub, hub_id)
+        hub = await self._ledger.documents.get(Hub, hub_id)
         if hub is None:
             await self.clients.forget(hub_id)
             raise Unavailable(f"hub {hub_id} is not registered", reason="NoHub")

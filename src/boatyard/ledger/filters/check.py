@@ -1,4 +1,4 @@
-"""The parse tree of a filter to its typed tree, checked against a message's descriptor. Called by compile.py."""
+"""The syntax tree of a filter to its typed tree, checked against a message's descriptor. Called by compile.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from google.protobuf.descriptor import Descriptor
-from lark import Token, Tree
 
 from boatyard.ledger.filters.fields import Kind, Path
 from boatyard.ledger.filters.literals import Literal, read_literal, read_timestamp
@@ -25,22 +24,26 @@ from boatyard.ledger.filters.nodes import (
     Text,
     Truth,
 )
-from boatyard.ledger.filters.parse import refused
+from boatyard.ledger.filters.parse import (
+    BinaryOperation,
+    CallExpression,
+    Expression,
+    Identifier,
+    IndexAccess,
+    ListExpression,
+    LiteralText,
+    LogicalChain,
+    MemberAccess,
+    Parentheses,
+    UnaryOperation,
+    refused,
+)
 from boatyard.model.errors import Refused
 
-MAX_DEPTH = 32
 MAX_LIST = 1000
 T = TypeVar("T")
-Branch = Tree[Token]
 
-_CHAIN = {
-    "expr", "conditionalor", "conditionaland", "relation", "addition", "multiplication",
-    "unary", "member", "primary",
-}  # fmt: skip
-_RELATIONS = {
-    "relation_eq": "==", "relation_ne": "!=", "relation_lt": "<", "relation_le": "<=",
-    "relation_gt": ">", "relation_ge": ">=", "relation_in": "in",
-}  # fmt: skip
+_RELATIONS = {"==", "!=", "<", "<=", ">", ">=", "in"}
 _FLIPPED = {"==": "==", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _SCALARS = {Kind.BOOL, Kind.INT, Kind.ENUM, Kind.DOUBLE, Kind.STRING, Kind.TIMESTAMP}
 _TEXT_TESTS = ("startsWith", "endsWith", "contains")
@@ -52,36 +55,25 @@ class Checker:
     def __init__(self, descriptor: Descriptor, variable: str) -> None:
         self._root = Path(Kind.MESSAGE, message=descriptor)
         self._variable = variable
-        self._depth = 0
         self.mentioned: set[str] = set()
 
-    def condition(self, tree: Branch) -> Node:
+    def condition(self, tree: Expression) -> Node:
         """A tree that answers true or false."""
-        self._depth += 1
-        try:
-            if self._depth > MAX_DEPTH:
-                raise _at(tree, f"it is nested deeper than {MAX_DEPTH}")
-            return self._condition(_unwrap(tree))
-        finally:
-            self._depth -= 1
-
-    def _condition(self, tree: Branch) -> Node:
-        match tree.data:
-            case "conditionalor":
-                return Or([self.condition(part) for part in _spine(tree)])
-            case "conditionaland":
-                return And([self.condition(part) for part in _spine(tree)])
-            case "relation":
+        match tree:
+            case LogicalChain(operator="||"):
+                return Or([self.condition(part) for part in tree.parts])
+            case LogicalChain():
+                return And([self.condition(part) for part in tree.parts])
+            case BinaryOperation() if tree.operator in _RELATIONS:
                 return self._relation(tree)
-            case "unary":
-                if _branch(tree.children[0]).data == "unary_not":
-                    return Not(self.condition(_branch(tree.children[1])))
-            case "ident_arg":
+            case UnaryOperation(operator="!"):
+                return Not(self.condition(tree.operand))
+            case CallExpression(target=None):
                 return self._function(tree)
-            case "member_dot_arg":
-                return self._text_test(tree)
-            case "paren_expr":
-                return self.condition(_branch(tree.children[0]))
+            case CallExpression(target=Expression() as target):
+                return self._text_test(tree, target)
+            case Parentheses():
+                return self.condition(tree.inner)
         operand = self._operand(tree)
         if isinstance(operand, Literal) and operand.kind is Kind.BOOL:
             return Always(operand.value)
@@ -91,18 +83,17 @@ class Checker:
 
     # --- comparing -------------------------------------------------------------------------------
 
-    def _relation(self, tree: Branch) -> Node:
-        sign, right_tree = _branch(tree.children[0]), _branch(tree.children[1])
-        op, left_tree = _RELATIONS[str(sign.data)], _branch(sign.children[0])
-        if op == "in":
-            return self._membership(tree, left_tree, right_tree)
-        left = self._operand(_unwrap(left_tree))
-        right = self._operand(_unwrap(right_tree))
-        if op == "!=":
+    def _relation(self, tree: BinaryOperation) -> Node:
+        if tree.operator == "in":
+            return self._membership(tree)
+        left, right = self._operand(tree.left), self._operand(tree.right)
+        if tree.operator == "!=":
             return Not(self._compare(tree, "==", left, right))
-        return self._compare(tree, op, left, right)
+        return self._compare(tree, tree.operator, left, right)
 
-    def _compare(self, tree: Branch, op: str, left: Path | Literal, right: Path | Literal) -> Node:
+    def _compare(
+        self, tree: Expression, op: str, left: Path | Literal, right: Path | Literal
+    ) -> Node:
         if isinstance(left, Literal):
             if isinstance(right, Literal):
                 raise _at(tree, "one side of a comparison is a field")
@@ -118,19 +109,19 @@ class Checker:
             raise _at(tree, f"a {left.kind.value} cannot be compared with a {other.kind.value}")
         return Compare(op, left, other)
 
-    def _is_null(self, tree: Branch, op: str, path: Path) -> Node:
+    def _is_null(self, tree: Expression, op: str, path: Path) -> Node:
         if op != "==":
             raise _at(tree, "null has no order")
         if not path.presence:
             raise _at(tree, f"a {path.kind.value} is never null; use has()")
         return Not(Has(path))
 
-    def _membership(self, tree: Branch, left_tree: Branch, right_tree: Branch) -> Node:
-        left, right = self._operand(_unwrap(left_tree)), _unwrap(right_tree)
-        if right.data == "list_lit":
+    def _membership(self, tree: BinaryOperation) -> Node:
+        left, right = self._operand(tree.left), tree.right
+        if isinstance(right, ListExpression):
             if isinstance(left, Literal) or left.kind not in _SCALARS:
                 raise _at(tree, "a field of a single value is expected before `in`")
-            literals = [self._literal(item) for item in _arguments(right.children[0])]
+            literals = [self._literal(item) for item in right.items]
             if len(literals) > MAX_LIST:
                 raise _at(tree, f"the list is longer than {MAX_LIST}")
             return OneOf(left, tuple(self._constant(tree, it, left).value for it in literals))
@@ -144,116 +135,97 @@ class Checker:
             return Holds(field, constant)
         raise _at(tree, "`in` looks into maps by a text, and into lists of single values")
 
-    def _constant(self, tree: Branch, literal: Literal, path: Path) -> Constant:
+    def _constant(self, tree: Expression, literal: Literal, path: Path) -> Constant:
         return _placed(tree, lambda: literal.meant_for(path.kind, path.enum))
 
     # --- functions -------------------------------------------------------------------------------
 
-    def _function(self, tree: Branch) -> Node:
-        name, arguments = str(tree.children[0]), _arguments(tree.children[1])
-        if name != "has":
-            raise _at(tree, f"there is no condition {name}()")
-        if len(arguments) != 1:
+    def _function(self, tree: CallExpression) -> Node:
+        if tree.name != "has":
+            raise _at(tree, f"there is no condition {tree.name}()")
+        if len(tree.arguments) != 1:
             raise _at(tree, "has() takes one field")
-        argument = _unwrap(arguments[0])
-        path = self._operand(argument)
-        if isinstance(path, Literal) or argument.data != "member_dot":
+        path = self._operand(tree.arguments[0])
+        if isinstance(path, Literal) or not isinstance(tree.arguments[0], MemberAccess):
             raise _at(tree, f"has() takes a field, such as has({self._variable}.metadata.labels)")
         return Has(path)
 
-    def _text_test(self, tree: Branch) -> Node:
-        target, name = _branch(tree.children[0]), str(tree.children[1])
-        arguments = _arguments(tree.children[2])
-        if name not in _TEXT_TESTS:
-            raise _at(tree, f"there is no {name}(); there are {', '.join(_TEXT_TESTS)}")
-        path = self._operand(_unwrap(target))
+    def _text_test(self, tree: CallExpression, target: Expression) -> Node:
+        if tree.name not in _TEXT_TESTS:
+            raise _at(tree, f"there is no {tree.name}(); there are {', '.join(_TEXT_TESTS)}")
+        path = self._operand(target)
         if isinstance(path, Literal) or path.kind is not Kind.STRING:
-            raise _at(tree, f"{name}() is asked of a string field")
-        wanted = self._literal(arguments[0]) if len(arguments) == 1 else None
-        if wanted is None or wanted.kind is not Kind.STRING:
-            raise _at(tree, f"{name}() takes one constant text")
-        return Text(name, path, wanted.value)
+            raise _at(tree, f"{tree.name}() is asked of a string field")
+        text = self._literal(tree.arguments[0]) if len(tree.arguments) == 1 else None
+        if text is None or text.kind is not Kind.STRING:
+            raise _at(tree, f"{tree.name}() takes one constant text")
+        return Text(tree.name, path, text.value)
 
     # --- values ----------------------------------------------------------------------------------
 
-    def _literal(self, tree: Branch) -> Literal:
-        found = self._operand(_unwrap(tree))
-        if isinstance(found, Path):
+    def _literal(self, tree: Expression) -> Literal:
+        operand = self._operand(tree)
+        if isinstance(operand, Path):
             raise _at(tree, "a constant is expected here")
-        return found
+        return operand
 
-    def _operand(self, tree: Branch) -> Path | Literal:
-        match tree.data:
-            case "literal":
-                token = tree.children[0]
-                assert isinstance(token, Token)
-                return _placed(tree, lambda: read_literal(token.type, str(token)))
-            case "ident_arg":
+    def _operand(self, tree: Expression) -> Path | Literal:
+        match tree:
+            case LiteralText():
+                return _placed(tree, lambda: read_literal(tree.kind, tree.text))
+            case CallExpression(target=None):
                 return self._timestamp(tree)
-            case "unary":
+            case UnaryOperation():
                 return self._negative(tree)
-            case "ident" | "member_dot" | "member_index":
+            case Identifier() | MemberAccess() | IndexAccess():
                 return self._path(tree)
-            case "paren_expr":
-                return self._in_parentheses(tree)
+            case Parentheses():
+                return self._operand(tree.inner)
         raise _at(tree, "this form of CEL is not supported in filters")
 
-    def _in_parentheses(self, tree: Branch) -> Path | Literal:
-        self._depth += 1
-        try:
-            if self._depth > MAX_DEPTH:
-                raise _at(tree, f"it is nested deeper than {MAX_DEPTH}")
-            return self._operand(_unwrap(_branch(tree.children[0])))
-        finally:
-            self._depth -= 1
-
-    def _timestamp(self, tree: Branch) -> Literal:
-        name, arguments = str(tree.children[0]), _arguments(tree.children[1])
-        if name != "timestamp":
-            raise _at(tree, f"there is no function {name}()")
-        text = self._literal(arguments[0]) if len(arguments) == 1 else None
+    def _timestamp(self, tree: CallExpression) -> Literal:
+        if tree.name != "timestamp":
+            raise _at(tree, f"there is no function {tree.name}()")
+        text = self._literal(tree.arguments[0]) if len(tree.arguments) == 1 else None
         if text is None or text.kind is not Kind.STRING:
             raise _at(tree, "timestamp() takes one constant text")
         return _placed(tree, lambda: read_timestamp(text.value))
 
-    def _negative(self, tree: Branch) -> Literal:
-        sign, value = _branch(tree.children[0]), _unwrap(_branch(tree.children[1]))
-        if sign.data != "unary_neg" or value.data != "literal":
+    def _negative(self, tree: UnaryOperation) -> Literal:
+        if tree.operator != "-" or not isinstance(tree.operand, LiteralText):
             raise _at(tree, "only a number can be negative")
-        number = self._literal(value)
+        number = self._literal(tree.operand)
         if number.kind not in (Kind.INT, Kind.DOUBLE):
             raise _at(tree, "only a number can be negative")
         return Literal(number.kind, -number.value)
 
-    def _path(self, tree: Branch) -> Path | Literal:
+    def _path(self, tree: Expression) -> Path | Literal:
         """Follows a path from its beginning, which is the deepest of the tree."""
-        steps: list[Branch] = []
-        while tree.data in ("member_dot", "member_index"):
+        steps: list[MemberAccess | IndexAccess] = []
+        while isinstance(tree, MemberAccess | IndexAccess):
             steps.append(tree)
-            tree = _unwrap(_branch(tree.children[0]))
-        if tree.data != "ident":
+            tree = tree.target
+        if not isinstance(tree, Identifier):
             raise _at(tree, "this form of CEL is not supported in filters")
-        name = str(tree.children[0])
-        if name != self._variable:
+        if tree.name != self._variable:
             if steps:
-                raise _at(tree, f"there is no {name!r}; fields begin with {self._variable}.")
-            return Literal(None, name)
+                raise _at(tree, f"there is no {tree.name!r}; fields begin with {self._variable}.")
+            return Literal(None, tree.name)
         path = self._root
         for step in reversed(steps):
             path = self._step(step, path)
         self.mentioned.add(path.dotted)
         return path
 
-    def _step(self, step: Branch, path: Path) -> Path:
-        if step.data == "member_index":
-            key = self._literal(_branch(step.children[1]))
+    def _step(self, step: MemberAccess | IndexAccess, path: Path) -> Path:
+        if isinstance(step, IndexAccess):
+            key = self._literal(step.key)
             if path.kind is not Kind.MAP or key.kind is not Kind.STRING:
                 raise _at(step, "only a map has entries, by a constant text")
             return path.entry(key.value)
-        name = str(step.children[1])
         if path.kind is Kind.MAP:
-            return path.entry(name)
-        return _placed(step, lambda: field_of(path, name))
+            return path.entry(step.name)
+        return _placed(step, lambda: field_of(path, step.name))
 
 
 def field_of(path: Path, name: str) -> Path:
@@ -268,40 +240,12 @@ def field_of(path: Path, name: str) -> Path:
     return path.field(field)
 
 
-def _spine(tree: Branch) -> list[Branch]:
-    """The parts of a chain of one operator, which leans to the left as deep as it is long."""
-    parts, name = [], tree.data
-    while tree.data == name and tree.children[0] is not None:
-        parts.append(_branch(tree.children[1]))
-        tree = _branch(tree.children[0])
-    return [tree, *reversed(parts)]
-
-
-def _unwrap(tree: Branch) -> Branch:
-    """Down the chain of rules that add nothing."""
-    while tree.data in _CHAIN:
-        present = list(filter(None, tree.children))  # what is optional and missing is None
-        if len(present) != 1 or not isinstance(present[0], Tree):
-            break
-        tree = present[0]
-    return tree
-
-
-def _arguments(child: Branch | Token | None) -> list[Branch]:
-    return [] if child is None else [_branch(item) for item in _branch(child).children]
-
-
-def _branch(child: Branch | Token) -> Branch:
-    assert isinstance(child, Tree)
-    return child
-
-
-def _placed(tree: Branch, read: Callable[[], T]) -> T:
+def _placed(tree: Expression, read: Callable[[], T]) -> T:
     try:
         return read()
     except ValueError as error:
         raise _at(tree, str(error)) from error
 
 
-def _at(tree: Branch, message: str) -> Refused:
-    return refused(message, getattr(tree.meta, "line", None), getattr(tree.meta, "column", None))
+def _at(tree: Expression, message: str) -> Refused:
+    return refused(message, *tree.place)

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from google.protobuf.descriptor import Descriptor
 
+from boatyard.ledger.filters.check import Checker, field_of
 from boatyard.ledger.filters.conditions import OrderBy, Parameters, Predicate
 from boatyard.ledger.filters.fields import SQL_TYPES, Kind, Path
 from boatyard.ledger.filters.parse import MAX_BYTES, parse
@@ -22,8 +23,6 @@ def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") ->
 
     Only what the descriptor has can be asked about, and nothing that is secret.
     """
-    from boatyard.ledger.filters.check import Checker  # loads the parser
-
     checker = Checker(descriptor, variable)
     node = checker.condition(parse(text))
     return Predicate(node.sql, node.match(), frozenset(checker.mentioned))
@@ -41,8 +40,6 @@ def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> 
 
 
 def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
-    from boatyard.ledger.filters.check import field_of
-
     found = _KEY.fullmatch(part)
     if found is None:
         raise _refused(f"{part[:100]!r} is not a field, with or without asc or desc")

@@ -11,6 +11,7 @@ from google.protobuf.descriptor import EnumDescriptor
 
 from boatyard.ledger.filters.fields import Kind
 from boatyard.ledger.filters.nodes import Constant
+from boatyard.ledger.filters.parse import TokenKind
 
 INT64 = range(-(2**63), 2**63)
 _ESCAPES = {
@@ -54,21 +55,21 @@ def _enum_number(enum: EnumDescriptor, name: str) -> int:
     return int(found.number)
 
 
-def read_literal(token_type: str, text: str) -> Literal:
+def read_literal(kind: TokenKind, text: str) -> Literal:
     """A literal of the grammar. ValueError when it means nothing."""
-    match token_type:
-        case "BOOL_LIT":
+    match kind:
+        case TokenKind.BOOL:
             return Literal(Kind.BOOL, text == "true")
-        case "NULL_LIT":
+        case TokenKind.NULL:
             return Literal(Kind.NULL, None)
-        case "INT_LIT" | "UINT_LIT":
+        case TokenKind.INT:
             return Literal(Kind.INT, read_int(text))
-        case "FLOAT_LIT":
+        case TokenKind.DOUBLE:
             value = float(text)
             if value in (float("inf"), float("-inf")):
                 raise ValueError(f"{text} is too large")
             return Literal(Kind.DOUBLE, value)
-        case "STRING_LIT" | "MLSTRING_LIT":
+        case TokenKind.STRING:
             return Literal(Kind.STRING, read_string(text))
         case _:
             raise ValueError("constants of this kind are not supported")

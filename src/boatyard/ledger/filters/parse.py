@@ -1,18 +1,22 @@
-"""Filter text to a parse tree, by cel-python's grammar. Called by compile.py; loads the parser on first use."""
+"""Filter text to a syntax tree: the expressions of CEL, read by precedence. Called by compile.py.
+
+The whole syntax of CEL is read, so that what filters do not support is refused as such and not as a slip of the pen.
+Reading takes time in proportion to the text, and the tree is never deeper than `MAX_DEPTH` brackets and signs.
+"""
 
 from __future__ import annotations
 
-import importlib.util
-from functools import cache
-from pathlib import Path
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 
 from boatyard.model.errors import Refused
 
-if TYPE_CHECKING:
-    import lark
-
 MAX_BYTES = 4096
+MAX_DEPTH = 32
+
+Place = tuple[int, int]  # line and column, from 1
 
 
 def refused(message: str, line: int | None = None, column: int | None = None) -> Refused:
@@ -21,27 +25,10 @@ def refused(message: str, line: int | None = None, column: int | None = None) ->
     return Refused(f"bad filter{place}: {message}", reason="BadFilter")
 
 
-def parse(text: str) -> lark.Tree[lark.Token]:
+def parse(text: str) -> Expression:
     """The tree of a filter within the bounds. Refused with the place where it is not CEL."""
     _check_text(text)
-    from lark.exceptions import (
-        UnexpectedCharacters,
-        UnexpectedEOF,
-        UnexpectedInput,
-        UnexpectedToken,
-    )
-
-    try:
-        return _parser().parse(text)
-    except (UnexpectedEOF, UnexpectedToken) as error:
-        token = getattr(error, "token", None)
-        if token is None or token.type == "$END":
-            raise refused("it ends too early") from error
-        raise refused(f"{str(token)!r} is not expected here", token.line, token.column) from error
-    except UnexpectedCharacters as error:
-        raise refused(f"{error.char!r} is not expected here", error.line, error.column) from error
-    except UnexpectedInput as error:
-        raise refused("it is not CEL", error.line, error.column) from error
+    return _Parser(text).filter()
 
 
 def _check_text(text: str) -> None:
@@ -52,35 +39,381 @@ def _check_text(text: str) -> None:
     if size > MAX_BYTES:
         raise refused(f"it has {size} bytes, more than {MAX_BYTES}")
     if "\0" in text:
-        raise refused("it holds a NUL character", *_place(text, text.index("\0")))
+        before = text[: text.index("\0")]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        raise refused("it holds a NUL character", line, column)
     if not text.strip():
         raise refused("it is empty")
 
 
-def _place(text: str, index: int) -> tuple[int, int]:
-    before = text[:index]
-    return before.count("\n") + 1, index - (before.rfind("\n") + 1) + 1
+# --- the tree ------------------------------------------------------------------------------------
 
 
-@cache
-def _parser() -> lark.Lark:
-    # Only the grammar is wanted: importing celpy itself takes a second.
-    from lark import Lark
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A part of a filter, and where it begins. One that filters have no use for is only this."""
 
-    found = importlib.util.find_spec("celpy")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("cel-python is not installed")
-    grammar = (Path(found.origin).parent / "cel.lark").read_text()
-    return Lark(
-        grammar,
-        parser="lalr",
-        start="expr",
-        propagate_positions=True,
-        lexer_callbacks={"IDENT": _no_names},
-    )
+    place: Place
 
 
-def _no_names(token: lark.Token) -> lark.Token:
-    """The grammar takes these three for names."""
-    kind = {"true": "BOOL_LIT", "false": "BOOL_LIT", "null": "NULL_LIT"}.get(str(token))
-    return token if kind is None else token.update(type=kind)
+@dataclass(frozen=True, slots=True)
+class Identifier(Expression):
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralText(Expression):
+    """A constant, as it is written."""
+
+    kind: TokenKind
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberAccess(Expression):
+    """`target.name`"""
+
+    target: Expression
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexAccess(Expression):
+    """`target[key]`"""
+
+    target: Expression
+    key: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class CallExpression(Expression):
+    """`name(arguments)`, or `target.name(arguments)`"""
+
+    target: Expression | None
+    name: str
+    arguments: Sequence[Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class ListExpression(Expression):
+    """`[items]`"""
+
+    items: Sequence[Expression]
+
+
+@dataclass(frozen=True, slots=True)
+class Parentheses(Expression):
+    """`(inner)`"""
+
+    inner: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class UnaryOperation(Expression):
+    """`!operand`, `-operand`"""
+
+    operator: str
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class BinaryOperation(Expression):
+    """Two operands with a relation or an arithmetic operator between them."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class LogicalChain(Expression):
+    """Two or more parts with `||`, or with `&&`, between them."""
+
+    operator: str
+    parts: list[Expression]
+
+
+# --- tokens --------------------------------------------------------------------------------------
+
+
+class TokenKind(Enum):
+    NAME = auto()
+    BOOL = auto()
+    NULL = auto()
+    INT = auto()
+    DOUBLE = auto()
+    STRING = auto()
+    BYTES = auto()
+    SYMBOL = auto()  # also the operator `in`
+    END = auto()
+
+
+_LITERALS = {
+    TokenKind.BOOL, TokenKind.NULL, TokenKind.INT, TokenKind.DOUBLE, TokenKind.STRING, TokenKind.BYTES,
+}  # fmt: skip
+_WORDS = {"true": TokenKind.BOOL, "false": TokenKind.BOOL, "null": TokenKind.NULL}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    kind: TokenKind
+    text: str
+    place: Place
+
+    @property
+    def ends_operand(self) -> bool:
+        """Whether an operator follows rather than an operand: it decides what `-1` and `.5` are."""
+        if self.kind is TokenKind.SYMBOL:
+            return self.text in (")", "]", "}")
+        return True
+
+
+_SPACE = re.compile(r"(?:[\t\n\f\r ]+|//[^\n]*)*")
+_EXPONENT = r"(?:[eE][+-]?[0-9]+)"
+_WHOLE_DOUBLE = rf"[0-9]+\.[0-9]*{_EXPONENT}?|[0-9]+{_EXPONENT}"
+_INT = r"(?:0x[0-9a-fA-F]+|[0-9]+)[uU]?"
+_STRING = r"""
+    [rR](?:\"{3}(?s:.*?)\"{3}|'{3}(?s:.*?)'{3}|"[^"\n]*"|'[^'\n]*')
+    |\"{3}(?:[^"\\]|\\(?s:.)|"(?!""))*\"{3}
+    |'{3}(?:[^'\\]|\\(?s:.)|'(?!''))*'{3}
+    |"(?!"")(?:[^"\\\n]|\\[^\n])*"
+    |'(?!'')(?:[^'\\\n]|\\[^\n])*'
+"""
+_NAME = r"(?P<NAME>[_a-zA-Z][_a-zA-Z0-9]*)"
+_SYMBOL = r"(?P<SYMBOL>\|\||&&|[<>=!]=|[-+*/%!<>?:.,()\[\]{}])"
+# Where an operand may begin: a number may have a sign or begin with its point, a text may have a prefix.
+_OPERAND = re.compile(
+    rf"(?P<BYTES>[bB](?:{_STRING}))|(?P<STRING>{_STRING})"
+    rf"|(?P<DOUBLE>-?(?:{_WHOLE_DOUBLE}|\.[0-9]+{_EXPONENT}?))|(?P<INT>-?{_INT})|{_NAME}|{_SYMBOL}",
+    re.VERBOSE,
+)
+# After an operand, and after a point. Constants are never right there; they are read to be named.
+_OPERATOR = re.compile(
+    rf"{_NAME}|(?P<STRING>{_STRING})|(?P<DOUBLE>{_WHOLE_DOUBLE})|(?P<INT>{_INT})|{_SYMBOL}",
+    re.VERBOSE,
+)
+
+
+class _Tokens:
+    """Reads one token at a time, so that the first fault in the text is the one that is reported."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._position = 0
+        self._line = 1
+        self._line_start = 0
+
+    def next(self, *, after: Token | None) -> Token:
+        self._move(_SPACE.match(self._text, self._position))
+        place = (self._line, self._position - self._line_start + 1)
+        if self._position == len(self._text):
+            return Token(TokenKind.END, "", place)
+        after_operand = after is not None and after.ends_operand
+        after_point = after is not None and after.text == "." and after.kind is TokenKind.SYMBOL
+        pattern = _OPERATOR if after_operand or after_point else _OPERAND
+        match = pattern.match(self._text, self._position)
+        if match is None:
+            raise _unreadable(self._text[self._position], place)
+        self._move(match)
+        text = match[0]
+        kind = TokenKind[match.lastgroup or "SYMBOL"]
+        if kind is TokenKind.NAME:
+            kind = _WORDS.get(text, kind)
+            if text == "in" and after_operand:
+                kind = TokenKind.SYMBOL
+        return Token(kind, text, place)
+
+    def _move(self, match: re.Match[str] | None) -> None:
+        if match is None:
+            return
+        newlines = match[0].count("\n")
+        if newlines:
+            self._line += newlines
+            self._line_start = match.start() + match[0].rindex("\n") + 1
+        self._position = match.end()
+
+
+def _unreadable(character: str, place: Place) -> Refused:
+    if character in "\"'":
+        return refused("the text that begins here has no end", *place)
+    return refused(f"{character!r} is not expected here", *place)
+
+
+# --- the parser ----------------------------------------------------------------------------------
+
+_PRECEDENCE = {
+    "||": 1, "&&": 2,
+    "<": 3, "<=": 3, ">": 3, ">=": 3, "==": 3, "!=": 3, "in": 3,
+    "+": 4, "-": 4,
+    "*": 5, "/": 5, "%": 5,
+}  # fmt: skip
+
+
+class _Parser:
+    """Precedence climbing, one token ahead."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _Tokens(text)
+        self._token = self._tokens.next(after=None)
+        self._depth = 0
+
+    def filter(self) -> Expression:
+        tree = self._expression()
+        if self._token.kind is not TokenKind.END:
+            raise self._unexpected()
+        return tree
+
+    # --- one token -------------------------------------------------------------------------------
+
+    def _take(self) -> Token:
+        token = self._token
+        self._token = self._tokens.next(after=token)
+        return token
+
+    def _at(self, *symbols: str) -> bool:
+        return self._token.kind is TokenKind.SYMBOL and self._token.text in symbols
+
+    def _expect(self, symbol: str) -> None:
+        if not self._at(symbol):
+            raise self._unexpected()
+        self._take()
+
+    def _name(self) -> str:
+        if self._token.kind is not TokenKind.NAME:
+            raise self._unexpected()
+        return self._take().text
+
+    def _unexpected(self) -> Refused:
+        if self._token.kind is TokenKind.END:
+            return refused("it ends too early", *self._token.place)
+        return refused(f"{self._token.text!r} is not expected here", *self._token.place)
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise refused(f"it is nested deeper than {MAX_DEPTH}", *self._token.place)
+
+    # --- operators -------------------------------------------------------------------------------
+
+    def _expression(self) -> Expression:
+        """Anything: `a`, or `a ? b : c`, which filters have no use for."""
+        self._deeper()
+        tree = self._operation(1)
+        while self._at("?"):
+            self._take()
+            self._operation(1)
+            self._expect(":")
+            self._operation(1)
+            tree = Expression(tree.place)
+        self._depth -= 1
+        return tree
+
+    def _operation(self, precedence: int) -> Expression:
+        """Operands with operators between them that bind at least so tightly."""
+        left = self._unary()
+        while self._token.kind is TokenKind.SYMBOL:
+            strength = _PRECEDENCE.get(self._token.text, 0)
+            if strength < precedence:
+                break
+            operator = self._take().text
+            right = self._operation(strength + 1)
+            if strength > 2:
+                left = BinaryOperation(left.place, operator, left, right)
+            elif isinstance(left, LogicalChain) and left.operator == operator:
+                left.parts.append(right)
+            else:
+                left = LogicalChain(left.place, operator, [left, right])
+        return left
+
+    def _unary(self) -> Expression:
+        if not self._at("!", "-"):
+            return self._member()
+        sign = self._take()
+        self._deeper()
+        operand = self._unary()
+        self._depth -= 1
+        return UnaryOperation(sign.place, sign.text, operand)
+
+    # --- operands --------------------------------------------------------------------------------
+
+    def _member(self) -> Expression:
+        """A primary, and what follows it: `.name`, `.name(…)`, `[…]`, `{…}`."""
+        tree = self._primary()
+        while self._at(".", "[", "{"):
+            symbol = self._take().text
+            if symbol == ".":
+                name = self._name()
+                if self._at("("):
+                    tree = CallExpression(tree.place, tree, name, self._arguments())
+                else:
+                    tree = MemberAccess(tree.place, tree, name)
+            elif symbol == "[":
+                tree = IndexAccess(tree.place, tree, self._expression())
+                self._expect("]")
+            else:
+                self._entries(names=True)
+                tree = Expression(tree.place)
+        return tree
+
+    def _primary(self) -> Expression:
+        token = self._token
+        if token.kind in _LITERALS:
+            self._take()
+            return LiteralText(token.place, token.kind, token.text)
+        if token.kind is TokenKind.NAME:
+            self._take()
+            if self._at("("):
+                return CallExpression(token.place, None, token.text, self._arguments())
+            return Identifier(token.place, token.text)
+        if not self._at("(", "[", "{", "."):
+            raise self._unexpected()
+        return self._bracketed()
+
+    def _bracketed(self) -> Expression:
+        token = self._take()
+        match token.text:
+            case "(":
+                inner = self._expression()
+                self._expect(")")
+                return Parentheses(token.place, inner)
+            case "[":
+                return ListExpression(token.place, self._expressions("]"))
+            case "{":
+                self._entries(names=False)
+            case ".":  # a name that begins with a point
+                self._name()
+                if self._at("("):
+                    self._arguments()
+        return Expression(token.place)
+
+    def _arguments(self) -> list[Expression]:
+        self._expect("(")
+        return self._expressions(")")
+
+    def _expressions(self, end: str) -> list[Expression]:
+        """Expressions with commas between them, and the bracket that ends them."""
+        items: list[Expression] = []
+        if not self._at(end):
+            items.append(self._expression())
+            while self._at(","):
+                self._take()
+                items.append(self._expression())
+        self._expect(end)
+        return items
+
+    def _entries(self, *, names: bool) -> None:
+        """What stands in braces. It is read to its end and means nothing to filters."""
+        if not self._at("}"):
+            self._entry(names=names)
+            while self._at(","):
+                self._take()
+                self._entry(names=names)
+        self._expect("}")
+
+    def _entry(self, *, names: bool) -> None:
+        if names:
+            self._name()
+        else:
+            self._expression()
+        self._expect(":")
+        self._expression()

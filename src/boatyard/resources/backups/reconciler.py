@@ -40,7 +40,7 @@ class BackupReconciler:
         self._delete_within = delete_within
 
     async def reconcile(self, turn: Turn) -> Result:
-        backup = await self._ledger.get(Backup, turn.id)
+        backup = await self._ledger.documents.get(Backup, turn.id)
         if backup is None:
             return Result()
         if backup.metadata.deletion_timestamp is not None:
@@ -50,7 +50,7 @@ class BackupReconciler:
         return await self._take(backup, turn)
 
     async def poisoned(self, turn: Turn) -> Result:
-        backup = await self._ledger.get(Backup, turn.id)
+        backup = await self._ledger.documents.get(Backup, turn.id)
         if backup is None:
             return Result()
         if backup.metadata.deletion_timestamp is not None:
@@ -62,7 +62,9 @@ class BackupReconciler:
         answer = await self._try(backup, turn, released=False)
         gone = False
         if isinstance(answer, Failed) and answer.fault is Fault.UNAVAILABLE:
-            gone = await self._ledger.get(Cluster, backup.spec.cluster, sealed=True) is None
+            gone = (
+                await self._ledger.documents.get(Cluster, backup.spec.cluster, sealed=True) is None
+            )
         status = progress.taken(backup, answer, cluster_gone=gone, now=turn.now)
         return _written(backup, status, turn.now)
 

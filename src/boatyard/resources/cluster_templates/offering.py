@@ -52,7 +52,9 @@ class Offering:
         self._ledger = ledger
 
     async def sources(self) -> Sequence[TemplateSource]:
-        return (await self._ledger.list(TemplateSource, limit=_MANY, with_total=False)).items
+        return (
+            await self._ledger.documents.list(TemplateSource, limit=_MANY, with_total=False)
+        ).items
 
     async def offer(
         self, name: str, files: Files, *, origin: str, mistakes: Sequence[Mistake] = ()
@@ -72,7 +74,7 @@ class Offering:
 
     async def withdraw(self, name: str) -> None:
         """The role is gone: no new orders. What was ordered keeps its content."""
-        source = await self._ledger.get(TemplateSource, name)
+        source = await self._ledger.documents.get(TemplateSource, name)
         if source is None or source.status.state == TemplateSourceState.WITHDRAWN:
             return
         now = self._ledger.clock.now()
@@ -93,7 +95,7 @@ class Offering:
         self, name: str, role: Role | Faulty, files: Files, origin: str
     ) -> TemplateSource:
         now = self._ledger.clock.now()
-        source = await self._ledger.get(TemplateSource, name)
+        source = await self._ledger.documents.get(TemplateSource, name)
         if isinstance(role, Faulty):
             return await self._faulty(name, source, role.mistakes, origin, now)
         mistakes: list[Mistake] = []
@@ -104,7 +106,7 @@ class Offering:
             old,
             host_types=await self._all(HostType),
             versions=await self._all(ClusterVersion),
-            hubs=(await self._ledger.list(Hub, limit=_MANY, with_total=False)).items,
+            hubs=(await self._ledger.documents.list(Hub, limit=_MANY, with_total=False)).items,
             now=now,
             mistakes=mistakes,
         )
@@ -140,7 +142,7 @@ class Offering:
     ) -> bool:
         """Whether template and source are as they were read, so that only the name can be taken."""
         same = await self._template(id) == old
-        return same and await self._ledger.get(TemplateSource, name) == source
+        return same and await self._ledger.documents.get(TemplateSource, name) == source
 
     async def _faulty(
         self,
@@ -211,11 +213,13 @@ class Offering:
         return [Replace(replace(template, withdrawn=True, metadata=metadata), note)]
 
     async def _template(self, id: str) -> ClusterTemplate | None:
-        return await self._ledger.get(ClusterTemplate, id) if id else None
+        return await self._ledger.documents.get(ClusterTemplate, id) if id else None
 
     async def _all(self, kind: type[T]) -> list[T]:
         """Of everybody's catalogue."""
-        page = await self._ledger.list(kind, tenants=(SHARED,), limit=_MANY, with_total=False)
+        page = await self._ledger.documents.list(
+            kind, tenants=(SHARED,), limit=_MANY, with_total=False
+        )
         return list(page.items)
 
 

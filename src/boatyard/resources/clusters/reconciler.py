@@ -53,7 +53,7 @@ class ClusterReconciler:
         self._delete_within = delete_within
 
     async def reconcile(self, turn: Turn) -> Result:
-        cluster = await self._ledger.get(Cluster, turn.id)
+        cluster = await self._ledger.documents.get(Cluster, turn.id)
         if cluster is None:
             return Result()
         if cluster.metadata.deletion_timestamp is not None:
@@ -102,12 +102,12 @@ class ClusterReconciler:
         """The hub that keeps the backup a new cluster is made from."""
         if not cluster.spec.restore.backup:
             return ""
-        backup = await self._ledger.get(Backup, cluster.spec.restore.backup)
+        backup = await self._ledger.documents.get(Backup, cluster.spec.restore.backup)
         return backup.status.hub if backup is not None else ""
 
     async def _views(self) -> list[HubView]:
-        hubs = (await self._ledger.list(Hub, limit=1000, with_total=False)).items
-        reserved = await self._ledger.reserved_by_pool()
+        hubs = (await self._ledger.documents.list(Hub, limit=1000, with_total=False)).items
+        reserved = await self._ledger.claims.reserved_by_pool()
         return [
             HubView(
                 hub=hub,
@@ -183,10 +183,10 @@ class ClusterReconciler:
 
     async def _reservations(self, cluster: Cluster) -> list[Change]:
         """What must be reserved beyond what is; a smaller wish frees nothing yet, the nodes are still there."""
-        hub = await self._ledger.get(Hub, cluster.status.hub)
+        hub = await self._ledger.documents.get(Hub, cluster.status.hub)
         if hub is None:
             return []
-        held = await self._ledger.reservations(cluster.id)
+        held = await self._ledger.claims.reservations(cluster.id)
         return [
             Reserve(
                 placement.pool(hub.id, what),
@@ -200,13 +200,13 @@ class ClusterReconciler:
 
     async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
         """What the template tells the platform. Asked once: a cluster stays as it was ordered."""
-        template = await self._ledger.get(ClusterTemplate, cluster.spec.template.id)
+        template = await self._ledger.documents.get(ClusterTemplate, cluster.spec.template.id)
         return template.platform_settings if template is not None else {}
 
     async def _version(self, cluster: Cluster) -> ClusterVersion | None:
         if not cluster.spec.version.id:
             return None
-        return await self._ledger.get(ClusterVersion, cluster.spec.version.id)
+        return await self._ledger.documents.get(ClusterVersion, cluster.spec.version.id)
 
     async def _delete(self, cluster: Cluster, turn: Turn) -> Result:
         """Has everything taken back; the cluster goes when its order has ended, with a receipt."""
@@ -221,7 +221,7 @@ class ClusterReconciler:
                 raise
             return await self._abandon(cluster, turn)
         if order is None:
-            kept = await self._ledger.get(Order, cluster.id)
+            kept = await self._ledger.documents.get(Order, cluster.id)
             if kept is not None:
                 return await self._end_lost(cluster, kept, book, turn)
             await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
@@ -262,7 +262,7 @@ class ClusterReconciler:
         """Whether it was lost and placed again, and has not found all that it had. Not for ever: it may be broken."""
         if not ending.was_placed_late(cluster, order) or self._is_late(cluster, turn.now):
             return False
-        return await self._ledger.archived(Order, cluster.id, sealed=True) is not None
+        return await self._ledger.documents.archived(Order, cluster.id, sealed=True) is not None
 
     async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
         """The order has ended. What is left keeps its share of the hub reserved until it is released."""
@@ -286,7 +286,9 @@ class ClusterReconciler:
 
     async def _abandon(self, cluster: Cluster, turn: Turn) -> Result:
         """Ends without the hub. All that was last seen there is left, and is taken back when the hub is there again."""
-        order = await self._ledger.get(Order, cluster.id) or ending.unseen(cluster, turn.now)
+        order = await self._ledger.documents.get(Order, cluster.id) or ending.unseen(
+            cluster, turn.now
+        )
         ended, leftover = rules.abandon(order, order.status.items, turn.now)
         order = msgspec.structs.replace(order, status=ended)
         changes: list[Change] = [

@@ -89,7 +89,7 @@ class HubReconciler:
         self._learned: dict[str, tuple[int, datetime]] = {}  # generation, when
 
     async def reconcile(self, turn: Turn) -> Result:
-        hub = await self._ledger.get(Hub, turn.id)
+        hub = await self._ledger.documents.get(Hub, turn.id)
         if hub is None:
             return await self._tidy(turn)
         looked = await (self._look if is_kubernetes(hub) else self._look_embedded)(hub, turn)
@@ -164,7 +164,7 @@ class HubReconciler:
 
     async def _tidy(self, turn: Turn) -> Result:
         """After a hub was removed: it forgets who it was, so that it can be registered anew. Then nothing is left."""
-        gone = await self._ledger.archived(Hub, turn.id)
+        gone = await self._ledger.documents.archived(Hub, turn.id)
         since = gone.metadata.deletion_timestamp if gone is not None else None
         if gone is not None and since is not None and is_kubernetes(gone):
             try:
@@ -232,7 +232,7 @@ class HubReconciler:
         return await sweep(self._ledger, hub_id, await self._drivers_for(hub_id), turn.now)
 
     async def _used(self, hub: Hub) -> Mapping[str, int]:
-        reserved = await self._ledger.reserved_by_pool()
+        reserved = await self._ledger.claims.reserved_by_pool()
         prefix = placement.pool(hub.id, "")
         return {
             name.removeprefix(prefix): amount

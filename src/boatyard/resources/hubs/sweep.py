@@ -29,10 +29,10 @@ async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime)
     found = (await look_outside(drivers)).by_order
     unknown = set(found)
     for kind in (Cluster, Leftover, Order):  # a cluster outlives its order: most are known at once
-        unknown -= (await ledger.get_many(kind, sorted(unknown), sealed=True)).keys()
+        unknown -= (await ledger.documents.get_many(kind, sorted(unknown), sealed=True)).keys()
     changes: list[Change] = []
     for order_id in sorted(unknown):
-        order = await ledger.archived(Order, order_id, sealed=True)
+        order = await ledger.documents.archived(Order, order_id, sealed=True)
         items = items_of(found[order_id])
         if order is None or order.spec.hub != hub_id or not items:
             continue

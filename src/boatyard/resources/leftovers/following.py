@@ -39,10 +39,10 @@ class LeftoverFollower:
         self._delete_within = delete_within
 
     async def reconcile(self, turn: Turn) -> Result:
-        leftover = await self._ledger.get(Leftover, turn.id)
+        leftover = await self._ledger.documents.get(Leftover, turn.id)
         if leftover is None:
             return Result()
-        if await self._ledger.archived(Backup, leftover.spec.order) is not None:
+        if await self._ledger.documents.archived(Backup, leftover.spec.order) is not None:
             return await self._local.reconcile(turn)  # backups are the service's own
         book = await self._remote(turn, leftover.spec.hub)
         if book is None:

@@ -70,7 +70,7 @@ select min(due) from tenants
 """
 
 
-class Queue:
+class WorkTable:
     """The work table. While a row is leased its due moment is the end of the lease."""
 
     def __init__(self, connections: Connections) -> None:
@@ -79,6 +79,7 @@ class Queue:
     async def take(
         self, *, kinds: Sequence[str], limit: int, lease_seconds: float, worker: str, now: datetime
     ) -> list[Lease]:
+        """Leases what is due: one of each tenant before a second of any, the most overdue first."""
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
             "taking work", _TAKE, list(kinds), limit, until, worker, now
@@ -101,6 +102,7 @@ class Queue:
     async def extend(
         self, leases: Sequence[Lease], lease_seconds: float, now: datetime
     ) -> set[tuple[str, str]]:
+        """Prolongs the leases that are still held, and names them as (kind, id)."""
         asked = [{"kind": held.kind, "id": held.id, "token": held.token} for held in leases]
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
@@ -109,9 +111,11 @@ class Queue:
         return {(row["kind"], row["id"]) for row in rows}
 
     async def forgive(self, lease: Lease) -> None:
+        """Counts one attempt less: whoever held this lease lives, it was only too slow."""
         await self._connections.write("forgiving", _FORGIVE, lease.kind, lease.id)
 
     async def next_due(self) -> datetime | None:
+        """The earliest moment at which something is due or a lease ends."""
         rows = await self._connections.read("reading what is due", _NEXT_DUE)
         due: datetime | None = rows[0][0]
         return due

@@ -214,12 +214,12 @@ begin
         end if;
     end if;
 end
-$$
-----
+$$;
+
 create function boatyard_key(scope text, first text, second text) returns bigint
     language sql immutable parallel safe
-    return hashtextextended(scope || '/' || first || '/' || second, 7202)
-----
+    return hashtextextended(scope || '/' || first || '/' || second, 7202);
+
 -- Says why a guarded write met nothing.
 create function boatyard_lost(c jsonb) returns void language plpgsql as $$
 declare
@@ -233,8 +233,8 @@ begin
     raise exception using errcode = 'BY002', message = 'conflict',
         detail = jsonb_build_object('kind', c -> 'kind', 'id', c -> 'id', 'read', c -> 'version', 'stored', found_version)::text;
 end
-$$
-----
+$$;
+
 -- The first document that refers to the one in `c`: by an indexed column where there is one, else by path.
 create function boatyard_referrer(c jsonb) returns table (kind text, id text) language plpgsql as $$
 declare
@@ -258,4 +258,4 @@ begin
         end if;
     end loop;
 end
-$$
+$$;

@@ -3,7 +3,7 @@ create table contents (
     digest text collate "C" primary key,
     packed bytea not null,
     kept timestamptz not null
-)
-----
+);
+
 -- It is packed already.
-alter table contents alter column packed set storage external
+alter table contents alter column packed set storage external;

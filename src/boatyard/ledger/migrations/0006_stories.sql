@@ -6,8 +6,8 @@ create table stories (
     dropped bigint not null default 0,
     bytes bigint not null default 0,
     touched timestamptz not null
-) with (fillfactor = 50)
-----
+) with (fillfactor = 50);
+
 -- `shown_…` is what tenants read where that is not the same.
 create table story_lines (
     order_id text collate "C" not null references stories on delete cascade,
@@ -26,8 +26,8 @@ create table story_lines (
     bytes integer not null,
     constraint story_lines_pkey primary key (order_id, seq),
     constraint story_lines_known unique (order_id, run, start, number)
-)
-----
+);
+
 create function boatyard_tell(
     the_order text, the_run text, lines jsonb, most_lines bigint, most_bytes bigint, now timestamptz
 ) returns bigint language plpgsql as $$
@@ -81,8 +81,8 @@ begin
         where order_id = the_order;
     return added;
 end
-$$
-----
+$$;
+
 -- Forgets the stories of orders that left before a moment, and of orders that nobody ever knew.
 create function boatyard_forget_stories(before timestamptz) returns bigint language plpgsql as $$
 declare
@@ -98,4 +98,4 @@ begin
     get diagnostics forgotten = row_count;
     return forgotten;
 end
-$$
+$$;

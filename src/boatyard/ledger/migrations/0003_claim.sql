@@ -32,4 +32,4 @@ begin
     end if;
     return result;
 end
-$$
+$$;

@@ -22,8 +22,8 @@ begin
     end if;
     return numbered;
 end
-$$
-----
+$$;
+
 -- Forgets the oldest events: a prefix of the log, all of it older than `before`.
 create function boatyard_trim(before timestamptz) returns bigint language plpgsql as $$
 declare
@@ -40,4 +40,4 @@ begin
     update event_log set trimmed = keep - 1 where trimmed < keep - 1;
     return forgotten;
 end
-$$
+$$;

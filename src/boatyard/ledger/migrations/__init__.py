@@ -1,1 +1,0 @@
-"""One history of the schema, for alembic. Run by `ledger.schema.migrate`."""

@@ -1,1 +1,0 @@
-"""One file per revision; each runs the steps in ../sql."""
