@@ -56,10 +56,11 @@ async def ordered(yard: Yard, who: As, **credentials: Any) -> str:
     return str(made["id"])
 
 
-async def events(who: As, id: str) -> list[str]:
+async def events(yard: Yard, who: As, id: str) -> list[str]:
     """The words of the history that are about access."""
-    found = await who(f"{OURS}.Orders", "History", cluster=id)
-    return [one["message"] for one in found["items"] if one["reason"].startswith("Access")]
+    await yard.ledger.events.publish()
+    history = await who(f"{OURS}.Orders", "History", cluster=id)
+    return [item["message"] for item in history["items"] if item["reason"].startswith("Access")]
 
 
 async def test_a_password_that_never_comes_is_told_apart_from_one_that_is_not_there_yet(
@@ -106,7 +107,7 @@ async def test_a_cluster_that_goes_issues_none(yard: Yard, member: As) -> None:
     id = await ordered(yard, member, kubeconfig=config_for(1))
     await member(CLUSTERS, "Delete", id=id)
     failed = await member.refused(ACCESS, "Issue", cluster=id, user="bob")
-    assert (failed.code, await events(member, id)) == ("FAILED_PRECONDITION", [])
+    assert (failed.code, await events(yard, member, id)) == ("FAILED_PRECONDITION", [])
 
 
 @pytest.mark.parametrize("body, paths", [
@@ -176,7 +177,7 @@ async def test_a_cluster_that_does_not_answer_is_told_in_time_and_leaves_no_even
         assert "does not answer" in failed.message
         assert "database" not in failed.message
         assert "admin-secret" not in failed.message
-        assert await events(member, id) == []
+        assert await events(yard, member, id) == []
 
 
 async def test_a_server_that_is_not_the_clusters_own_is_not_spoken_to(
