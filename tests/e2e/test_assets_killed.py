@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from boatyard.assets import DEFAULT, Assets
+from boatyard.assets.building import BECOME_COMPILER
 from tests.support.assets import put, without_boatyard
 from tests.support.mirror import Mirror, run_mirror
 from tests.support.processes import BOATYARD, wait_until_dead
@@ -136,3 +138,65 @@ def test_an_ended_build_takes_the_compiler_with_it(tmp_path: Path, number: signa
     assert process.wait(timeout=60) == (-number if number is signal.SIGKILL else 130)
     wait_until_dead(int(pid.read_text()))
     assert number is signal.SIGKILL or not list((tmp_path / "assets" / DEFAULT).glob(".build-*"))
+
+
+# A fork hook is the one place where a signal can be made to arrive while a process is being started.
+INTERRUPTED_START = """
+import os, pathlib, signal, subprocess, sys
+from boatyard.app.main import main
+
+arrived = pathlib.Path(sys.argv.pop(1))
+hooks = sys.argv.pop(1) == "hooks"
+
+def interrupt():
+    if not arrived.exists():
+        arrived.touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+os.register_at_fork(after_in_parent=interrupt)
+start = subprocess.Popen.__init__
+if hooks:  # Python runs fork hooks only for those who want something done between fork and exec
+    subprocess.Popen.__init__ = lambda *words, **options: start(
+        *words, **options, preexec_fn=os.getpid
+    )
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("hooks", [False, True], ids=["as it is", "with fork hooks"])
+def test_a_sigterm_while_the_compiler_is_started_is_obeyed(tmp_path: Path, hooks: bool) -> None:
+    (tmp_path / "bin").mkdir()
+    script = (
+        f"#!/bin/sh\n[ $1 = env ] && echo go1.26.9\n[ $1 = list ] && touch {tmp_path}/started\n"
+    )
+    put(tmp_path / "bin" / "go", script.encode())
+    environ = without_boatyard() | {"PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
+    arrived = tmp_path / "arrived"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", INTERRUPTED_START, arrived, "hooks" if hooks else "none"),
+            *("assets", "install", "--by", "build", "--dir", tmp_path / "assets"),
+        ],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (tmp_path / "started").exists() or arrived.exists()
+    assert arrived.exists() or not hooks
+    assert (done.returncode == 130) is arrived.exists(), done.stderr
+
+
+def test_a_compiler_whose_parent_has_ended_is_not_started() -> None:
+    elsewhere = str(os.getppid())
+    for parent, words in ((elsewhere, ""), (str(os.getpid()), "started\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", BECOME_COMPILER, parent, "/bin/echo", "started"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == words

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from boatyard.app.assets import interruptible
 from boatyard.app.main import main
 from boatyard.app.progress import LINE_SECONDS, BarTeller, LineTeller, open_teller
 from boatyard.assets import DEFAULT, PINNED, PROGRAMS, Assets
@@ -153,3 +156,28 @@ def test_on_a_terminal_a_bar_that_goes_when_it_is_done(monkeypatch: pytest.Monke
     assert "5.0 of 10.0 MB" in shown
     assert "done [all]" in after
     assert "downloading" not in after
+
+
+class Interrupting:
+    """Is interrupted while it is removed, where Python drops what is raised."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+def be_interrupted(number: signal.Signals) -> None:
+    with interruptible():
+        Interrupting(number)
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_interrupt_that_python_drops_is_raised_again(number: signal.Signals) -> None:
+    handlers = {each: signal.getsignal(each) for each in signal.Signals}
+    with pytest.raises(KeyboardInterrupt):
+        be_interrupted(number)
+    assert {each: signal.getsignal(each) for each in signal.Signals} == handlers
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

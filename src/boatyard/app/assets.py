@@ -21,6 +21,8 @@ from boatyard.cli.output import columns
 from boatyard.cli.words import clean
 from boatyard.model.errors import BoatyardError, Refused
 
+_MOMENT_SECONDS = 0.01
+
 
 def run(args: Namespace) -> int:
     try:
@@ -61,24 +63,38 @@ def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> in
             etcd=settings.etcd_mirror or ETCD_RELEASES,
         ),
     )
-    with _interruptible(), open_teller(sys.stderr) as teller:
+    with interruptible(), open_teller(sys.stderr) as teller:
         for version in versions or (DEFAULT,):
             install(assets_of(settings), version, means, teller)
     return 0
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it."""
-    before = {
+def interruptible() -> Iterator[None]:
+    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it.
+
+    Python drops exceptions of finalizers and fork hooks. When it has dropped an interrupt there, an
+    alarm raises it again a moment later, where the program is by then: no signal is lost.
+    """
+
+    def raise_dropped_again(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _MOMENT_SECONDS)
+        else:
+            hook(dropped)
+
+    hook, sys.unraisablehook = sys.unraisablehook, raise_dropped_again
+    handlers = {
         number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
     }
     try:
         yield
     finally:
-        for number, handler in before.items():
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
             signal.signal(number, handler)
+        sys.unraisablehook = hook
 
 
 def _list(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,8 +29,15 @@ _STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _COMMIT = "0" * 40
 _LAST_LINES = 12
 _END_SECONDS = 5.0
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
+# Becomes the compiler after asking the kernel (PR_SET_PDEATHSIG) to end it with us, so that it does not outlive us
+# even when nothing of ours runs any more. Not a preexec_fn: with one, Python runs its fork hooks in our own process,
+# and drops the KeyboardInterrupt of a signal that arrives meanwhile.
+BECOME_COMPILER = """\
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):  # else we have ended before the kernel was asked
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @dataclass(frozen=True)
@@ -185,8 +192,9 @@ class _Go:
     def lines(self, *words: str) -> Iterator[Iterator[str]]:
         """Runs the compiler and gives what it says, line by line. It ends with the context, one way or another."""
         last: deque[str] = deque(maxlen=_LAST_LINES)
+        start = (sys.executable, "-I", "-S", "-c", BECOME_COMPILER, str(os.getpid()))
         process = subprocess.Popen(
-            [self.compiler.program, *words],
+            [*start, self.compiler.program, *words],
             cwd=self.work,
             env=_environment(self.path) | {"GOTMPDIR": str(self.work)},
             stdin=subprocess.DEVNULL,
@@ -195,8 +203,6 @@ class _Go:
             text=True,
             errors="replace",
             start_new_session=True,
-            # A signal may end us before we hold its number: the compiler is not to outlive us even then.
-            preexec_fn=_end_with_parent,
         )
         assert process.stdout is not None
         try:
@@ -215,10 +221,6 @@ def _listened(stream: Iterator[str], hear: Callable[[str], None]) -> Iterator[st
         if not _is_package(line):
             hear(line)
         yield line
-
-
-def _end_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
