@@ -25,14 +25,14 @@ def _own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache and a PATH of its own, and nothing else of Boatyard's in the environment."""
     for name in [one for one in os.environ if one.startswith("BOATYARD_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("BOATYARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.defpath}")
 
 
 def test_install_list_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_programs(tmp_path / "bin", release_of(DEFAULT))
     assert main(["assets", "install", "--by", "found"]) == 0
-    folder = tmp_path / "cache" / "boatyard" / "assets" / DEFAULT
+    folder = tmp_path / "cache" / "assets" / DEFAULT
     assert f"{DEFAULT}: {len(PROGRAMS)} programs ready in {folder}\n" in capsys.readouterr().err
 
     assert main(["assets", "list"]) == 0
@@ -50,7 +50,7 @@ def test_list_tells_what_is_not_as_it_should_be(
     put_programs(tmp_path / "bin", release_of(DEFAULT))
     main(["assets", "install", "--by", "found"])
     put(tmp_path / "bin" / "kubelet", program("kubelet", "1.37.0"))
-    put_programs(tmp_path / "cache" / "boatyard" / "assets" / "1.35.4", release_of("1.35.4"))
+    put_programs(tmp_path / "cache" / "assets" / "1.35.4", release_of("1.35.4"))
     capsys.readouterr()
 
     main(["assets", "list"])

@@ -1,9 +1,10 @@
-"""`boatyard assets list|install|verify`: the programs that real clusters on this machine are made of."""
+"""`boatyard assets list|install|verify|prune`: the programs that real clusters on this machine are made of."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -11,17 +12,20 @@ from pathlib import Path
 
 from boatyard.app.progress import open_teller
 from boatyard.app.settings import Settings, load
+from boatyard.assets.building import Recipe
+from boatyard.assets.cache import BUILT, cache_directory, prune
 from boatyard.assets.found import Assets, remedy
-from boatyard.assets.installing import Means, Way, install
+from boatyard.assets.installing import Means, Way, cached_build, install
 from boatyard.assets.manifest import read_manifest
 from boatyard.assets.mirrors import ETCD_RELEASES, KUBERNETES, Mirrors
-from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, release_of
+from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, RELEASES, release_of
 from boatyard.assets.verifying import verify
 from boatyard.cli.output import columns
 from boatyard.cli.words import clean
 from boatyard.model.errors import BoatyardError, Refused
 
 _MOMENT_SECONDS = 0.01
+_DAY_SECONDS = 86400.0
 
 
 def run(args: Namespace) -> int:
@@ -137,4 +141,19 @@ def _verify(args: Namespace, settings: Settings, versions: Sequence[str]) -> int
     return 1 if bad else 0
 
 
-_ACTIONS = {"list": _list, "install": _install, "verify": _verify}
+def _prune(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
+    cache = cache_directory()
+    needed = {cached_build(Recipe(release), cache).key for release in RELEASES.values()}
+    before = time.time() - args.days * _DAY_SECONDS
+    try:
+        removed = list(prune(cache, keep=needed, before=before))
+    except OSError as error:
+        raise Refused(f"cannot remove builds in {cache}: {error.strerror}") from error
+    for key, size in removed:
+        print(f"removed {key}, {size / 1e6:.0f} MB")
+    if not removed:
+        print(f"nothing to remove in {cache / BUILT}")
+    return 0
+
+
+_ACTIONS = {"list": _list, "install": _install, "verify": _verify, "prune": _prune}

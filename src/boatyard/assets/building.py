@@ -126,9 +126,7 @@ def built(
 
     Unavailable, with the compiler's last words, when it fails: mostly modules that cannot be fetched.
     """
-    clear(folder)
-    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
-    try:
+    with workplace(folder) as work:
         for file in recipe.files():
             shutil.copy(file, work / file.name)
         go = _Go(compiler, work, path)
@@ -138,14 +136,18 @@ def built(
         with (work / BINARY).open("rb") as ready:
             os.fsync(ready.fileno())
         yield work / BINARY
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """A directory inside `folder` that goes with the context, and before it those that a killed process has left."""
+    for directory in folder.glob(f"{WORK}*"):
+        shutil.rmtree(directory, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
+    try:
+        yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def clear(folder: Path) -> None:
-    """Removes what builds that were killed have left."""
-    for left in folder.glob(f"{WORK}*"):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def _count_packages(go: _Go, teller: Teller) -> int:
