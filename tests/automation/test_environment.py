@@ -57,7 +57,7 @@ def test_another_lock_is_another_environment(tmp_path: Path) -> None:
 
 def test_the_place_can_be_named() -> None:
     assert default_directory({"BOATYARD_ANSIBLE": "/srv/x"}) == Path("/srv/x")
-    assert default_directory({"HOME": "/h"}) == Path("/h/.cache/boatyard/ansible")
+    assert default_directory({"BOATYARD_CACHE": "/c"}) == Path("/c/ansible")
 
 
 async def test_the_first_run_waits_for_it_and_a_failure_says_why(tmp_path: Path) -> None:

@@ -54,7 +54,8 @@ def recipes(tmp_path: Path) -> Path:
 
 def build(assets: Assets, recipes: Path) -> Listener:
     listener = Listener()
-    install(assets, DEFAULT, Means(ways=(Way.BUILD,), recipes=recipes), listener)
+    cache = recipes.parent / "cache"
+    install(assets, DEFAULT, Means(ways=(Way.BUILD,), recipes=recipes, cache=cache), listener)
     return listener
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from boatyard.assets import DEFAULT, Assets
+from boatyard.assets.building import BECOME_COMPILER
+from boatyard.assets.cache import prune
 from tests.support.assets import put, without_boatyard
+from tests.support.build_machine import BuildMachine
 from tests.support.mirror import Mirror, run_mirror
 from tests.support.processes import BOATYARD, wait_until_dead
 
@@ -44,10 +51,15 @@ def command(mirror: Mirror, directory: Path, *words: str) -> list[str]:
     ]
 
 
+def own_environment(folder: Path) -> dict[str, str]:
+    """Ours, with nothing of Boatyard's in it but a cache in `folder`."""
+    return without_boatyard() | {"BOATYARD_CACHE": str(folder / "cache")}
+
+
 def start(mirror: Mirror, directory: Path, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command(mirror, directory, *words),
-        env=without_boatyard(),
+        env=own_environment(directory),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -98,7 +110,7 @@ def test_two_at_once_download_once(tmp_path: Path, mirror: Mirror) -> None:
 def test_no_room_is_said_in_one_line(tmp_path: Path, mirror: Mirror) -> None:
     done = subprocess.run(
         command(mirror, tmp_path, "--by", "download"),
-        env=without_boatyard() | {"PYTHONDONTWRITEBYTECODE": "1"},
+        env=own_environment(tmp_path) | {"PYTHONDONTWRITEBYTECODE": "1"},
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (HALF, HALF)),
         capture_output=True,
         text=True,
@@ -120,7 +132,7 @@ def test_an_ended_build_takes_the_compiler_with_it(tmp_path: Path, number: signa
         "exec sleep 600\n"
     )
     put(tmp_path / "bin" / "go", script.encode())
-    environ = without_boatyard()
+    environ = own_environment(tmp_path)
     environ["PATH"] = f"{tmp_path / 'bin'}:{environ['PATH']}"
     process = subprocess.Popen(
         [*BOATYARD, "assets", "install", "--by", "build", "--dir", str(tmp_path / "assets")],
@@ -135,4 +147,121 @@ def test_an_ended_build_takes_the_compiler_with_it(tmp_path: Path, number: signa
     process.send_signal(number)
     assert process.wait(timeout=60) == (-number if number is signal.SIGKILL else 130)
     wait_until_dead(int(pid.read_text()))
-    assert number is signal.SIGKILL or not list((tmp_path / "assets" / DEFAULT).glob(".build-*"))
+    assert number is signal.SIGKILL or not list(tmp_path.glob("cache/built/*.work"))
+
+
+# A fork hook is the one place where a signal can be made to arrive while a process is being started.
+INTERRUPTED_START = """
+import os, pathlib, signal, subprocess, sys
+from boatyard.app.main import main
+
+arrived = pathlib.Path(sys.argv.pop(1))
+hooks = sys.argv.pop(1) == "hooks"
+
+def interrupt():
+    if not arrived.exists():
+        arrived.touch()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+os.register_at_fork(after_in_parent=interrupt)
+start = subprocess.Popen.__init__
+if hooks:  # Python runs fork hooks only for those who want something done between fork and exec
+    subprocess.Popen.__init__ = lambda *words, **options: start(
+        *words, **options, preexec_fn=os.getpid
+    )
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("hooks", [False, True], ids=["as it is", "with fork hooks"])
+def test_a_sigterm_while_the_compiler_is_started_is_obeyed(tmp_path: Path, hooks: bool) -> None:
+    (tmp_path / "bin").mkdir()
+    script = (
+        f"#!/bin/sh\n[ $1 = env ] && echo go1.26.9\n[ $1 = list ] && touch {tmp_path}/started\n"
+    )
+    put(tmp_path / "bin" / "go", script.encode())
+    environ = own_environment(tmp_path) | {"PATH": f"{tmp_path / 'bin'}:{os.defpath}"}
+    arrived = tmp_path / "arrived"
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", INTERRUPTED_START, arrived, "hooks" if hooks else "none"),
+            *("assets", "install", "--by", "build", "--dir", tmp_path / "assets"),
+        ],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (tmp_path / "started").exists() or arrived.exists()
+    assert arrived.exists() or not hooks
+    assert (done.returncode == 130) is arrived.exists(), done.stderr
+
+
+def test_a_compiler_whose_parent_has_ended_is_not_started() -> None:
+    elsewhere = str(os.getppid())
+    for parent, words in ((elsewhere, ""), (str(os.getpid()), "started\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", BECOME_COMPILER, parent, "/bin/echo", "started"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        assert done.stdout == words
+
+
+CHANGES = {"os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "os.utime", "open"}
+
+
+def install_killed(machine: BuildMachine, deadly: int) -> int:
+    """Installs in a process that kills itself at that change to the cache, counted from when it begins to store.
+
+    Its exit code, or the signal that ended it as a negative number.
+    """
+    pid = os.fork()
+    if pid:
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    changes = itertools.count(1)
+    storing = False
+
+    def strike(event: str, words: tuple[object, ...]) -> None:
+        nonlocal storing
+        if event not in CHANGES or (event == "open" and not cast("int", words[2]) & os.O_ACCMODE):
+            return
+        begins = event == "os.mkdir" and Path(str(words[0])).name == machine.cached().key
+        storing = storing or begins
+        inside = any(str(machine.cache) in str(word) for word in words)
+        if storing and inside and next(changes) == deadly:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    try:
+        sys.addaudithook(strike)
+        machine.build()
+        os._exit(0)
+    finally:
+        os._exit(1)
+
+
+def test_killed_while_storing_nothing_counts_that_is_not_whole(tmp_path: Path) -> None:
+    machine = BuildMachine(tmp_path)
+    outcomes = set()
+    for deadly in itertools.count(1):
+        code = install_killed(machine, deadly)
+        if code == 0:
+            break
+        assert code == -signal.SIGKILL
+        machine.calls()
+
+        clone = machine.directory(f"clone-{deadly}")
+        machine.build(clone)
+
+        outcomes.add("built" if machine.calls() else "taken")
+        assert clone.missing(DEFAULT) == ()
+        assert (clone.folder(DEFAULT) / "kube").read_bytes().endswith(b"esac\n")
+        (machine.cached().directory / "kube").write_bytes(b"damaged")  # to be replaced
+        shutil.rmtree(machine.assets.directory)
+    assert outcomes == {"built", "taken"}, "killed before it counts, and after"
+    list(prune(machine.cache, keep=(), before=0))
+    assert machine.left() == []

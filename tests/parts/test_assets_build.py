@@ -8,94 +8,27 @@ from pathlib import Path
 
 import pytest
 
-from boatyard.assets import DEFAULT, PROGRAMS, Assets
+from boatyard.assets import DEFAULT, PROGRAMS
 from boatyard.assets.fetching import Patience
-from boatyard.assets.installing import Means, Way, install
+from boatyard.assets.installing import Way, install
 from boatyard.assets.manifest import Source
 from boatyard.assets.mirrors import Mirrors
 from boatyard.assets.releases import release_of
 from boatyard.assets.telling import Unit
 from boatyard.model.errors import Refused, Unavailable
-from tests.support.assets import Listener, put, put_programs
+from tests.support.assets import Listener, put_programs
+from tests.support.build_machine import BuildMachine
 from tests.support.processes import is_alive
 
 RELEASE = release_of(DEFAULT)
-# Writes down what it was given, says three packages, and makes a file that is every program.
-GO = """\
-#!/bin/sh
-[ "$1" = env ] && {{ echo "{version}"; exit; }}
-echo "$*" >> {folder}/calls
-env > {folder}/environment
-if [ "$1" = list ]; then
-    echo "go: downloading example.com/a v1.0.0"
-    printf 'errors\\nexample.com/a\\nboatyard.invalid/kube\\n'
-    exit
-fi
-printf 'errors\\nexample.com/a\\n'
-{then}
-cat > kube <<'END'
-#!/bin/sh
-case "${{0##*/}}" in
-    etcd) echo "etcd Version: {etcd}" ;;
-    etcdutl) echo "etcdutl version: {etcd}" ;;
-    *) echo "Kubernetes v{kubernetes}" ;;
-esac
-END
-"""
-
-
-class Yard:
-    """A machine with a stand-in for Go and a recipe of its own."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        for name, text in {
-            "main.go": "package main\n",
-            f"{RELEASE.minor}/go.mod": "module x\n\ngo 1.26.0\n",
-            f"{RELEASE.minor}/go.sum": "",
-        }.items():
-            (folder / "recipe" / name).parent.mkdir(parents=True, exist_ok=True)
-            (folder / "recipe" / name).write_text(text)
-        (folder / "bin").mkdir()
-        self.go()
-        # The system's own directories: the stand-in is a script.
-        self.assets = Assets(folder / "assets", path=f"{folder / 'bin'}:{os.defpath}")
-
-    def go(
-        self, then: str = "", version: str = "go1.26.9", kubernetes: str = RELEASE.kubernetes
-    ) -> None:
-        text = GO.format(
-            folder=self.folder,
-            then=then,
-            version=version,
-            etcd=RELEASE.etcd,
-            kubernetes=kubernetes,
-        )
-        put(self.folder / "bin" / "go", text.encode())
-
-    def build(self) -> Listener:
-        heard = Listener()
-        means = Means(ways=(Way.BUILD,), recipes=self.folder / "recipe")
-        install(self.assets, DEFAULT, means, heard)
-        return heard
-
-    def calls(self) -> list[str]:
-        """How the compiler was called since the last time of asking."""
-        path = self.folder / "calls"
-        found = path.read_text().splitlines() if path.exists() else []
-        path.unlink(missing_ok=True)
-        return found
-
-    def left(self) -> list[Path]:
-        return list((self.folder / "assets" / DEFAULT).glob(".build-*"))
 
 
 @pytest.fixture
-def yard(tmp_path: Path) -> Yard:
-    return Yard(tmp_path)
+def yard(tmp_path: Path) -> BuildMachine:
+    return BuildMachine(tmp_path)
 
 
-def test_one_file_is_every_program(yard: Yard) -> None:
+def test_one_file_is_every_program(yard: BuildMachine) -> None:
     heard = yard.build()
 
     recorded = yard.assets.recorded(DEFAULT)
@@ -111,7 +44,7 @@ def test_one_file_is_every_program(yard: Yard) -> None:
     assert yard.left() == []
 
 
-def test_how_the_compiler_is_called(yard: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_the_compiler_is_called(yard: BuildMachine, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("GOOS", "GOARCH", "GO111MODULE", "GOWORK"):
         monkeypatch.setenv(name, "planted")
     monkeypatch.setenv("GOPROXY", "https://modules.example.com")
@@ -131,7 +64,7 @@ def test_how_the_compiler_is_called(yard: Yard, monkeypatch: pytest.MonkeyPatch)
     assert not any(line.endswith("=planted") for line in environ)
 
 
-def test_the_same_recipe_is_not_built_twice(yard: Yard) -> None:
+def test_the_same_recipe_is_not_built_twice(yard: BuildMachine) -> None:
     yard.build()
     yard.calls()
     yard.build()
@@ -139,7 +72,7 @@ def test_the_same_recipe_is_not_built_twice(yard: Yard) -> None:
 
 
 @pytest.mark.parametrize("file", ["main.go", f"{RELEASE.minor}/go.mod", f"{RELEASE.minor}/go.sum"])
-def test_a_changed_recipe_is_built_anew(yard: Yard, file: str) -> None:
+def test_a_changed_recipe_is_built_anew(yard: BuildMachine, file: str) -> None:
     yard.build()
     before = yard.assets.recorded(DEFAULT)["etcd"].recipe
     with (yard.folder / "recipe" / file).open("a") as recipe:
@@ -152,7 +85,7 @@ def test_a_changed_recipe_is_built_anew(yard: Yard, file: str) -> None:
     assert yard.assets.recorded(DEFAULT)["etcd"].recipe != before
 
 
-def test_a_failed_build_shows_the_last_lines_and_leaves_what_was_there(yard: Yard) -> None:
+def test_a_failed_build_shows_the_last_lines_and_leaves_what_was_there(yard: BuildMachine) -> None:
     yard.build()
     good = yard.assets.program(DEFAULT, "etcd").read_bytes()
     (yard.folder / "recipe" / "main.go").write_text("package mian\n")
@@ -168,14 +101,14 @@ def test_a_failed_build_shows_the_last_lines_and_leaves_what_was_there(yard: Yar
     assert yard.left() == []
 
 
-def test_a_first_build_that_fails_is_missing_everything(yard: Yard) -> None:
+def test_a_first_build_that_fails_is_missing_everything(yard: BuildMachine) -> None:
     yard.go(then="exit 1")
     with pytest.raises(Unavailable, match="lacks etcd, etcdutl"):
         yard.build()
     assert yard.assets.versions() == ()
 
 
-def test_a_build_of_the_wrong_version_does_not_get_in(yard: Yard) -> None:
+def test_a_build_of_the_wrong_version_does_not_get_in(yard: BuildMachine) -> None:
     yard.build()
     good = yard.assets.program(DEFAULT, "etcd").read_bytes()
     (yard.folder / "recipe" / "main.go").write_text("package main // unstamped\n")
@@ -197,7 +130,7 @@ def test_a_build_of_the_wrong_version_does_not_get_in(yard: Yard) -> None:
         ("", False),
     ],
 )
-def test_the_compiler_must_be_new_enough(yard: Yard, version: str, enough: bool) -> None:
+def test_the_compiler_must_be_new_enough(yard: BuildMachine, version: str, enough: bool) -> None:
     yard.go(version=version)
     if enough:
         yard.build()
@@ -207,23 +140,22 @@ def test_the_compiler_must_be_new_enough(yard: Yard, version: str, enough: bool)
     assert yard.calls() == []
 
 
-def test_only_what_is_missing_is_taken_from_the_build(yard: Yard) -> None:
+def test_only_what_is_missing_is_taken_from_the_build(yard: BuildMachine) -> None:
     put_programs(yard.folder / "bin", RELEASE, ("kubectl",))
-    means = Means(ways=(Way.FOUND, Way.BUILD), recipes=yard.folder / "recipe")
+    means = yard.means(ways=(Way.FOUND, Way.BUILD))
     install(yard.assets, DEFAULT, means, Listener())
     recorded = yard.assets.recorded(DEFAULT)
     assert recorded.pop("kubectl").source is Source.FOUND
     assert {one.source for one in recorded.values()} == {Source.BUILT}
 
 
-def test_where_downloads_are_not_to_be_had_it_is_built(yard: Yard) -> None:
+def test_where_downloads_are_not_to_be_had_it_is_built(yard: BuildMachine) -> None:
     nobody = "http://127.0.0.1:9"
     listener = Listener()
-    means = Means(
+    means = yard.means(
         ways=(Way.DOWNLOAD, Way.BUILD),
         mirrors=Mirrors(nobody, nobody, "x86_64"),
         patience=Patience(reach=5),
-        recipes=yard.folder / "recipe",
     )
     install(yard.assets, DEFAULT, means, listener)
     assert listener.said[:2] == [
@@ -233,16 +165,19 @@ def test_where_downloads_are_not_to_be_had_it_is_built(yard: Yard) -> None:
     assert yard.assets.missing(DEFAULT) == ()
 
 
-def test_what_a_killed_build_has_left_is_removed(yard: Yard) -> None:
-    left = yard.assets.folder(DEFAULT) / ".build-killed"
-    left.mkdir(parents=True)
-    (left / "kube").write_text("half")
+def test_what_a_killed_build_has_left_is_removed(yard: BuildMachine) -> None:
+    installed = yard.assets.folder(DEFAULT) / ".build-killed"
+    work = yard.cache / "built" / f".{yard.cached().key}.work" / ".build-killed"
+    for directory in (installed, work):
+        directory.mkdir(parents=True)
+        (directory / "kube").write_text("half")
+    assert len(yard.left()) == 2
     yard.build()
-    assert not left.exists()
+    assert yard.left() == []
 
 
 def test_an_interrupted_build_ends_the_compiler(
-    yard: Yard, monkeypatch: pytest.MonkeyPatch
+    yard: BuildMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     yard.go(then=f"echo $$ > {yard.folder}/pid; echo example.com/b; exec sleep 600")
 
@@ -257,7 +192,7 @@ def test_an_interrupted_build_ends_the_compiler(
     assert yard.left() == []
 
 
-def test_the_manifest_can_be_read_by_people(yard: Yard) -> None:
+def test_the_manifest_can_be_read_by_people(yard: BuildMachine) -> None:
     yard.build()
     text = (yard.assets.folder(DEFAULT) / "manifest.json").read_text()
     assert json.loads(text)["programs"]["etcd"]["version"] == RELEASE.etcd

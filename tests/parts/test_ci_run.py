@@ -28,15 +28,15 @@ check:
 \t@{python} -c 'import json, os; json.dump(dict(os.environ), open("seen.json", "w"))'
 \t@{check}
 ansible:
-\t@echo "$$BOATYARD_ANSIBLE" > ansible.txt
+\t@echo "BOATYARD_CACHE=$$BOATYARD_CACHE" > ansible.txt
 assets:
-\t@echo "ALL=$(ALL) BOATYARD_ASSETS=$$BOATYARD_ASSETS" > assets.txt
+\t@echo "ALL=$(ALL) BOATYARD_CACHE=$$BOATYARD_CACHE" > assets.txt
 \t@mkdir -p $$HOME/go && touch $$HOME/go/module && chmod -R u-w $$HOME/go
 \t@{assets}
 mutants:
 \t@echo "SAMPLE=$(SAMPLE)" > mutants.txt
 test:
-\t@echo "BOATYARD_ASSETS=$$BOATYARD_ASSETS" > test.txt
+\t@echo "BOATYARD_CACHE=$$BOATYARD_CACHE" > test.txt
 \t@mkdir -p build/reports/test && cp report.xml build/reports/test/unit.xml
 """
 
@@ -102,14 +102,27 @@ def test_only_path_and_certificates_are_kept_and_the_home_is_its_own(tmp_path: P
     assert not Path(seen["HOME"]).exists(), "though Go write-protects what it fetches"
 
 
-def test_the_programs_of_all_versions_are_there_for_the_tests(tmp_path: Path) -> None:
-    result = ci_run(tmp_path, cases=[PASSED])
+@pytest.mark.parametrize(
+    "root, environ, cache",
+    [
+        pytest.param(True, {}, "", id="root: the system's, by default"),
+        pytest.param(True, {"XDG_CACHE_HOME": "/x"}, "", id="root: never below a home"),
+        pytest.param(True, {"BOATYARD_CACHE": "/c"}, "/c", id="root: named"),
+        pytest.param(False, {"BOATYARD_CACHE": "/c"}, "/c", id="user: named"),
+        pytest.param(False, {"XDG_CACHE_HOME": "/x"}, "/x/boatyard", id="user: XDG"),
+        pytest.param(False, {}, "/home/of/the/caller/.cache/boatyard", id="user: of the caller"),
+        pytest.param(False, {"HOME": ""}, "/known/.cache/boatyard", id="user: without a home"),
+    ],
+)
+def test_the_programs_of_all_versions_come_from_the_cache_of_the_caller(
+    tmp_path: Path, root: bool, environ: dict[str, str], cache: str
+) -> None:
+    result = ci_run(tmp_path, cases=[PASSED], root=root, environ=environ)
 
     assert result.returncode == 0, result.stdout + result.stderr
-    kept = tmp_path / "build" / "ci-assets"
-    assert (tmp_path / "assets.txt").read_text() == f"ALL=1 BOATYARD_ASSETS={kept}\n"
-    assert (tmp_path / "ansible.txt").read_text() == f"{tmp_path / 'build' / 'ci-ansible'}\n"
-    assert (tmp_path / "test.txt").read_text() == f"BOATYARD_ASSETS={kept}\n"
+    assert (tmp_path / "assets.txt").read_text() == f"ALL=1 BOATYARD_CACHE={cache}\n"
+    assert (tmp_path / "ansible.txt").read_text() == f"BOATYARD_CACHE={cache}\n"
+    assert (tmp_path / "test.txt").read_text() == f"BOATYARD_CACHE={cache}\n"
 
 
 def test_a_sample_of_planted_bugs_is_tried(tmp_path: Path) -> None:
@@ -291,6 +304,7 @@ def ci_run(
     assets: str = "true",
     root: bool = True,
     installed: bool = True,
+    environ: dict[str, str] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """.ci/run in a folder whose make says what it was given and answers with `cases`."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
@@ -303,6 +317,7 @@ def ci_run(
         "apt-get": f'echo "$*" >> {folder}/apt.txt',
         "dpkg": "exit 0" if installed else "exit 1",
         "id": f"echo {0 if root else 1000}",
+        "getent": '[ "$*" = "passwd 1000" ] && echo "user:x:1000:1000::/known:/bin/sh"',
     }
     (folder / "bin").mkdir()
     for name, line in machine.items():
@@ -319,6 +334,7 @@ def ci_run(
             "SSL_CERT_FILE": "/some/certificates",
             "PYTHONPATH": "/somewhere/else",
             "BOATYARD_TOKEN": "stray",
+            **(environ or {}),
         },
         capture_output=True,
         text=True,

@@ -27,7 +27,7 @@ def environment(home: Path) -> dict[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith(("BOATYARD", "XDG_"))
+        if name == "BOATYARD_CACHE" or not name.startswith(("BOATYARD", "XDG_"))
     }
     return kept | {
         "XDG_RUNTIME_DIR": str(home),

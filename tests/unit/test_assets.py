@@ -108,9 +108,8 @@ def test_a_release_is_known_by_version_and_minor(text: str) -> None:
 @pytest.mark.parametrize(
     "environ, expected",
     [
-        ({"BOATYARD_ASSETS": "/a", "XDG_CACHE_HOME": "/c", "HOME": "/h"}, "/a"),
-        ({"XDG_CACHE_HOME": "/c", "HOME": "/h"}, "/c/boatyard/assets"),
-        ({"HOME": "/h"}, "/h/.cache/boatyard/assets"),
+        ({"BOATYARD_ASSETS": "/a", "BOATYARD_CACHE": "/c"}, "/a"),
+        ({"BOATYARD_CACHE": "/c"}, "/c/assets"),
     ],
 )
 def test_where_they_are_by_default(environ: dict[str, str], expected: str) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from boatyard.app.assets import interruptible
 from boatyard.app.main import main
 from boatyard.app.progress import LINE_SECONDS, BarTeller, LineTeller, open_teller
 from boatyard.assets import DEFAULT, PINNED, PROGRAMS, Assets
@@ -22,14 +25,14 @@ def _own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache and a PATH of its own, and nothing else of Boatyard's in the environment."""
     for name in [one for one in os.environ if one.startswith("BOATYARD_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("BOATYARD_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.defpath}")
 
 
 def test_install_list_and_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     put_programs(tmp_path / "bin", release_of(DEFAULT))
     assert main(["assets", "install", "--by", "found"]) == 0
-    folder = tmp_path / "cache" / "boatyard" / "assets" / DEFAULT
+    folder = tmp_path / "cache" / "assets" / DEFAULT
     assert f"{DEFAULT}: {len(PROGRAMS)} programs ready in {folder}\n" in capsys.readouterr().err
 
     assert main(["assets", "list"]) == 0
@@ -47,7 +50,7 @@ def test_list_tells_what_is_not_as_it_should_be(
     put_programs(tmp_path / "bin", release_of(DEFAULT))
     main(["assets", "install", "--by", "found"])
     put(tmp_path / "bin" / "kubelet", program("kubelet", "1.37.0"))
-    put_programs(tmp_path / "cache" / "boatyard" / "assets" / "1.35.4", release_of("1.35.4"))
+    put_programs(tmp_path / "cache" / "assets" / "1.35.4", release_of("1.35.4"))
     capsys.readouterr()
 
     main(["assets", "list"])
@@ -153,3 +156,28 @@ def test_on_a_terminal_a_bar_that_goes_when_it_is_done(monkeypatch: pytest.Monke
     assert "5.0 of 10.0 MB" in shown
     assert "done [all]" in after
     assert "downloading" not in after
+
+
+class Interrupting:
+    """Is interrupted while it is removed, where Python drops what is raised."""
+
+    def __init__(self, number: signal.Signals) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        os.kill(os.getpid(), self.number)
+
+
+def be_interrupted(number: signal.Signals) -> None:
+    with interruptible():
+        Interrupting(number)
+        time.sleep(60)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_an_interrupt_that_python_drops_is_raised_again(number: signal.Signals) -> None:
+    handlers = {each: signal.getsignal(each) for each in signal.Signals}
+    with pytest.raises(KeyboardInterrupt):
+        be_interrupted(number)
+    assert {each: signal.getsignal(each) for each in signal.Signals} == handlers
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)

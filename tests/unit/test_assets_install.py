@@ -121,7 +121,11 @@ def test_what_lies_there_unrecorded_is_asked_once_and_kept(tmp_path: Path) -> No
 
 def test_without_any_way_everything_that_was_tried_is_said(tmp_path: Path) -> None:
     nobody = "http://127.0.0.1:9"  # discard: nobody listens
-    means = Means(mirrors=Mirrors(nobody, nobody, "x86_64"), patience=Patience(reach=5))
+    means = Means(
+        mirrors=Mirrors(nobody, nobody, "x86_64"),
+        patience=Patience(reach=5),
+        cache=tmp_path / "cache",
+    )
     listener = Listener()
     with pytest.raises(Unavailable) as failed:
         install(Assets(tmp_path / "assets", path=""), DEFAULT, means, listener)

@@ -1,25 +1,31 @@
-"""`boatyard assets list|install|verify`: the programs that real clusters on this machine are made of."""
+"""`boatyard assets list|install|verify|prune`: the programs that real clusters on this machine are made of."""
 
 from __future__ import annotations
 
 import signal
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from boatyard.app.progress import open_teller
+from boatyard.assets.building import Recipe
+from boatyard.assets.cache import BUILT, cache_directory, prune
 from boatyard.assets.found import Assets, remedy
-from boatyard.assets.installing import Means, Way, install
+from boatyard.assets.installing import Means, Way, cached_build, install
 from boatyard.assets.manifest import read_manifest
 from boatyard.assets.mirrors import ETCD_RELEASES, KUBERNETES, Mirrors
-from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, release_of
+from boatyard.assets.releases import DEFAULT, PINNED, PROGRAMS, RELEASES, release_of
 from boatyard.assets.verifying import verify
 from boatyard.cli.output import columns
 from boatyard.cli.words import clean
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.wiring.settings import Settings, load
+
+_MOMENT_SECONDS = 0.01
+_DAY_SECONDS = 86400.0
 
 
 def run(args: Namespace) -> int:
@@ -61,24 +67,38 @@ def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> in
             etcd=settings.etcd_mirror or ETCD_RELEASES,
         ),
     )
-    with _interruptible(), open_teller(sys.stderr) as teller:
+    with interruptible(), open_teller(sys.stderr) as teller:
         for version in versions or (DEFAULT,):
             install(assets_of(settings), version, means, teller)
     return 0
 
 
 @contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it."""
-    before = {
+def interruptible() -> Iterator[None]:
+    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it.
+
+    Python drops exceptions of finalizers and fork hooks. When it has dropped an interrupt there, an
+    alarm raises it again a moment later, where the program is by then: no signal is lost.
+    """
+
+    def raise_dropped_again(dropped: sys.UnraisableHookArgs) -> None:
+        if issubclass(dropped.exc_type, KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, _MOMENT_SECONDS)
+        else:
+            hook(dropped)
+
+    hook, sys.unraisablehook = sys.unraisablehook, raise_dropped_again
+    handlers = {
         number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP)
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
     }
     try:
         yield
     finally:
-        for number, handler in before.items():
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in handlers.items():
             signal.signal(number, handler)
+        sys.unraisablehook = hook
 
 
 def _list(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
@@ -121,4 +141,19 @@ def _verify(args: Namespace, settings: Settings, versions: Sequence[str]) -> int
     return 1 if bad else 0
 
 
-_ACTIONS = {"list": _list, "install": _install, "verify": _verify}
+def _prune(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
+    cache = cache_directory()
+    needed = {cached_build(Recipe(release), cache).key for release in RELEASES.values()}
+    before = time.time() - args.days * _DAY_SECONDS
+    try:
+        removed = list(prune(cache, keep=needed, before=before))
+    except OSError as error:
+        raise Refused(f"cannot remove builds in {cache}: {error.strerror}") from error
+    for key, size in removed:
+        print(f"removed {key}, {size / 1e6:.0f} MB")
+    if not removed:
+        print(f"nothing to remove in {cache / BUILT}")
+    return 0
+
+
+_ACTIONS = {"list": _list, "install": _install, "verify": _verify, "prune": _prune}

@@ -41,6 +41,8 @@ _LOOK = (
     Act("A data centre, and what can be ordered:", ("get", "hubs")),
     Act("", ("get", "clustertemplates")),
 )
+# Where programs are; everything else of Boatyard's environment is the demo's own.
+_PLACES = ("BOATYARD_ASSETS", "BOATYARD_CACHE", "BOATYARD_ANSIBLE")
 _KUBECTL = ("--kubeconfig", "web-2.kubeconfig")
 
 
@@ -194,7 +196,7 @@ def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
     kept = {
         name: value
         for name, value in os.environ.items()
-        if not name.startswith("BOATYARD_") or name == "BOATYARD_ASSETS"
+        if not name.startswith("BOATYARD_") or name in _PLACES
     }
     if kubectl is None:
         kept["BOATYARD_ASSETS"] = str(home / "no-assets")

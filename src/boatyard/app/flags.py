@@ -136,7 +136,7 @@ def _token(parser: argparse.ArgumentParser) -> None:
 
 
 def _assets(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("list", "install", "verify"), help="what to do")
+    parser.add_argument("action", choices=("list", "install", "verify", "prune"), help="what to do")
     parser.add_argument(
         "--version",
         dest="versions",
@@ -161,6 +161,13 @@ def _assets(parser: argparse.ArgumentParser) -> None:
         "--kubernetes-mirror", metavar="URL", help="a copy of the Kubernetes releases"
     )
     parser.add_argument("--etcd-mirror", metavar="URL", help="a copy of the etcd releases")
+    parser.add_argument(
+        "--days",
+        type=float,
+        default=30.0,
+        help="prune: remove builds of other recipes that nobody has installed for so long "
+        "(default: %(default).0f)",
+    )
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:

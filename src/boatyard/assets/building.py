@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
 import os
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -29,8 +29,15 @@ _STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
 _COMMIT = "0" * 40
 _LAST_LINES = 12
 _END_SECONDS = 5.0
-_LIBC = ctypes.CDLL(None)
-_PR_SET_PDEATHSIG = 1
+# Becomes the compiler after asking the kernel (PR_SET_PDEATHSIG) to end it with us, so that it does not outlive us
+# even when nothing of ours runs any more. Not a preexec_fn: with one, Python runs its fork hooks in our own process,
+# and drops the KeyboardInterrupt of a signal that arrives meanwhile.
+BECOME_COMPILER = """\
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+if os.getppid() == int(sys.argv[1]):  # else we have ended before the kernel was asked
+    os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 @dataclass(frozen=True)
@@ -119,9 +126,7 @@ def built(
 
     Unavailable, with the compiler's last words, when it fails: mostly modules that cannot be fetched.
     """
-    clear(folder)
-    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
-    try:
+    with workplace(folder) as work:
         for file in recipe.files():
             shutil.copy(file, work / file.name)
         go = _Go(compiler, work, path)
@@ -131,14 +136,18 @@ def built(
         with (work / BINARY).open("rb") as ready:
             os.fsync(ready.fileno())
         yield work / BINARY
+
+
+@contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """A directory inside `folder` that goes with the context, and before it those that a killed process has left."""
+    for directory in folder.glob(f"{WORK}*"):
+        shutil.rmtree(directory, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
+    try:
+        yield work
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def clear(folder: Path) -> None:
-    """Removes what builds that were killed have left."""
-    for left in folder.glob(f"{WORK}*"):
-        shutil.rmtree(left, ignore_errors=True)
 
 
 def _count_packages(go: _Go, teller: Teller) -> int:
@@ -185,8 +194,9 @@ class _Go:
     def lines(self, *words: str) -> Iterator[Iterator[str]]:
         """Runs the compiler and gives what it says, line by line. It ends with the context, one way or another."""
         last: deque[str] = deque(maxlen=_LAST_LINES)
+        start = (sys.executable, "-I", "-S", "-c", BECOME_COMPILER, str(os.getpid()))
         process = subprocess.Popen(
-            [self.compiler.program, *words],
+            [*start, self.compiler.program, *words],
             cwd=self.work,
             env=_environment(self.path) | {"GOTMPDIR": str(self.work)},
             stdin=subprocess.DEVNULL,
@@ -195,8 +205,6 @@ class _Go:
             text=True,
             errors="replace",
             start_new_session=True,
-            # A signal may end us before we hold its number: the compiler is not to outlive us even then.
-            preexec_fn=_end_with_parent,
         )
         assert process.stdout is not None
         try:
@@ -215,10 +223,6 @@ def _listened(stream: Iterator[str], hear: Callable[[str], None]) -> Iterator[st
         if not _is_package(line):
             hear(line)
         yield line
-
-
-def _end_with_parent() -> None:
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from boatyard.assets.cache import cache_directory
 from boatyard.assets.manifest import Record, read_manifest
 from boatyard.assets.releases import (
     CONTROL_PLANE,
@@ -19,14 +20,9 @@ from boatyard.model.errors import Refused
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """$BOATYARD_ASSETS, else the user's cache directory."""
+    """$BOATYARD_ASSETS, else `assets` in the cache directory."""
     named = environ.get("BOATYARD_ASSETS")
-    if named:
-        return Path(named).expanduser().absolute()
-    cache = environ.get("XDG_CACHE_HOME") or str(
-        Path(environ.get("HOME") or Path.home()) / ".cache"
-    )
-    return Path(cache) / "boatyard" / "assets"
+    return Path(named).expanduser().absolute() if named else cache_directory(environ) / "assets"
 
 
 class Assets:

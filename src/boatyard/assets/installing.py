@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import shutil
 import tarfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from boatyard.assets import building
-from boatyard.assets.asking import ask_version, hash_of, take_record
+from boatyard.assets.asking import ask_version, take_record
+from boatyard.assets.cache import (
+    CachedBuild,
+    DamagedBuild,
+    cache_directory,
+    hold_lock,
+    make_directory,
+)
 from boatyard.assets.fetching import Patience, fetch, forget, read_text
 from boatyard.assets.found import Assets
 from boatyard.assets.manifest import Record, Source, add_records, read_manifest
@@ -51,20 +57,30 @@ class Means:
     mirrors: Mirrors = field(default_factory=Mirrors)
     patience: Patience = field(default_factory=Patience)
     recipes: Path = building.RECIPES
+    cache: Path = field(default_factory=cache_directory)
 
 
 def install(assets: Assets, version: str, means: Means, teller: Teller) -> None:
-    """Has every program of a version here, and remembers them; quick when they are.
+    """Has every program of a version here, and remembers them; quick when they are, and writes nothing then.
 
     Two at once wait for each other. Refused or Unavailable when something is missing at the end;
     what has come by then stays.
     """
     release = release_of(version)
     folder = assets.folder(release.kubernetes)
-    with _writing(assets.directory), _locked(assets.directory, teller):
-        folder.mkdir(parents=True, exist_ok=True)
-        folder.chmod(0o755)  # clusters run their programs under numbers of their own
-        _Installation(assets, release, folder, means, teller).run()
+    installation = _Installation(assets, release, folder, means, teller)
+    if not installation.is_complete():
+        with _writing(assets.directory), _locked(assets.directory, teller):
+            make_directory(folder)
+            folder.chmod(0o755)  # clusters run their programs under numbers of their own
+            installation.run()
+    installation.say_ready()
+
+
+def cached_build(recipe: building.Recipe, cache: Path) -> CachedBuild:
+    """Where the cache has what this recipe makes, or would have it."""
+    version = recipe.release.kubernetes
+    return CachedBuild(cache=cache, name="kubernetes", version=version, recipe=recipe.digest())
 
 
 class _Installation:
@@ -78,25 +94,33 @@ class _Installation:
         self._folder = folder
         self._means = means
         self._teller = teller
+        self._recipe = building.Recipe(release, means.recipes)
+        self._cached = cached_build(self._recipe, means.cache)
+
+    def is_complete(self) -> bool:
+        return not self._wanted()
 
     def run(self) -> None:
         self._adopt()
-        steps = {
-            Way.FOUND: self._look_around,
-            Way.DOWNLOAD: self._download,
-            Way.BUILD: self._build,
-        }
+        steps = (
+            (Way.FOUND, self._look_around),
+            (Way.BUILD, self._take_built),  # seconds, and nobody has to be reached
+            (Way.DOWNLOAD, self._download),
+            (Way.BUILD, self._build),
+        )
         failures: list[str] = []
-        for way in self._means.ways:
-            if not self._wanted():
-                break
+        for way, step in steps:
+            if way not in self._means.ways or self.is_complete():
+                continue
             try:
-                steps[way]()
+                step()
             except Unavailable as error:
                 failures.append(str(error))
                 if way is not self._means.ways[-1]:
                     self._say(f"{_NOT_DONE[way]}: {error}")
         self._must_be_complete(failures)
+
+    def say_ready(self) -> None:
         self._say(f"{len(self._recorded())} programs ready in {self._folder}")
 
     def _must_be_complete(self, failures: Sequence[str]) -> None:
@@ -111,12 +135,11 @@ class _Installation:
 
     def _wanted(self) -> tuple[str, ...]:
         """The programs that are missing, or were built from a recipe that has changed since."""
-        digest = self._recipe().digest()
         recorded = self._recorded()
         stale = {
             name
             for name, record in recorded.items()
-            if record.source is Source.BUILT and record.recipe != digest
+            if record.source is Source.BUILT and record.recipe != self._cached.recipe
         }
         return tuple(name for name in PROGRAMS if name not in recorded or name in stale)
 
@@ -215,39 +238,68 @@ class _Installation:
     # --- built --------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        recipe = self._recipe()
-        compiler = building.find_compiler(recipe, self._assets.path)
-        self._say(f"building with {compiler.version}; the first time takes minutes")
+        """Builds the release into the cache, and takes it from there; another process may have built it meanwhile."""
+        with _writing(self._means.cache, _OTHER_CACHE), self._cached.locked(self._wait) as work:
+            try:
+                if self._take():
+                    return
+            except DamagedBuild as damage:
+                self._say(f"{self._cached.directory} is damaged and built again: {damage}")
+            compiler = building.find_compiler(self._recipe, self._assets.path)
+            self._say(f"building with {compiler.version}; the first time takes minutes")
+            with building.built(
+                self._recipe, compiler, work, self._teller, path=self._assets.path
+            ) as fresh:
+                for name in PROGRAMS:
+                    _link(fresh.with_name(name), Path(building.BINARY))
+                    self._must_say(fresh.with_name(name), name, compiler.version)
+                self._cached.store({building.BINARY: fresh}, compiler.version)
+            try:
+                self._take()
+            except DamagedBuild as damage:
+                raise Unavailable(f"{self._cached.directory} does not last: {damage}") from damage
+
+    def _take_built(self) -> None:
+        """Takes the release from the cache when it is there and as it was stored. What is damaged, `_build` sees to."""
+        with suppress(DamagedBuild):
+            self._take()
+
+    def _take(self) -> bool:
+        """Whether the cache has the release; its programs are here then. DamagedBuild when they are not as stored."""
         # Whatever is a name of the old file already changes with it.
         names = [
             name for name in PROGRAMS if name in self._wanted() or _is_built(self._folder / name)
         ]
-        with building.built(
-            recipe, compiler, self._folder, self._teller, path=self._assets.path
-        ) as fresh:
+        with _writing(self._assets.directory), building.workplace(self._folder) as work:
+            manifest = self._cached.put_into(work)
+            if manifest is None:
+                return False
+            if building.BINARY not in manifest.files:
+                raise DamagedBuild(f"{building.BINARY} is not in its manifest")
             for name in names:
-                _link(fresh.with_name(name), Path(building.BINARY))
-                self._must_say(fresh.with_name(name), name, compiler.version)
-            digest = hash_of(fresh)
-            os.replace(fresh, self._folder / building.BINARY)
-        for name in names:
-            _link(self._folder / name, Path(building.BINARY))
-        self._remember(
-            {
-                name: self._record(
-                    name,
-                    Source.BUILT,
-                    place=compiler.version,
-                    sha256=digest,
-                    recipe=recipe.digest(),
-                )
-                for name in names
-            }
-        )
-        self._say(f"built {', '.join(names)}")
+                _link(work / name, Path(building.BINARY))
+                if not self._says_right(work / name, name):
+                    raise DamagedBuild(f"{name} does not say {self._release.version_of(name)}")
+            os.replace(work / building.BINARY, self._folder / building.BINARY)
+            for name in names:
+                _link(self._folder / name, Path(building.BINARY))
+            self._remember(
+                {
+                    name: self._record(
+                        name,
+                        Source.BUILT,
+                        place=manifest.compiler,
+                        sha256=manifest.files[building.BINARY].sha256,
+                        recipe=manifest.recipe,
+                    )
+                    for name in names
+                }
+            )
+        self._say(f"{', '.join(names)} from {self._cached.directory}")
+        return True
 
-    def _recipe(self) -> building.Recipe:
-        return building.Recipe(self._release, self._means.recipes)
+    def _wait(self) -> None:
+        self._say("another installation builds it; waiting for it")
 
     # --- remembering --------------------------------------------------------------------------
 
@@ -318,26 +370,22 @@ def _extract(archive: Path, member: str, target: Path) -> None:
 @contextmanager
 def _locked(directory: Path, teller: Teller) -> Iterator[None]:
     """One installation at a time; a killed one holds nothing."""
-    directory.mkdir(parents=True, exist_ok=True)
-    with (directory / LOCK).open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            teller.say(f"another installation is at work in {directory}; waiting for it")
-            fcntl.flock(file, fcntl.LOCK_EX)
+    make_directory(directory)
+    words = f"another installation is at work in {directory}; waiting for it"
+    with hold_lock(directory / LOCK, on_wait=lambda: teller.say(words)):
         yield
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_OTHER_DIRECTORY = "--dir names another directory"
+_OTHER_CACHE = "BOATYARD_CACHE names another directory"
 
 
 @contextmanager
-def _writing(directory: Path) -> Iterator[None]:
+def _writing(directory: Path, remedy: str = _OTHER_DIRECTORY) -> Iterator[None]:
     """What the file system refuses is said in one line. Nothing of the network's gets here."""
     try:
         yield
     except OSError as error:
         what = "there is no room in" if error.errno in _NO_ROOM else "cannot write to"
-        raise Refused(
-            f"{what} {directory}: {error.strerror or error}; --dir names another directory"
-        ) from error
+        raise Refused(f"{what} {directory}: {error.strerror or error}; {remedy}") from error

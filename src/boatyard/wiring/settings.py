@@ -52,7 +52,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     freeze_minutes: float = 60.0  # a cluster frozen this long is stopped; resuming takes longer
     role_minutes: float = 60.0  # a part of a template's role that runs longer is ended
     event_days: float = 30.0  # how long events, and stories of clusters that are gone, are kept
-    assets: str = ""  # directory of the Kubernetes programs; empty: in the user's cache
+    assets: str = ""  # directory of the Kubernetes programs; empty: `assets` in the cache
     assets_from: str = ""  # directory where an installation looks for them before PATH
     kubernetes_mirror: str = ""  # address of a copy of the Kubernetes releases; empty: upstream's
     etcd_mirror: str = ""  # address of a copy of the etcd releases; empty: upstream's

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from boatyard.assets.cache import cache_directory, make_directory
 from boatyard.model.errors import Unavailable
 
 _INSTALLED = Path(__file__).parent / "ansible.txt"  # inside the package, as a wheel has it
@@ -32,12 +33,9 @@ Say = Callable[[str], None]  # one line of progress
 
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
-    """$BOATYARD_ANSIBLE, else the user's cache directory."""
+    """$BOATYARD_ANSIBLE, else `ansible` in the cache directory."""
     named = environ.get("BOATYARD_ANSIBLE")
-    if named:
-        return Path(named).expanduser().absolute()
-    home = Path(environ.get("HOME") or Path.home())
-    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "boatyard" / "ansible"
+    return Path(named).expanduser().absolute() if named else cache_directory(environ) / "ansible"
 
 
 class Environment:
@@ -64,7 +62,7 @@ class Environment:
         """Makes it when it is not there. Unavailable when that cannot be now; what is half made is made anew."""
         if self.is_ready():
             return
-        self.directory.mkdir(parents=True, exist_ok=True)
+        make_directory(self.directory)
         with _only_one(self.place.with_suffix(".lock")):
             if self.is_ready():
                 return  # somebody else has made it meanwhile

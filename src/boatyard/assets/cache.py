@@ -1,0 +1,217 @@
+"""The cache directory, and the builds in it. Called by installations of programs, and for Ansible's environment.
+
+A build lies in `<cache>/built/<name>-<version>-<digest of its recipe>`, so several recipes lie side by side. Its
+directory comes into place by one rename, with a manifest of every file: it is there as a whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from boatyard.assets.asking import hash_of
+
+SYSTEM_CACHE = Path("/var/cache/boatyard")
+BUILT = "built"
+MANIFEST = "manifest.json"
+
+_DIGITS = 16
+_LOCK = ".lock"
+_WORK = ".work"
+_NO_LINK = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+
+
+def cache_directory(environ: Mapping[str, str] = os.environ, *, root: bool | None = None) -> Path:
+    """$BOATYARD_CACHE, else /var/cache/boatyard for root and the user's own cache directory for others.
+
+    Root's is not below its home: clusters run programs from it under user ids of their own.
+    """
+    named = environ.get("BOATYARD_CACHE")
+    if named:
+        return Path(named).expanduser().absolute()
+    if os.geteuid() == 0 if root is None else root:
+        return SYSTEM_CACHE
+    home = Path(environ.get("HOME") or Path.home())
+    return Path(environ.get("XDG_CACHE_HOME") or home / ".cache") / "boatyard"
+
+
+def make_directory(path: Path) -> None:
+    """Has a directory that every user may read; those above it that are missing, too. Others stay as they are."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    with suppress(FileExistsError):
+        path.mkdir()
+        path.chmod(0o755)  # whatever the umask says
+
+
+@contextmanager
+def hold_lock(file: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+    """One process at a time; one that is killed holds nothing. BlockingIOError instead of waiting without `on_wait`."""
+    with file.open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if on_wait is None:
+                raise
+            on_wait()
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+class DamagedBuild(Exception):
+    """A build in the cache is not as it was stored; the text says what is wrong."""
+
+
+class CachedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a build, as it was stored."""
+
+    sha256: str
+    size: int
+
+
+class BuildManifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a build consists of, and what made it from which recipe."""
+
+    recipe: str
+    compiler: str
+    files: dict[str, CachedFile]
+
+
+@dataclass(frozen=True)
+class CachedBuild:
+    """One build in the cache, known by the digest of its recipe; it need not be there."""
+
+    cache: Path
+    name: str
+    version: str
+    recipe: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.name}-{self.version}-{self.recipe[:_DIGITS]}"
+
+    @property
+    def directory(self) -> Path:
+        return self.cache / BUILT / self.key
+
+    def put_into(self, folder: Path) -> BuildManifest | None:
+        """Puts every file of the build into `folder`; None when the build is not in the cache.
+
+        DamagedBuild when a file is not what was stored. Needs no lock: the files are read where they were put.
+        A file is a hard link where that is possible, since it takes no room and stays when the cache is
+        emptied; a copy on another file system, or of another user's file.
+        """
+        if not self.directory.is_dir():
+            return None
+        manifest = self._manifest()
+        for name, file in manifest.files.items():
+            _link_or_copy(self.directory / name, folder / name)
+            _must_be(folder / name, file)
+        with suppress(OSError):  # a cache of another user
+            os.utime(self.directory)  # `prune` goes by it
+        return manifest
+
+    def _manifest(self) -> BuildManifest:
+        try:
+            text = (self.directory / MANIFEST).read_bytes()
+            manifest = msgspec.json.decode(text, type=BuildManifest)
+        except OSError as error:
+            raise DamagedBuild(f"{MANIFEST}: {error.strerror}") from error
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise DamagedBuild(f"{MANIFEST} cannot be read") from error
+        if manifest.recipe != self.recipe:
+            raise DamagedBuild(f"{MANIFEST} is of another recipe")
+        return manifest
+
+    @contextmanager
+    def locked(self, on_wait: Callable[[], None] | None) -> Iterator[Path]:
+        """Holds the lock for building; gives a directory to work in, which is empty and goes with the context."""
+        make_directory(self.cache / BUILT)
+        with hold_lock(self._beside(_LOCK), on_wait):
+            work = self._beside(_WORK)
+            shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+            make_directory(work)
+            try:
+                yield work
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+
+    def store(self, files: Mapping[str, Path], compiler: str) -> None:
+        """Moves these files into the cache, in the place of what is there. They lie in the directory of `locked`."""
+        fresh = self._beside(_WORK) / self.key
+        make_directory(fresh)
+        stored = {}
+        for name, path in files.items():
+            os.replace(path, fresh / name)
+            size = (fresh / name).stat().st_size
+            stored[name] = CachedFile(sha256=hash_of(fresh / name), size=size)
+        manifest = BuildManifest(recipe=self.recipe, compiler=compiler, files=stored)
+        with (fresh / MANIFEST).open("wb") as file:
+            file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        (fresh / MANIFEST).chmod(0o644)
+        self.remove()
+        os.rename(fresh, self.directory)
+
+    def remove(self) -> None:
+        """Removes the build; content when it is not there. Callers hold the lock."""
+        with suppress(FileNotFoundError):
+            os.rename(self.directory, self._beside(_WORK) / "old")
+
+    def _beside(self, suffix: str) -> Path:
+        return self.directory.with_name(f".{self.key}{suffix}")
+
+
+def prune(cache: Path, keep: Collection[str], before: float) -> Iterator[tuple[str, int]]:
+    """Removes builds that nobody has installed since `before` (seconds since 1970), but for the keys in `keep`.
+
+    Gives the key and the size of each that it removes; removes what killed builds have left, too. What another
+    process is building is left alone.
+    """
+    for directory in sorted((cache / BUILT).glob("*-*-*")):
+        key = directory.name.removeprefix(".").removesuffix(_WORK)
+        name, version, digits = key.rsplit("-", 2)
+        build = CachedBuild(cache=cache, name=name, version=version, recipe=digits)
+        is_build = key == directory.name
+        if directory.suffix == _LOCK or (is_build and _is_used(directory, keep, before)):
+            continue
+        with suppress(BlockingIOError), build.locked(on_wait=None):
+            if is_build:
+                size = sum(file.stat().st_size for file in directory.iterdir())
+                build.remove()
+                yield key, size
+
+
+def _is_used(directory: Path, keep: Collection[str], before: float) -> bool:
+    return directory.name in keep or directory.stat().st_mtime >= before
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileNotFoundError as error:
+        raise DamagedBuild(f"{source.name} is missing") from error
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        shutil.copy2(source, target)
+
+
+def _must_be(path: Path, expected: CachedFile) -> None:
+    status = path.stat()
+    if status.st_size != expected.size:
+        raise DamagedBuild(f"{path.name} has {status.st_size} bytes instead of {expected.size}")
+    if hash_of(path) != expected.sha256:
+        raise DamagedBuild(f"{path.name} has another sha256")
+    if status.st_mode & 0o555 != 0o555:
+        raise DamagedBuild(f"{path.name} cannot be run by everybody")
