@@ -6,7 +6,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup demo up assets ansible check test bench proto format lock
+.PHONY: help setup demo up assets ansible check test mutants bench proto format lock
 
 help:
 	@echo "make demo    a simulated data centre, one cluster from order to receipt; KEEP=1 leaves it running till Ctrl-C"
@@ -15,6 +15,7 @@ help:
 	@echo "make ansible an environment for Ansible, which runs templates (half a minute, once)"
 	@echo "make check   format, lint, types, imports, unit and contract tests (a minute)"
 	@echo "make test    every suite, minutes per suite at the end (a quarter of an hour)"
+	@echo "make mutants plants bugs in a copy of the tree, reports those no test notices (20 minutes); NAMES=, SAMPLE=10"
 	@echo "make bench   measurements side by side"
 	@echo "make proto   generates what is made from proto/"
 	@echo "make setup   only .venv; make format: formats; make lock: locks the dependencies anew"
@@ -36,6 +37,9 @@ check: setup
 
 test: setup
 	@$(BIN)/python .ci/suites.py --reports build/reports/test $(SUITES)
+
+mutants: setup
+	@$(BIN)/python tools/mutants/run.py $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(NAMES)
 
 bench: setup
 	@for words in fleet.py api.py nodes.py local.py automation.py "fleet.py --hub kube" operators.py; do \
