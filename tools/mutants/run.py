@@ -10,6 +10,7 @@ import json
 import os
 import queue
 import random
+import select
 import shutil
 import signal
 import subprocess
@@ -21,9 +22,10 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO, Protocol, cast
 
 from mutant_verdict import TREE, VERDICT
 
@@ -309,12 +311,20 @@ def _try(mutant: Mutant, copy: Copy, baselines: Baselines) -> tuple[str, str]:
     return KILLED, ""
 
 
+class Server(Protocol):
+    """A process of pytest_server.py."""
+
+    stdin: IO[bytes]
+    stdout: IO[bytes]
+
+
 @dataclass
 class Copy:
     """A copy of the tree in which one mutant at a time is planted."""
 
     path: Path
     seconds: float
+    server: Server
     stamp: int = 0
 
     @contextmanager
@@ -338,45 +348,33 @@ class Copy:
     def run_tests(self, tests: Sequence[str]) -> Ending:
         """Runs tests until the first fails."""
         with tempfile.TemporaryDirectory(prefix="mutant-") as folder:
-            verdict = Path(folder) / "verdict.json"
-            environment = {
-                **os.environ,
-                "PYTHONPATH": os.pathsep.join((str(self.path / "src"), str(HERE))),
-                "HYPOTHESIS_STORAGE_DIRECTORY": folder,
-                VERDICT: str(verdict),
-                TREE: str(self.path),
+            verdict, output = Path(folder) / "verdict.json", Path(folder) / "output"
+            environment = {"HYPOTHESIS_STORAGE_DIRECTORY": folder, VERDICT: str(verdict)}
+            arguments = ["-x", "-q", "--tb=short", "-p", "no:cacheprovider", "-p", "mutant_verdict"]
+            request = {
+                "arguments": [*arguments, *tests],
+                "output": str(output),
+                "environment": environment,
             }
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "--tb=short"]
-            command += ["-p", "no:cacheprovider", "-p", "mutant_verdict", *tests]
-            with (Path(folder) / "output").open("w+b") as output:
-                process = subprocess.Popen(
-                    command,
-                    cwd=self.path,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-                code = self._wait(process)
-                output.seek(0)
-                text = output.read().decode(errors="replace")
+            self.server.stdin.write(json.dumps(request).encode() + b"\n")
+            self.server.stdin.flush()
+            code = self._wait(int(self.server.stdout.readline()))
+            text = output.read_text(errors="replace") if output.exists() else ""
             counts = json.loads(verdict.read_text()) if verdict.exists() else {}
         return Ending(code, counts, text)
 
-    def _wait(self, process: subprocess.Popen[bytes]) -> int | None:
+    def _wait(self, pid: int) -> int | None:
         """The exit code; None when the time was over."""
-        try:
-            return process.wait(self.seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)  # fixtures take down what they have started
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_CLEANUP_SECONDS)
-            return None
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        if self._has_answered(self.seconds):
+            return int(self.server.stdout.readline())
+        os.kill(pid, signal.SIGINT)  # fixtures take down what they have started
+        if not self._has_answered(_CLEANUP_SECONDS):
+            os.killpg(pid, signal.SIGKILL)
+        self.server.stdout.readline()
+        return None
+
+    def _has_answered(self, seconds: float) -> bool:
+        return bool(select.select([self.server.stdout], [], [], seconds)[0])
 
 
 @contextmanager
@@ -390,7 +388,22 @@ def copied(tree: Path, seconds: float) -> Iterator[Copy]:
             if source.is_file() or source.is_symlink():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
-        yield Copy(path, seconds)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join((str(path / "src"), str(HERE))),
+            TREE: str(path),
+        }
+        command = [sys.executable, "-u", str(HERE / "pytest_server.py")]
+        with subprocess.Popen(
+            command,
+            cwd=path,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        ) as server:
+            yield Copy(path, seconds, cast(Server, server))
     finally:
         shutil.rmtree(path, ignore_errors=True)
 
