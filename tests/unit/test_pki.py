@@ -42,7 +42,10 @@ def test_a_certificate_is_for_what_was_asked(
 
 
 def test_what_is_issued_issues_nothing(authority: Authority) -> None:
-    own, issued = read(authority.pem.certificate), read(authority.issue("a", now=NOW).certificate)
+    own, issued = (
+        read(authority.pem.certificate),
+        read(authority.issue("a", client=True, now=NOW).certificate),
+    )
 
     assert own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     assert not issued.extensions.get_extension_for_class(x509.BasicConstraints).value.ca

@@ -12,25 +12,12 @@ import os
 import signal
 import sys
 
-LIBRARIES = [
-    "pytest",
-    "_pytest.assertion.rewrite",
-    "_pytest.junitxml",
-    "_pytest.terminal",
-    "pytest_asyncio.plugin",
-    "pytest_timeout",
-    "xdist.plugin",
-    "anyio.pytest_plugin",
-    "pygments.lexers",
-    "hypothesis",
-    "aiohttp.web",
-    "asyncpg",
-    "msgspec",
-    "cryptography.x509",
-    "yaml",
-    "google.protobuf.json_format",
-    "joserfc.jwt",
-]
+LIBRARIES = (
+    *("pytest", "_pytest.assertion.rewrite", "_pytest.junitxml", "_pytest.terminal"),
+    *("pytest_asyncio.plugin", "pytest_timeout", "xdist.plugin", "anyio.pytest_plugin"),
+    *("pygments.lexers", "hypothesis", "aiohttp.web", "asyncpg", "msgspec", "cryptography.x509"),
+    *("yaml", "google.protobuf.json_format", "joserfc.jwt"),
+)
 
 
 def main() -> int:
