@@ -22,7 +22,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Protocol, cast
@@ -147,7 +147,8 @@ def choose(mutants: Sequence[Mutant], options: argparse.Namespace) -> list[Mutan
         unknown = [name for name in options.names if not any(_is(name, each) for each in mutants)]
         if unknown:
             raise EntryError(f"no such mutant: {', '.join(unknown)}")
-        chosen = [each for each in chosen if any(_is(name, each) for name in options.names)]
+        chosen = [each for name in options.names for each in mutants if _is(name, each)]
+        chosen = list(dict.fromkeys(chosen))
     if options.changed:
         changed = set(git(options.tree, "diff", "--name-only", options.changed).splitlines())
         chosen = [each for each in chosen if changed & _paths(each)]
@@ -250,12 +251,14 @@ def run(mutants: Sequence[Mutant], tree: Path, *, jobs: int, seconds: float) -> 
         waiting.put(mutant)
     verdicts: list[Verdict] = []
     baselines = Baselines()
+    copies: list[Copy] = []
     failures: list[BaseException] = []
 
     def work() -> None:
         try:
             with copied(tree, seconds) as copy:
-                while True:
+                copies.append(copy)
+                while not failures:
                     try:
                         mutant = waiting.get_nowait()
                     except queue.Empty:
@@ -269,8 +272,15 @@ def run(mutants: Sequence[Mutant], tree: Path, *, jobs: int, seconds: float) -> 
     threads = [threading.Thread(target=work) for _ in range(max(1, min(jobs, len(mutants))))]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.join()
+    except KeyboardInterrupt as error:
+        failures.append(error)
+        for copy in copies:
+            copy.interrupt()
+        for thread in threads:
+            thread.join()
     if failures:
         raise failures[0]
     return verdicts
@@ -326,6 +336,8 @@ class Copy:
     seconds: float
     server: Server
     stamp: int = 0
+    child: int = 0
+    """The process that runs tests now."""
 
     @contextmanager
     def changed(self, mutant: Mutant) -> Iterator[None]:
@@ -358,16 +370,24 @@ class Copy:
             }
             self.server.stdin.write(json.dumps(request).encode() + b"\n")
             self.server.stdin.flush()
-            code = self._wait(int(self.server.stdout.readline()))
+            self.child = int(self.server.stdout.readline())
+            code = self._wait(self.child)
+            self.child = 0
             text = output.read_text(errors="replace") if output.exists() else ""
             counts = json.loads(verdict.read_text()) if verdict.exists() else {}
         return Ending(code, counts, text)
+
+    def interrupt(self) -> None:
+        """As Ctrl-C: fixtures take down what they have started."""
+        if self.child:
+            with suppress(ProcessLookupError):
+                os.kill(self.child, signal.SIGINT)
 
     def _wait(self, pid: int) -> int | None:
         """The exit code; None when the time was over."""
         if self._has_answered(self.seconds):
             return int(self.server.stdout.readline())
-        os.kill(pid, signal.SIGINT)  # fixtures take down what they have started
+        self.interrupt()
         if not self._has_answered(_CLEANUP_SECONDS):
             os.killpg(pid, signal.SIGKILL)
         self.server.stdout.readline()
@@ -388,6 +408,9 @@ def copied(tree: Path, seconds: float) -> Iterator[Copy]:
             if source.is_file() or source.is_symlink():
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target, follow_symlinks=False)
+        # What Python has compiled is good for the copies too: they have the times of the originals.
+        for compiled in {path.parent for path in tree.glob("src/**/__pycache__/*.pyc")}:
+            shutil.copytree(compiled, path / compiled.relative_to(tree), dirs_exist_ok=True)
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join((str(path / "src"), str(HERE))),
@@ -436,4 +459,5 @@ def _line(verdict: Verdict) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(main(sys.argv[1:]))
