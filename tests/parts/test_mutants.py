@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.timeout(400)  # each run of the tool runs pytest several times
+
 ROOT = Path(__file__).parents[2]
 TOOL = ROOT / "tools" / "mutants" / "run.py"
 
@@ -45,6 +47,10 @@ def test_shown():
     assert rules.shown("a") == "a"
 """
 FAILING = """\
+def test_passes():
+    pass
+
+
 def test_fails_always():
     raise AssertionError
 """

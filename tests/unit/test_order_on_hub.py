@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from boatyard.model.generated.boatyard import OrderNodeSet, OrderSpec
+from boatyard.model.generated.boatyard import Order, OrderNodeSet, OrderSpec, OrderStatus
 from boatyard.orderbook.mapping.orders import Place
+from boatyard.orderbook.mapping.status import to_status
 from boatyard.orderbook.mapping.wishes import to_spec
 from tests.support.orders import NOW
 
@@ -49,3 +50,13 @@ def test_each_field_stands_where_other_tools_look_for_it() -> None:
 def test_the_pull_secret_stands_there_for_compatible_playbooks_only() -> None:
     assert "hidden" not in str(made(Place(hub="hub-1")))
     assert made(Place(hub="hub-1", osac_compatible=True))["pullSecret"] == "hidden"
+
+
+def test_workers_that_are_wanted_there_and_ready_are_three_numbers() -> None:
+    status = OrderStatus(nodes={"b": 3, "a": 1}, ready_nodes={"b": 1})
+    order = Order(id="c-1", spec=SPEC, status=status)
+
+    shown = to_status(order, {"metadata": {"name": "order-1", "namespace": "ns"}}, NOW)
+
+    workers = [shown[f"{which}Workers"] for which in ("desired", "current", "ready")]
+    assert workers == [2, 4, 1]
