@@ -73,7 +73,7 @@ PROOFS = (
         "mutants",
         "every planted bug is found by the tests that must find it",
         25,
-        (sys.executable, "tools/mutants.py"),
+        (sys.executable, "tools/mutants/run.py"),
     ),
 )
 

@@ -47,6 +47,14 @@ async def a_key_has_one_subnet(bench: Bench) -> None:
     await refuses(bench.l3.ensure_network("order-1/l3", other))
 
 
+async def what_is_not_the_hubs_is_refused(bench: Bench) -> None:
+    await refuses(bench.l3.ensure_network("order-1/l3", "203.0.113.0/24"))
+    await _network(bench, "order-2")
+    ask = ("order-2/api-address", "203.0.113.7", "order-2/l3", "api")
+    await refuses(bench.l3.ensure_floating(*ask))
+    assert await bench.l3.list_owned("order-1/") == []
+
+
 async def of_many_who_ask_at_once_one_gets_the_subnet(bench: Bench) -> None:
     cidr = (await bench.l3.subnets())[0]
     asked = [bench.l3.ensure_network(f"order-{n}/l3", cidr) for n in range(8)]

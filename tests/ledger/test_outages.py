@@ -7,13 +7,15 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
-from boatyard.ledger import schema
+from boatyard.ledger import connections, schema
+from boatyard.ledger import ledger as ledger_module
 from boatyard.ledger.changes import Insert
 from boatyard.ledger.embedded import EmbeddedPostgres
 from boatyard.ledger.ledger import Ledger
@@ -41,11 +43,20 @@ async def ledger(server: EmbeddedPostgres, seal: Seal) -> AsyncIterator[Ledger]:
     await opened.close()
 
 
-async def cut(url: str) -> None:
+@pytest.fixture
+async def shared_ledger(database_url: str, seal: Seal) -> AsyncIterator[Ledger]:
+    """On the server that all tests share: connections may be cut, the server stays."""
+    opened = await Ledger.open(database_url, seal=seal, application="outage")
+    yield opened
+    await opened.close()
+
+
+async def cut(url: str, application: str = "outage") -> None:
     """Ends every connection of the ledger, as a restart would."""
     connection = await asyncpg.connect(url)
     await connection.execute(
-        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'outage'"
+        "select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1",
+        application,
     )
     await connection.close()
 
@@ -188,6 +199,114 @@ async def test_listening_goes_on_after_a_restart_of_postgresql(
             await ledger.commit([Insert(cluster("a"))], now=NOW)
             assert await wake.wait(10)
             assert [event.id for event in await ledger.events.after(0, 10)] == ["a"]
+        running.cancel()
+
+
+class DroppedListener:
+    """A listener's connection that drops at the moment at which it should begin to listen."""
+
+    def __init__(
+        self, connection: Any, drop: Callable[[Any], Awaitable[object]], drops: list[int]
+    ) -> None:
+        self._connection, self._drop, self._drops = connection, drop, drops
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    async def add_listener(self, channel: str, callback: Any) -> None:
+        if self._drops:
+            self._drops.pop()
+            await self._drop(self._connection)
+        await self._connection.add_listener(channel, callback)
+
+
+async def drop_before(connection: Any) -> None:
+    with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
+        await drop_during(connection)
+    assert connection.is_closed()
+
+
+async def drop_during(connection: Any) -> None:
+    await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize(
+    "drop",
+    [
+        pytest.param(drop_before, id="between connect and LISTEN"),
+        pytest.param(drop_during, id="during LISTEN"),
+    ],
+)
+async def test_a_connection_dropped_before_it_listens_does_not_end_the_ledger(
+    shared_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, drop: Callable[[Any], Awaitable[object]]
+) -> None:
+    drops = [1, 1]
+
+    async def connect(url: str, application: str) -> DroppedListener:
+        return DroppedListener(await connections.connect(url, application), drop, drops)
+
+    monkeypatch.setattr(ledger_module, "connect", connect)
+    await rings_again(shared_ledger)
+
+    assert drops == []
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        pytest.param(asyncpg.InternalClientError("cannot switch to state 12"), id="half gone"),
+        pytest.param(asyncpg.ConnectionDoesNotExistError("closed in the middle"), id="gone"),
+        pytest.param(asyncpg.CannotConnectNowError("is starting up"), id="starting"),
+        pytest.param(asyncpg.PostgresIOError("could not read block 0"), id="disk"),
+        pytest.param(asyncpg.InvalidPasswordError("a new password"), id="password"),
+        pytest.param(asyncpg.InvalidCatalogNameError("no such database"), id="database"),
+        pytest.param(ConnectionRefusedError(), id="nobody there"),
+        pytest.param(TimeoutError(), id="no answer"),
+    ],
+)
+async def test_a_connection_that_cannot_be_opened_does_not_end_the_ledger(
+    shared_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, failure: Exception
+) -> None:
+    plain, failures = asyncpg.connect, [failure] * 3
+    await shared_ledger.close()  # so that statements, too, must open new connections
+    shared_ledger._connections._pool._closed = False
+
+    async def connect(*args: Any, **options: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await plain(*args, **options)
+
+    monkeypatch.setattr(asyncpg, "connect", connect)
+    with pytest.raises(Unavailable):
+        await shared_ledger.publish()
+    await rings_again(shared_ledger)
+
+    assert failures == []
+
+
+async def test_a_connection_dropped_while_it_listens_is_replaced(
+    shared_ledger: Ledger, database_url: str
+) -> None:
+    async def cut_listener() -> None:
+        await cut(database_url, "outage listener")
+
+    await rings_again(shared_ledger, then=cut_listener)
+
+
+async def rings_again(ledger: Ledger, then: Callable[[], Awaitable[None]] | None = None) -> None:
+    """Runs the ledger; fails unless it listens, listens again after `then`, and has not ended."""
+    async with asyncio.TaskGroup() as tasks:
+        running = tasks.create_task(ledger.run())
+        async with ledger.published.subscribe() as wake:
+            assert await wake.wait(20)
+            if then is not None:
+                await then()
+                assert await wake.wait(20)
+            while await wake.wait(0.3):
+                pass
+            await ledger.commit([Insert(cluster("a"))], now=NOW)
+            assert await wake.wait(20)
+        assert not running.done()
         running.cancel()
 
 

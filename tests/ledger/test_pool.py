@@ -110,3 +110,12 @@ async def test_a_closed_pool_lends_nothing(opened: Opened) -> None:
     assert opened[0].closed
     with pytest.raises(asyncpg.InterfaceError):
         await pool.fetch("a", ())
+
+
+async def test_a_place_comes_back_whatever_became_of_the_statement(opened: Opened) -> None:
+    pool = Pool(opened.open_one, size=2, wait_seconds=0.2, idle_seconds=60)
+
+    for _ in range(3):
+        assert await pool.fetch("a", ()) == ["a"]
+        with pytest.raises(asyncpg.UniqueViolationError):
+            await pool.fetch("fail", ())

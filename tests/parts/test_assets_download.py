@@ -172,6 +172,27 @@ def test_a_file_that_changed_meanwhile_is_begun_anew(
     assert assets.program(DEFAULT, "kubelet").stat().st_size == SIZE + 5
 
 
+def test_half_of_another_file_of_the_same_size_is_not_completed(
+    assets: Assets, mirror: Mirror
+) -> None:
+    """Its checksum tells them apart, also where the server has no tags."""
+    path = mirror.path_of(DEFAULT, "kubelet")
+    mirror.tags = False
+    mirror.cuts[path] = [300_000, 0, 0]
+    with pytest.raises(Unavailable):
+        download(assets, mirror)
+    before = mirror.files[path]
+    mirror.put(path, before[:200_000] + before[200_000:200_001].swapcase() + before[200_001:])
+    if mirror.files[path] == before:  # no letter there
+        mirror.put(path, before[:200_000] + b"x" + before[200_001:])
+
+    mirror.served.clear()
+    download(assets, mirror)
+
+    assert mirror.requests(path)[0].range == ""
+    assert assets.program(DEFAULT, "kubelet").read_bytes() == mirror.files[path] != before
+
+
 def test_a_part_longer_than_the_file_is_begun_anew(assets: Assets, mirror: Mirror) -> None:
     path = mirror.path_of(DEFAULT, "kubelet")
     mirror.cuts[path] = [300_000, 0, 0]

@@ -284,3 +284,14 @@ def test_removing_does_not_guess_between_two_of_the_same_name() -> None:
     with pytest.raises(Refused, match="a, b"):
         remove(text, "web-1")
     assert remove(text, "web-1", context="b").contexts == ("b",)
+
+
+def test_a_user_of_the_persons_own_in_a_context_of_ours_stays() -> None:
+    config = into("")
+    config["users"].append({"name": "mine", "user": {"token": "t"}})
+    config["contexts"][0]["context"]["user"] = "mine"
+
+    left = yaml.safe_load(remove(yaml.safe_dump(config), "web-1").text)
+
+    assert [user["name"] for user in left["users"]] == [CONTEXT, "mine"]
+    assert left["contexts"] == left["clusters"] == []

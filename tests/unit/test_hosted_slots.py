@@ -274,3 +274,12 @@ def test_who_leaves(machines: dict[int, Machine], expected: list[str]) -> None:
     assert list(slots.choose_leaving(names, 3, found)) == expected
     assert list(slots.choose_leaving(names, 1, found)) == expected[:1]
     assert list(slots.choose_leaving(names, 0, found)) == []
+
+
+def test_what_is_written_holds_only_for_the_pool_that_was_read() -> None:
+    seen = pool("Agent")
+    seen["metadata"] |= {"uid": "u-1", "resourceVersion": "7"}
+
+    about = slots.write_slots(seen, [slot(0)], 1)["metadata"]
+
+    assert (about["uid"], about["resourceVersion"]) == ("u-1", "7")

@@ -168,3 +168,12 @@ def test_when_a_certificate_ends() -> None:
 
     assert ends_at is not None
     assert timedelta(days=9) < ends_at - datetime.now(UTC) < timedelta(days=11)
+
+
+@pytest.mark.parametrize("field", ["exec", "tokenFile", "client-key"])
+def test_a_hub_without_tls_runs_and_reads_nothing_here_either(field: str) -> None:
+    value = EXEC if field == "exec" else "/etc/passwd"
+
+    told = kubeconfigs.read(kubeconfig(user={field: value}), insecure=True)
+
+    assert any(f".user.{field}:" in violation.message for violation in told.violations)

@@ -184,3 +184,15 @@ def test_outside_of_a_cluster_that_is_refused(tmp_path: Path) -> None:
     env = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443"}
     with pytest.raises(Refused, match="no service account"):
         in_cluster(tmp_path, env)
+
+
+@pytest.mark.parametrize("server", ["https://me:pw@one.example", "https://me@one.example"])
+def test_an_address_carries_no_credential(server: str) -> None:
+    with pytest.raises(Refused):
+        read_kubeconfig(kubeconfig({"server": server}))
+
+
+def test_a_file_with_a_token_wins_over_the_token_because_it_is_renewed() -> None:
+    config = read_kubeconfig(kubeconfig(user={"token": SECRET, "tokenFile": "/run/token"}))
+
+    assert (config.token, config.token_file) == ("", "/run/token")

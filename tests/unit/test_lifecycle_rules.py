@@ -301,3 +301,21 @@ def test_a_folder_of_the_provider_is_not_told() -> None:
 def test_a_backup_never_changes() -> None:
     with pytest.raises(Refused):
         backup_rules.admit_update(BACKUP, BACKUP, a_world())
+
+
+@pytest.mark.parametrize("taken, refused", [
+    ("1.36.3", True),
+    ("1.35.9", False),
+    ("1.34.0", False),
+])  # fmt: skip
+def test_a_backup_goes_into_the_same_or_a_later_minor(taken: str, refused: bool) -> None:
+    status = BackupStatus(state=BackupState.READY, hub="hub-1", version=taken)
+    old = replace(a_cluster(), status=replace(a_cluster().status, hub="hub-1"))
+    new = changed(old, restore=ClusterRestore(backup="b-1", request="first"))
+    world = a_world(replace(BACKUP, status=status), a_version("1.35.4"))
+
+    if refused:
+        with pytest.raises(Refused, match="later minor"):
+            rules.admit_update(old, new, world)
+    else:
+        assert rules.admit_update(old, new, world).spec.restore.backup == "b-1"

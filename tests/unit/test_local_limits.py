@@ -128,3 +128,20 @@ def test_removing_nothing_is_fine() -> None:
 def test_somebody_who_is_not_there_cannot_join(told: Callable[[], Any]) -> None:
     assert not limits.join(NAME, 2**22 + 1, Limits())
     limits.remove(NAME)
+
+
+@pytest.mark.parametrize("unified", [False, True], ids=["one tree each", "one tree for all"])
+def test_memory_threads_and_share_are_bounded_in_both_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unified: bool
+) -> None:
+    monkeypatch.setattr(limits, "ROOT", tmp_path)
+    if unified:
+        (tmp_path / "cgroup.controllers").touch()
+
+    settings = limits._settings(Limits(memory=7, threads=5, share=512))
+
+    written = {file: value for _, files in settings for file, value in files.items()}
+    if unified:
+        assert written == {"memory.max": "7", "pids.max": "5", "cpu.weight": "50"}
+    else:
+        assert written == {"memory.limit_in_bytes": "7", "pids.max": "5", "cpu.shares": "512"}

@@ -224,3 +224,10 @@ def test_the_scarcest_host_type_counts() -> None:
     decision = placement.place(cluster, hubs)
     assert isinstance(decision, Placed)
     assert decision.hub.id == "b"
+
+
+def test_a_hub_without_the_label_that_is_asked_for_does_not_fit() -> None:
+    decision = placement.place(a_cluster(hub_labels={"disk": "nvme"}), [a_hub(labels={"x": "y"})])
+
+    assert isinstance(decision, NotPlaced)
+    assert decision.candidates[0].reason == "lacks the label disk=nvme"

@@ -191,3 +191,11 @@ def test_another_user_reaches_its_directory_through_closed_ones(mark: str, tmp_p
     wait_until_gone(start(spec))
     assert (inside / "who").read_text().strip() == str(user)
     assert "Permission denied" in (closed / "log").read_text()
+
+
+def test_a_mark_that_only_contains_the_name_is_a_strangers(mark: str, tmp_path: Path) -> None:
+    """Cluster `a/b` must not find what cluster `x/a/b` has started."""
+    started = start(spec(f"{mark}/a/b", tmp_path))
+
+    assert find("a/b") == {}
+    assert [process.pid for process in find(f"{mark}/a")[f"{mark}/a/b"]] == [started.pid]

@@ -174,3 +174,9 @@ def test_a_failed_upgrade_says_what_can_be_done() -> None:
     assert (failed.name, failed.reason) == ("install", "UpgradeFailed")
     assert failed.remedy.endswith("retry, or set the version back to it")
     assert status.version == "4.17.9"
+
+
+def test_a_rest_lasts_from_its_beginning_and_not_from_the_last_look() -> None:
+    order = resting_order()
+
+    assert resting.since(order, OrderPhase.RESTING, NOW + HOUR) == order.status.resting_since == NOW

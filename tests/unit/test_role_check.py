@@ -230,3 +230,10 @@ def test_a_form_survives_being_kept() -> None:
     assert isinstance(read, Role)
 
     assert from_text(to_text(read.form)) == read.form
+
+
+def test_the_schema_tells_no_default_of_a_secret() -> None:
+    made = form_schema(one(type="str", no_log=True, has_default=True, default="hunter2"))
+
+    assert made["properties"]["x"]["x-sensitive"]
+    assert "hunter2" not in str(made)

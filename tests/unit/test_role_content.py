@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from boatyard.model.errors import NotFound, Refused
 from boatyard.resources.cluster_templates.contents import ContentFolders
-from boatyard.roles.content import RoleFile, digest_of, pack, path_problem, unpack
+from boatyard.roles.content import LARGEST_CONTENT, RoleFile, digest_of, pack, path_problem, unpack
 from boatyard.roles.folder import read_folder
 from boatyard.roles.mistakes import Mistake
 from tests.support.roles import files, write
@@ -221,3 +221,11 @@ async def test_what_was_never_published_is_not_found(tmp_path: Path) -> None:
     for nonsense in ("", "../../etc", "sha256:../x"):
         with pytest.raises(Refused):
             await folders.folder(nonsense)
+
+
+def test_what_unpacks_to_too_much_is_refused_with_the_right_digest_too() -> None:
+    digest, packed = pack({"tasks/main.yml": RoleFile(bytes(2 * LARGEST_CONTENT))})
+    assert len(packed) < LARGEST_CONTENT / 100
+
+    with pytest.raises(Refused):
+        unpack(packed, digest)

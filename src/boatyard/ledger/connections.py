@@ -23,7 +23,7 @@ async def connect(url: str, application: str) -> Connection:
         return await asyncpg.connect(
             url, timeout=_CONNECT_SECONDS, server_settings={"application_name": application}
         )
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+    except (asyncpg.PostgresError, *DROPPED) as error:
         raise unreachable(error) from error
 
 
@@ -65,7 +65,7 @@ class Connections:
         pool = Pool(open_one, size=size, wait_seconds=STATEMENT_SECONDS, idle_seconds=_IDLE_SECONDS)
         try:
             await pool.fetch("select 1", ())
-        except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
+        except (asyncpg.PostgresError, *DROPPED) as error:
             raise unreachable(error) from error
         return cls(pool)
 

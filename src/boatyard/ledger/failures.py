@@ -31,6 +31,10 @@ DROPPED = (
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,
+    asyncpg.PostgresSystemError,  # its disk or its files
+    # The address was good when the ledger was opened: the role or the database is being made anew.
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
 )
 
 

@@ -15,17 +15,18 @@ from boatyard.ledger.claims import Claims
 from boatyard.ledger.clock import DatabaseClock
 from boatyard.ledger.codec import Codec
 from boatyard.ledger.commit import label, payload
-from boatyard.ledger.connections import Connections, connect
+from boatyard.ledger.connections import STATEMENT_SECONDS, Connections, connect
 from boatyard.ledger.contents import Contents
 from boatyard.ledger.documents import Documents
 from boatyard.ledger.events import Events
+from boatyard.ledger.failures import DROPPED, translate
 from boatyard.ledger.records import Finish, Lease
 from boatyard.ledger.schema import require_current, require_key
 from boatyard.ledger.seal import Seal
 from boatyard.ledger.stories import Stories
 from boatyard.ledger.wakes import Wakes
 from boatyard.ledger.work import WorkTable
-from boatyard.model.errors import Unavailable
+from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.projection import SENSITIVE
 
 OnWrite = Callable[[str], Awaitable[None] | None]
@@ -164,17 +165,21 @@ class Ledger:
         while True:
             try:
                 await self._listen()
-            except Unavailable:
+            except (Unavailable, Refused):  # the address was good when the ledger was opened
                 logger.warning("not listening to PostgreSQL", exc_info=True)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        """Returns when the connection is lost."""
+        """Returns when the connection is lost, and is Unavailable when that happens before it listens."""
         lost = asyncio.Event()
         connection = await connect(self._url, f"{self._application} listener")
         try:
             connection.add_termination_listener(lambda _: lost.set())
-            await connection.add_listener(CHANNEL, lambda *_: self._ring())
+            try:
+                async with asyncio.timeout(STATEMENT_SECONDS):
+                    await connection.add_listener(CHANNEL, lambda *_: self._ring())
+            except (asyncpg.PostgresError, *DROPPED) as error:
+                raise translate(error, "beginning to listen") from error
             await self.set_clock()
             self._ring()  # whatever was missed while nobody listened
             while not lost.is_set():
