@@ -59,9 +59,9 @@ async def test_an_archive_at_a_stale_version_is_a_conflict_and_the_newer_documen
     with pytest.raises(Conflict):
         await ledger.commit([Insert(cluster("b")), Archive(deleting(doc))], now=NOW)
 
-    assert await ledger.get(Cluster, "a") == read_at(newer, 1)
-    assert await ledger.archived(Cluster, "a") is None
-    assert await ledger.get(Cluster, "b") is None
+    assert await ledger.documents.get(Cluster, "a") == read_at(newer, 1)
+    assert await ledger.documents.archived(Cluster, "a") is None
+    assert await ledger.documents.get(Cluster, "b") is None
 
 
 @pytest.mark.parametrize("change", [Replace, Archive])

@@ -24,7 +24,7 @@ from tests.support.kubeconfigs import kubeconfig
 from tests.support.signing_cluster import NOW, SigningCluster
 
 
-class Documents:
+class MemoryLedger:
     """A ledger in memory with one cluster and its order."""
 
     def __init__(self, tenant: str) -> None:
@@ -35,13 +35,17 @@ class Documents:
             Order: Order(id="c1", metadata=metadata, status=OrderStatus(credentials=credentials)),
         }
         self.clock = SimpleNamespace(now=lambda: NOW)
-        self.events: list[str] = []
+        self.notes: list[str] = []
+
+    @property
+    def documents(self) -> MemoryLedger:
+        return self
 
     async def get(self, cls: type[Any], id: str, *, sealed: bool = False) -> Any:
         return self._documents[cls] if id == "c1" else None
 
     async def commit(self, changes: Sequence[Change], *, now: Any) -> None:
-        self.events += [
+        self.notes += [
             f"{change.note.reason}: {change.note.message}"
             for change in changes
             if isinstance(change, Signal)
@@ -49,9 +53,9 @@ class Documents:
 
 
 async def issue(
-    caller: Caller, cluster: SigningCluster, documents: Documents, user: str = ""
+    caller: Caller, cluster: SigningCluster, ledger: MemoryLedger, user: str = ""
 ) -> Any:
-    crud = cast(Crud, SimpleNamespace(ledger=documents))
+    crud = cast(Crud, SimpleNamespace(ledger=ledger))
     access = Access(crud, connect=lambda _config: cast(KubeClient, cluster))
     request = wire.message("boatyard.v1.AccessIssueRequest")(cluster="c1", user=user)
     return await access.issue(request, Call(caller))
@@ -66,10 +70,10 @@ async def issue(
 async def test_a_viewer_is_issued_view_and_those_who_may_change_the_cluster_cluster_admin(
     role: Role, group: str, cluster_role: str, issued_by: str
 ) -> None:
-    cluster, documents = SigningCluster(), Documents("acme")
+    cluster, ledger = SigningCluster(), MemoryLedger("acme")
     tenant = SHARED if role is Role.OPERATOR else "acme"
 
-    answer = await issue(Caller("ann", tenant, role), cluster, documents)
+    answer = await issue(Caller("ann", tenant, role), cluster, ledger)
 
     (sent,) = cluster.sent
     subject = x509.load_pem_x509_csr(base64.b64decode(sent["spec"]["request"])).subject
@@ -82,24 +86,24 @@ async def test_a_viewer_is_issued_view_and_those_who_may_change_the_cluster_clus
 
 
 async def test_an_operators_name_is_not_in_the_record_of_the_access() -> None:
-    cluster, documents = SigningCluster(), Documents("acme")
+    cluster, ledger = SigningCluster(), MemoryLedger("acme")
 
-    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, documents, user="bob")
+    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, ledger, user="bob")
 
-    assert [event.split(":")[0] for event in documents.events] == [
+    assert [event.split(":")[0] for event in ledger.notes] == [
         "AccessRequested",
         "AccessIssued",
     ]
-    assert all(event.endswith("by an operator") for event in documents.events)
+    assert all(event.endswith("by an operator") for event in ledger.notes)
 
 
 @pytest.mark.parametrize("role", [Role.ADMIN, Role.MEMBER, Role.VIEWER])
 async def test_access_to_a_shared_cluster_is_for_operators(role: Role) -> None:
-    cluster, documents = SigningCluster(), Documents(SHARED)
+    cluster, ledger = SigningCluster(), MemoryLedger(SHARED)
 
     with pytest.raises(Denied):
-        await issue(Caller("ann", "acme", role), cluster, documents)
+        await issue(Caller("ann", "acme", role), cluster, ledger)
 
-    assert (cluster.sent, cluster.applied, documents.events) == ([], {}, [])
-    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, documents)
+    assert (cluster.sent, cluster.applied, ledger.notes) == ([], {}, [])
+    await issue(Caller("olga", SHARED, Role.OPERATOR), cluster, ledger)
     assert len(cluster.sent) == 1

@@ -39,6 +39,14 @@ class Shelf:
     reserved: dict[str, int]
     committed: list[Change] = field(default_factory=list)
 
+    @property
+    def documents(self) -> Shelf:
+        return self
+
+    @property
+    def claims(self) -> Shelf:
+        return self
+
     async def get(self, kind: type, id: str) -> Any:
         hub = Hub(id="hub-1", spec=HubSpec(capacity={"bm-small": 8, "bm-large": 4}))
         return {Cluster: self.cluster, Hub: hub}.get(kind)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from boatyard.model.generated.boatyard import Order, OrderNodeSet, OrderSpec, OrderStatus
-from boatyard.orderbook.mapping.orders import Place
-from boatyard.orderbook.mapping.status import to_status
-from boatyard.orderbook.mapping.wishes import to_spec
+from boatyard.orderbook.kube.mapping.from_kube import Place
+from boatyard.orderbook.kube.mapping.status import to_status
+from boatyard.orderbook.kube.mapping.to_kube import to_spec
 from tests.support.orders import NOW
 
 SPEC = OrderSpec(

@@ -9,7 +9,7 @@ import sys
 _BODY = """
 import asyncio, sys
 from argparse import Namespace
-from boatyard.app import running
+from boatyard.wiring import service_process as running
 
 async def body(settings, stop):
     running.say("begun")

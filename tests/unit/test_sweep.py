@@ -30,13 +30,17 @@ NETWORK = Owned("o-1/l2", "network", "1234")
 class Shelf:
     """The two questions a sweep asks of the ledger: what is there, and what has left."""
 
-    documents: list[Any] = field(default_factory=list)
+    present: list[Any] = field(default_factory=list)
     archive: list[Any] = field(default_factory=list)
+
+    @property
+    def documents(self) -> Shelf:
+        return self
 
     async def get_many(self, kind: type, ids: list[str], *, sealed: bool) -> dict[str, Any]:
         return {
             document.id: document
-            for document in self.documents
+            for document in self.present
             if isinstance(document, kind) and document.id in ids
         }
 

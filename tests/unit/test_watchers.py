@@ -42,13 +42,17 @@ class Log:
                 )
             )
 
+    @property
+    def events(self) -> Log:
+        return self
+
     async def publish(self) -> int:
         return 0
 
     async def last_seq(self) -> int:
         return len(self.rows)
 
-    async def events_after(
+    async def after(
         self, seq: int, limit: int, *, tenants: Sequence[str] | None = None
     ) -> list[EventRow]:
         rows = [row for row in self.rows[seq:] if tenants is None or row.tenant in tenants]
