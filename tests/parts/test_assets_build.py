@@ -179,7 +179,9 @@ def test_what_a_killed_build_has_left_is_removed(yard: BuildMachine) -> None:
 def test_an_interrupted_build_ends_the_compiler(
     yard: BuildMachine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    yard.go(then=f"echo $$ > {yard.folder}/pid; echo example.com/b; exec sleep 600")
+    yard.go(
+        then=f"cd {yard.folder}; echo $$ > pid.new; mv pid.new pid; echo example.com/b; exec sleep 600"
+    )
 
     def interrupt(task, done: int) -> None:
         if task.unit is Unit.PACKAGES and (yard.folder / "pid").exists():
