@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from boatyard.assets.cache import cache_directory, hold_lock, make_directory
 from tests.support.control_plane import free_port
 
 ROOT = Path(__file__).parents[2]
@@ -37,12 +38,18 @@ def needs_rulebook() -> Path:
 
 
 def environment() -> Path:
-    """Made when the locked list has changed, or was never installed."""
-    name = hashlib.sha256(LOCKED.read_bytes()).hexdigest()[:12]
-    folder = ROOT / "build" / "eda" / name
-    if (folder / _READY).exists():
-        return folder
-    _say(f"making the environment of ansible-rulebook in {folder.relative_to(ROOT)} (a minute)")
+    """Made once per locked list and Python, in the cache directory: clones share it."""
+    seed = LOCKED.read_bytes() + sys.version.encode() + sys.base_prefix.encode()
+    folder = cache_directory() / "eda" / hashlib.sha256(seed).hexdigest()[:12]
+    make_directory(folder.parent)
+    with hold_lock(folder.with_suffix(".lock"), lambda: _say("waiting for another clone's")):
+        if not (folder / _READY).exists():
+            _make(folder)
+    return folder
+
+
+def _make(folder: Path) -> None:
+    _say(f"making the environment of ansible-rulebook in {folder} (a minute)")
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     python = str(folder / "bin" / "python")
@@ -56,7 +63,6 @@ def environment() -> Path:
         subprocess.run([python, "-m", "pip", "install", "--quiet", *how], check=True)
     (folder / _READY).touch()
     _say("made")
-    return folder
 
 
 def _say(words: str) -> None:
