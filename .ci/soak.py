@@ -70,6 +70,18 @@ PROOFS = (
         (*PYTEST, "tests/e2e/test_prove_roles.py"),
     ),
     Proof(
+        "hypershift",
+        "the fake HyperShift killed eight times while clusters come and go",
+        3,
+        (*PYTEST, "tests/kube/test_hypershift_player_outages.py"),
+    ),
+    Proof(
+        "template-test",
+        "every faulty role is asked every question",
+        6,
+        (*PYTEST, "tests/automation/test_trying.py"),
+    ),
+    Proof(
         "mutants",
         "every planted bug is found by the tests that must find it",
         25,

@@ -222,10 +222,10 @@ async def test_a_retry_from_outside_makes_it_try_at_once(hub: OperatedHub) -> No
     await put(hub)
     async with hub.operator():
 
-        async def patient() -> bool:
-            return any(step.tries >= 2 for step in (await hub.order("c-1")).status.steps)
+        async def failing() -> bool:
+            return any(step.tries >= 1 for step in (await hub.order("c-1")).status.steps)
 
-        await until(patient, "it waits ever longer")
+        await until(failing, "a step has failed and waits for its next try")
         await hub.twin_does("clear_faults")
         for count in (1, 1, 2):
             await hub.book.ask_for_retry("c-1", count)

@@ -23,10 +23,11 @@ from tests.support.hypershift_player import (
     playing,
 )
 from tests.support.hypershift_tenant import Tenant, is_ready
+from tests.support.soak import soak
 
 Object = dict[str, Any]
 
-KILLS = 8
+KILLS = soak(short=4, long=8)
 
 
 @contextlib.contextmanager

@@ -96,7 +96,9 @@ async def test_pages_with_equal_order_keys_are_in_the_order_of_ids(
         await ledger.commit([Replace(cluster(id))], now=NOW)
 
     pages = [
-        await ledger.documents.list(Cluster, order=compile_order(order, PRIVATE), offset=offset, limit=7)
+        await ledger.documents.list(
+            Cluster, order=compile_order(order, PRIVATE), offset=offset, limit=7
+        )
         for offset in range(0, 40, 7)
     ]
 
