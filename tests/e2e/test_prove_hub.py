@@ -14,7 +14,7 @@ from boatyard.proof.platform_profiles import ground_of
 from boatyard.proof.runner import Options, prove
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import hub_plane
-from tests.support.soak import soak
+from tests.support.soak import soak, soak_cases
 
 pytestmark = pytest.mark.real
 
@@ -55,29 +55,27 @@ def at(*labels: str) -> Only:
     return lambda _, point: point.label in labels and point.time == 1
 
 
+PLANTS = [
+    pytest.param(
+        "inputs_forgotten",
+        "change-of-mind",
+        at("before:commit:hub POST clusterorders"),
+        "secrets is still there",
+        id="inputs of an order that never came",
+    ),
+    pytest.param("claims_forgotten", "delete", at(), "is still claimed by", id="a claim forgotten"),
+    pytest.param(
+        "effect_without_its_key",
+        "create",
+        at("after:effect:inventory.ensure_held host/compute-0"),
+        "held/hub-1 host host/compute-0: 2 instead of 1",
+        id="an effect without its key",
+    ),
+]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "plant, journey, only, tell_tale",
-    [
-        pytest.param(
-            "inputs_forgotten",
-            "change-of-mind",
-            at("before:commit:hub POST clusterorders"),
-            "secrets is still there",
-            id="inputs of an order that never came",
-        ),
-        pytest.param(
-            "claims_forgotten", "delete", at(), "is still claimed by", id="a claim forgotten"
-        ),
-        pytest.param(
-            "effect_without_its_key",
-            "create",
-            at("after:effect:inventory.ensure_held host/compute-0"),
-            "held/hub-1 host host/compute-0: 2 instead of 1",
-            id="an effect without its key",
-        ),
-    ],
-)
+@pytest.mark.parametrize("plant, journey, only, tell_tale", soak_cases(PLANTS, short=1))
 async def test_a_planted_bug_is_found(
     plant: str,
     journey: str,

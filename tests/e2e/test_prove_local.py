@@ -18,7 +18,7 @@ from boatyard.proof.kill_points import Point
 from boatyard.proof.platform_profiles import ground_of
 from boatyard.proof.runner import Options, prove
 from tests.support.assets import needs_assets
-from tests.support.soak import soak
+from tests.support.soak import soak, soak_cases
 
 pytestmark = pytest.mark.real
 
@@ -56,41 +56,41 @@ def at(*labels: str) -> Only:
 IMPATIENT = Pace(look=0.1, patience=40.0, settling=2.0)
 
 
+PLANTS = [
+    pytest.param(
+        "node_record_forgotten",
+        "scale-down",
+        at(),
+        # By whom it is seen first is a matter of moments.
+        "it is (DEGRADED|PROGRESSING)|not recorded|claimed by nobody|compute-1",
+        id="a node's record is not released",
+    ),
+    pytest.param(
+        "cluster_release_forgotten",
+        "delete",
+        at(),
+        "cluster plain-0 is still there under plain-0/cluster",
+        id="a release is answered and not done",
+    ),
+    pytest.param(
+        "fresh_key_each_time",
+        "create",
+        at("after:effect:keeper.ensure_cluster cluster"),
+        "etcd-0 runs 2 times",
+        id="a cluster is asked for with a fresh key",
+    ),
+    pytest.param(
+        "trial_of_its_own",
+        "create",
+        at("after:effect:check.create boatyard-check-workload"),
+        "left by checks",
+        id="a check forgets what it tried",
+    ),
+]
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "plant, journey, only, tell_tale",
-    [
-        pytest.param(
-            "node_record_forgotten",
-            "scale-down",
-            at(),
-            # By whom it is seen first is a matter of moments.
-            "it is (DEGRADED|PROGRESSING)|not recorded|claimed by nobody|compute-1",
-            id="a node's record is not released",
-        ),
-        pytest.param(
-            "cluster_release_forgotten",
-            "delete",
-            at(),
-            "cluster plain-0 is still there under plain-0/cluster",
-            id="a release is answered and not done",
-        ),
-        pytest.param(
-            "fresh_key_each_time",
-            "create",
-            at("after:effect:keeper.ensure_cluster cluster"),
-            "etcd-0 runs 2 times",
-            id="a cluster is asked for with a fresh key",
-        ),
-        pytest.param(
-            "trial_of_its_own",
-            "create",
-            at("after:effect:check.create boatyard-check-workload"),
-            "left by checks",
-            id="a check forgets what it tried",
-        ),
-    ],
-)
+@pytest.mark.parametrize("plant, journey, only, tell_tale", soak_cases(PLANTS, short=1))
 async def test_a_bug_planted_in_workers_is_found(
     plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
 ) -> None:

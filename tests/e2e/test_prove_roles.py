@@ -14,7 +14,7 @@ from boatyard.proof.platform_profiles import ground_of
 from boatyard.proof.runner import Options, prove
 from tests.support import role_plants
 from tests.support.automation import processes_with
-from tests.support.soak import soak
+from tests.support.soak import soak, soak_cases
 
 # `make soak` proves every point.
 EVERY = soak(short=25, long=1)
@@ -76,30 +76,30 @@ async def test_a_worker_may_die_while_a_role_decides(postgres: EmbeddedPostgres)
     }
 
 
+PLANTS = [
+    pytest.param(
+        "runs_forgotten", "change-of-mind",
+        at("after:effect:automation.begin post_install"),
+        "run post_install is still there", id="a run forgotten",
+    ),
+    pytest.param(
+        "begun_by_everybody", "create",
+        at("after:effect:automation.begin post_install"),
+        "kept/run post_install/attempt", id="a run begun anew by whoever comes",
+    ),
+    pytest.param(
+        "decisions_forgotten", "take-back", at(),
+        "take-back: run role is still there", id="a run that decides forgotten",
+    ),
+    pytest.param(
+        "processes_left", "scale-up", at(),
+        "scale-up: processes of run acceptance/1 are still there", id="processes without a run",
+    ),
+]  # fmt: skip
+
+
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "plant, journey, only, tell_tale",
-    [
-        pytest.param(
-            "runs_forgotten", "change-of-mind",
-            at("after:effect:automation.begin post_install"),
-            "run post_install is still there", id="a run forgotten",
-        ),
-        pytest.param(
-            "begun_by_everybody", "create",
-            at("after:effect:automation.begin post_install"),
-            "kept/run post_install/attempt", id="a run begun anew by whoever comes",
-        ),
-        pytest.param(
-            "decisions_forgotten", "take-back", at(),
-            "take-back: run role is still there", id="a run that decides forgotten",
-        ),
-        pytest.param(
-            "processes_left", "scale-up", at(),
-            "scale-up: processes of run acceptance/1 are still there", id="processes without a run",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("plant, journey, only, tell_tale", soak_cases(PLANTS, short=1))
 async def test_a_planted_bug_is_found(
     plant: str, journey: str, only: Only, tell_tale: str, postgres: EmbeddedPostgres
 ) -> None:

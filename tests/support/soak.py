@@ -6,7 +6,8 @@ SECONDS = soak(short=40.0, long=600.0)
 from __future__ import annotations
 
 import os
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 SOAKING = os.environ.get("BOATYARD_SOAK") == "1"
 
@@ -16,3 +17,8 @@ Length = TypeVar("Length", int, float)
 def soak(*, short: Length, long: Length) -> Length:
     """The long form's value under `make soak`, the short form's otherwise."""
     return long if SOAKING else short
+
+
+def soak_cases(cases: Sequence[Any], *, short: int) -> Sequence[Any]:
+    """All cases of a parametrised test under `make soak`, the first few otherwise."""
+    return cases if SOAKING else cases[:short]
