@@ -17,7 +17,12 @@ from tests.support.assets import needs_assets
 from tests.support.local_cluster import KINDS, NEW, OLD, LocalCluster, uids
 from tests.support.local_site import LocalSite, local_site, until
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(420)]
+# They judge for how long nobody answers.
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(420),
+    pytest.mark.quiet,
+]
 # An election of etcd takes a second or two, and whoever asks meanwhile waits for it.
 LONGEST_SILENCE = 20.0
 
