@@ -19,7 +19,7 @@ from tests.support.soak import soak, soak_cases
 pytestmark = pytest.mark.real
 
 # `make soak` proves every point.
-EVERY = soak(short=20, long=1)
+EVERY = soak(short=60, long=1)
 
 Only = Callable[[str, Point], bool]
 

@@ -17,7 +17,7 @@ from tests.support.automation import processes_with
 from tests.support.soak import soak, soak_cases
 
 # `make soak` proves every point.
-EVERY = soak(short=25, long=1)
+EVERY = soak(short=60, long=1)
 
 Only = Callable[[str, Point], bool]
 
