@@ -106,24 +106,16 @@ async def test_a_lost_node_is_no_trouble_while_it_rests(yard: Yard) -> None:
     await yard.run_to(web, ClusterState.READY)
 
 
-async def _soon_stopped(new_yard: NewYard) -> Yard:
-    """Here a freeze lasts five minutes before it becomes a stop."""
-    yard = await new_yard(delays="demo")
-    yard.freeze_for = timedelta(minutes=5)
-    yard.worker = yard.make_worker()
-    return yard
-
-
 async def test_a_freeze_that_lasts_becomes_a_stop(new_yard: NewYard) -> None:
-    yard = await _soon_stopped(new_yard)
+    yard = await new_yard(delays="demo")
     web = await yard.order("web", sizes={"compute": 1})
     await yard.run_to(web, ClusterState.READY)
     await resting.hibernate(yard, web)
     await yard.run_to(web, ClusterState.HIBERNATED)
 
-    await yard.run(within=timedelta(minutes=4))
+    await yard.run(within=timedelta(minutes=55))
     assert await resting.rest_of(yard, web) == Rest.FROZEN
-    await yard.run(within=timedelta(minutes=2))
+    await yard.run(within=timedelta(minutes=10))
 
     assert await resting.rest_of(yard, web) == Rest.STOPPED
     cluster = await yard.cluster(web)
@@ -140,14 +132,14 @@ async def test_a_freeze_that_lasts_becomes_a_stop(new_yard: NewYard) -> None:
 
 
 async def test_a_stop_that_cannot_be_had_at_once_is_tried_again(new_yard: NewYard) -> None:
-    yard = await _soon_stopped(new_yard)
+    yard = await new_yard(delays="demo")
     web = await yard.order("web", sizes={"compute": 1})
     await yard.run_to(web, ClusterState.READY)
     await resting.hibernate(yard, web)
     await yard.run_to(web, ClusterState.HIBERNATED)
     await yard.break_service("platform.ensure_cluster", "dead")
 
-    await yard.run(within=timedelta(minutes=12))
+    await yard.run(within=timedelta(minutes=90))
     assert await yard.state(web) == ClusterState.HIBERNATED
     assert await resting.rest_of(yard, web) == Rest.FROZEN
 

@@ -70,7 +70,7 @@ async def test_scaling_down_keeps_its_reservation_until_the_nodes_and_hosts_are_
     await yard.scale(web, compute=2)
     await yard.turn()
     while len(await yard.names("host", web)) > 2:
-        assert (await yard.ledger.reservations(web))["hub-1/capacity/bm-small"] == 5
+        assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-small"] == 5
         await yard.step()
     await yard.run(within=timedelta(minutes=5))
 

@@ -13,7 +13,9 @@ LATER = NOW + timedelta(seconds=20)
 
 
 async def take(ledger: Ledger, worker: str, now: datetime) -> Lease:
-    (lease,) = await ledger.take(kinds=["Order"], limit=1, lease_seconds=10, worker=worker, now=now)
+    (lease,) = await ledger.work.take(
+        kinds=["Order"], limit=1, lease_seconds=10, worker=worker, now=now
+    )
     return lease
 
 
@@ -22,7 +24,7 @@ async def test_a_lease_that_has_passed_on_is_not_prolonged_by_who_lost_it(ledger
     first = await take(ledger, "slow", NOW)
     second = await take(ledger, "quick", LATER)
 
-    assert await ledger.extend([first], 1000, LATER) == set()
-    assert await ledger.next_due() == second.until
-    assert await ledger.extend([second], 1000, LATER) == {("Order", "o-1")}
-    assert await ledger.next_due() == LATER + timedelta(seconds=1000)
+    assert await ledger.work.extend([first], 1000, LATER) == set()
+    assert await ledger.work.next_due() == second.until
+    assert await ledger.work.extend([second], 1000, LATER) == {("Order", "o-1")}
+    assert await ledger.work.next_due() == LATER + timedelta(seconds=1000)

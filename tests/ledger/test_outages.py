@@ -278,7 +278,7 @@ async def test_a_connection_that_cannot_be_opened_does_not_end_the_ledger(
 
     monkeypatch.setattr(asyncpg, "connect", connect)
     with pytest.raises(Unavailable):
-        await shared_ledger.publish()
+        await shared_ledger.events.publish()
     await rings_again(shared_ledger)
 
     assert failures == []
