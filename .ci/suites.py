@@ -37,6 +37,7 @@ class Suite:
     lane: int = 1
     workers: int = 2
     by: str = "test"
+    group: str = ""
     minutes: float | None = None
 
 
@@ -222,9 +223,7 @@ def run_side_by_side(lanes: Sequence[Sequence[Suite]], reports: Path) -> list[En
                     show_end(process, end)
                     ends.append(end)
                     process = processes[number] = None
-                if process is None and any(queues):
-                    # A lane with nothing left helps the longest one: it takes what comes last there.
-                    suite = queue.popleft() if queue else max(queues, key=len).pop()
+                if process is None and (suite := next_suite(queue, queues, processes)):
                     processes[number] = Process(
                         suite, command(suite, reports), reports, shown=False
                     )
@@ -238,6 +237,23 @@ def run_side_by_side(lanes: Sequence[Sequence[Suite]], reports: Path) -> list[En
             if process is not None:
                 process.interrupt()
     return ends
+
+
+def next_suite(
+    queue: deque[Suite], queues: Sequence[deque[Suite]], processes: Sequence[Process | None]
+) -> Suite | None:
+    """Takes the next suite of a lane, or of the longest other lane when the lane has nothing left.
+
+    None while everything left belongs to a group of which a suite runs.
+    """
+    busy = {process.suite.group for process in processes if process and process.suite.group}
+    source = queue or max(queues, key=len)
+    # From another lane comes what is last there: its first one is about to start where it is.
+    for suite in list(source) if source is queue else list(reversed(source)):
+        if suite.group not in busy:
+            source.remove(suite)
+            return suite
+    return None
 
 
 def show_end(process: Process, end: End) -> None:

@@ -99,7 +99,7 @@ class Yard(LocalYard):
         facts: dict[str, str] = found["status"]["facts"]
         return facts
 
-    def told(self, name: str, words: str, seconds: float = 120) -> str:
+    def told(self, name: str, words: str, seconds: float = 300) -> str:
         """What is said of the cluster, once such words are in it."""
         said = ""
 

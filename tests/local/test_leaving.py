@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from boatyard.kube.kinds import DISRUPTION_BUDGETS, NODES, PODS
+from boatyard.kube.kinds import DISRUPTION_BUDGETS, NODES, PODS, SERVICE_ACCOUNTS
 from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 from boatyard.platforms.drivers.local.keeper import DRAIN_SECONDS
@@ -33,6 +33,12 @@ async def guarded(cluster: LocalCluster) -> None:
     }
     budget = {"spec": {"maxUnavailable": 0, "selector": {"matchLabels": labels}}}
     async with cluster.api() as api:
+
+        async def admits_pods() -> bool:
+            accounts = (await api.list(SERVICE_ACCOUNTS, "default")).items
+            return any(account["metadata"]["name"] == "default" for account in accounts)
+
+        await until(admits_pods, "the controller has made the account that pods need")
         await api.apply(DISRUPTION_BUDGETS, "web", budget, "default")
         await api.apply(PODS, "web", pod, "default")
 

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -182,6 +183,36 @@ def test_suites_of_several_lanes_run_side_by_side(tmp_path: Path) -> None:
     assert result.stdout.count("1 passed, 0 failed, 0 skipped") == 4, "at its end, and in the table"
 
 
+# Fails when the other suite of its group runs at the same time.
+ALONE_IN_ITS_GROUP = """
+import pathlib, time
+def test_alone():
+    marker = pathlib.Path(__file__).parents[1] / "running"
+    assert not marker.exists()
+    marker.touch()
+    time.sleep(1)
+    marker.unlink()
+"""
+
+
+def test_suites_of_one_group_never_run_at_the_same_time(tmp_path: Path) -> None:
+    group = 'group = "clusters", minutes = 1.0'
+    result = suites_run(
+        tmp_path,
+        {f"hub = {{ lane = 2, {group} }}", f"nodes = {{ lane = 3, {group} }}"},
+        nodes=ALONE_IN_ITS_GROUP,
+        hub=ALONE_IN_ITS_GROUP,
+    )
+
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_without_a_group_they_would(tmp_path: Path) -> None:
+    result = suites_run(tmp_path, nodes=ALONE_IN_ITS_GROUP, hub=ALONE_IN_ITS_GROUP)
+
+    assert result.returncode == 1
+
+
 def test_a_suite_that_failed_beside_others_is_shown_whole(tmp_path: Path) -> None:
     result = suites_run(
         tmp_path,
@@ -281,9 +312,15 @@ def judged(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def suites_run(folder: Path, **suites: str) -> subprocess.CompletedProcess[str]:
-    """.ci/suites.py in a folder with these suites of one file each."""
+def suites_run(
+    folder: Path, rows: Collection[str] = (), **suites: str
+) -> subprocess.CompletedProcess[str]:
+    """.ci/suites.py in a folder with these suites of one file each; `rows` replace lines of suites.toml."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", ignore=shutil.ignore_patterns("__pycache__"))
+    table = folder / ".ci" / "suites.toml"
+    for row in rows:
+        name = row.split()[0]
+        table.write_text(re.sub(rf"(?m)^{name} .*$", row, table.read_text()))
     (folder / "pytest.ini").write_text(
         "[pytest]\naddopts = --import-mode=importlib\nmarkers = quiet\n"
     )
