@@ -52,16 +52,17 @@ class RealCluster(LocalCluster):
 
     def parts(self) -> dict[str, int]:
         """The pid of each program of each node; fails when one is there twice."""
-        found: dict[str, int] = {}
+        pids: dict[str, int] = {}
         start = f"{yard_mark(self.site.keeper.directory)}/{self.slug}-nodes/"
-        marked = dict(marks())
-        for pid, mark in marked.items():
-            # kube-proxy runs programs of its own for a moment; they inherit its mark.
-            if mark.startswith(start) and marked.get(parent(pid)) != mark:
+        mark_by_pid = dict(marks())
+        for pid, mark in mark_by_pid.items():
+            # kube-proxy runs programs of its own for a moment; they inherit its mark,
+            # and may have ended since the marks were read.
+            if mark.startswith(start) and (ppid := parent(pid)) and mark_by_pid.get(ppid) != mark:
                 part = "/".join(mark.split("/")[2:4])
-                assert part not in found, f"{part} is there twice"
-                found[part] = pid
-        return found
+                assert part not in pids, f"{part} is there twice"
+                pids[part] = pid
+        return pids
 
     async def versions(self) -> dict[str, str]:
         """Of the nodes that are ready."""
@@ -99,12 +100,12 @@ class RealCluster(LocalCluster):
 
 
 def parent(pid: int) -> int:
-    """0 when it has ended meanwhile."""
+    """Of a process that lives; 0 when it does not."""
     try:
-        status = Path(f"/proc/{pid}/status").read_text()
+        state, number = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:2]
     except OSError:
         return 0
-    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("PPid:"))
+    return 0 if state == "Z" else int(number)
 
 
 def _pod(slot: str) -> dict[str, Any]:
