@@ -22,19 +22,19 @@ def over_capacity(evidence: Evidence) -> Iterator[str]:
 
 
 def _now(evidence: Evidence, largest: Mapping[tuple[str, str], int]) -> Iterator[str]:
-    sums: Counter[str] = Counter()
+    reserved_totals: Counter[str] = Counter()
     for pool, _, amount in evidence.reservations:
-        sums[pool] += amount
-    for pool in sorted({*sums, *evidence.pools}):
-        if sums[pool] != evidence.pools.get(pool, 0):
-            yield f"{pool}: {sums[pool]} are reserved, {evidence.pools.get(pool, 0)} are counted"
+        reserved_totals[pool] += amount
+    for pool in sorted({*reserved_totals, *evidence.pools}):
+        if reserved_totals[pool] != evidence.pools.get(pool, 0):
+            yield f"{pool}: {reserved_totals[pool]} are reserved, {evidence.pools.get(pool, 0)} are counted"
     for hub in evidence.all(Hub):
-        for what in {*placement.offers(hub), placement.CLUSTERS}:
+        for resource in {*placement.offers(hub), placement.CLUSTERS}:
             # An operator may take capacity away from under what is reserved; that is no breach of ours.
-            bound = max(placement.capacity(hub, what), largest.get((hub.id, what), 0))
-            used = sums[placement.pool(hub.id, what)]
-            if used > bound:
-                yield f"{used} {what} are reserved on hub {hub.id}, which has {bound}"
+            capacity = max(placement.capacity(hub, resource), largest.get((hub.id, resource), 0))
+            used = reserved_totals[placement.pool(hub.id, resource)]
+            if used > capacity:
+                yield f"{used} {resource} are reserved on hub {hub.id}, which has {capacity}"
 
 
 class _Replay:
@@ -65,10 +65,10 @@ class _Replay:
     def _hub(self, event: Event) -> None:
         hub = event.read(Hub)
         self._hubs[hub.id] = hub
-        for what in {*placement.offers(hub), placement.CLUSTERS}:
-            place = hub.id, what
-            bound = placement.capacity(hub, what)
-            self.largest[place] = max(self.largest.get(place, 0), bound)
+        for resource in {*placement.offers(hub), placement.CLUSTERS}:
+            pool_key = hub.id, resource
+            capacity = placement.capacity(hub, resource)
+            self.largest[pool_key] = max(self.largest.get(pool_key, 0), capacity)
 
     def _cluster(self, event: Event) -> Iterator[str]:
         cluster = event.read(Cluster)
@@ -86,9 +86,9 @@ class _Replay:
             self._drop(order.spec.hub, order.id)
             return
         amounts = {placement.CLUSTERS: 1}
-        for name, wanted in order.spec.node_sets.items():
-            self._types[order.id, name] = wanted.host_type
-            amounts[wanted.host_type] = amounts.get(wanted.host_type, 0) + wanted.size
+        for name, node_set in order.spec.node_sets.items():
+            self._types[order.id, name] = node_set.host_type
+            amounts[node_set.host_type] = amounts.get(node_set.host_type, 0) + node_set.size
         yield from self._promise(order.spec.hub, order.id, amounts, event)
 
     def _leftover(self, event: Event) -> Iterator[str]:
@@ -107,18 +107,20 @@ class _Replay:
     def _promise(
         self, hub_id: str, owner: str, amounts: Mapping[str, int], event: Event
     ) -> Iterator[str]:
-        before = self._promised[hub_id].get(owner, {})
+        previous = self._promised[hub_id].get(owner, {})
         self._promised[hub_id][owner] = dict(amounts)
         hub = self._hubs.get(hub_id)
         if hub is None:
             return
-        for what, amount in amounts.items():
-            total = sum(one.get(what, 0) for one in self._promised[hub_id].values())
-            bound = placement.capacity(hub, what)
-            if amount > before.get(what, 0) and total > bound:
+        for resource, amount in amounts.items():
+            total = sum(
+                owner_amounts.get(resource, 0) for owner_amounts in self._promised[hub_id].values()
+            )
+            capacity = placement.capacity(hub, resource)
+            if amount > previous.get(resource, 0) and total > capacity:
                 yield (
-                    f"event {event.seq}: with {owner}, {total} {what} were promised "
-                    f"on hub {hub_id}, which had {bound}"
+                    f"event {event.seq}: with {owner}, {total} {resource} were promised "
+                    f"on hub {hub_id}, which had {capacity}"
                 )
 
     def _drop(self, hub_id: str, owner: str) -> None:

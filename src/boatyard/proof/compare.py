@@ -40,59 +40,62 @@ class EndState:
 
 
 async def end_state(
-    ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str, kept: Kept | None = None
+    ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str, keeper_state: Kept | None = None
 ) -> EndState:
     """What is outside and has been done there for one cluster, and what the log says of it."""
     await ledger.events.publish()
-    held: dict[str, int] = {}
-    for one in (*await truth(twin, f"{cluster_id}/"), *(kept.held if kept else ())):
-        place = f"{one.hub} {one.kind} {_rest(one.key)}"
-        held[place] = held.get(place, 0) + 1
-    counts = {
+    item_counts: dict[str, int] = {}
+    for item in (
+        *await truth(twin, f"{cluster_id}/"),
+        *(keeper_state.held if keeper_state else ()),
+    ):
+        place = f"{item.hub} {item.kind} {_rest(item.key)}"
+        item_counts[place] = item_counts.get(place, 0) + 1
+    effect_counts = {
         f"{effect.kind} {_rest(effect.key)}": (effect.applied, effect.removed)
         for effect in await effects(twin, f"{cluster_id}/")
         if effect.applied or effect.removed
     }
-    masked = _Mask(cluster_id, name)
+    mask = _Mask(cluster_id, name)
     documents: dict[str, Any] = {}
     story: dict[str, list[str]] = {}
     kinds = [(kind, cluster_id) for kind in ("Cluster", "Order", "Leftover")]
     for event in await ledger.events.happenings(kinds, 100_000):
-        document = masked.of(msgspec.json.decode(event.doc or b"{}"))
+        document = mask.of(msgspec.json.decode(event.doc or b"{}"))
         if event.kind == "Cluster" and event.type == _DELETED:
             # It showed last what it happened to see of its order's end; that is no end state.
             document.pop("status", None)
         documents[event.kind] = document
-        told = story.setdefault(event.kind, [])
-        again = event.kind == "Cluster" and told[-1:] == [event.reason]
-        if event.reason not in _PASSING and not again:
-            told.append(event.reason)
-    clusters = kept.clusters if kept else {}
+        reasons = story.setdefault(event.kind, [])
+        is_repeated = event.kind == "Cluster" and reasons[-1:] == [event.reason]
+        if event.reason not in _PASSING and not is_repeated:
+            reasons.append(event.reason)
+    clusters = keeper_state.clusters if keeper_state else {}
     return EndState(
-        held=held,
-        effects=counts,
+        held=item_counts,
+        effects=effect_counts,
         documents=documents,
         story=story,
-        kept={key.replace(cluster_id, "ID"): one for key, one in clusters.items()},
-        strays=kept.strays if kept else (),
+        kept={key.replace(cluster_id, "ID"): cluster for key, cluster in clusters.items()},
+        strays=keeper_state.strays if keeper_state else (),
     )
 
 
-def differences(expected: EndState, found: EndState) -> list[str]:
+def differences(expected: EndState, actual: EndState) -> list[str]:
     """Every place where the two differ, in words. Empty when they are equal."""
-    return list(_differ("", _plain(expected), _plain(found)))
+    return list(_differ("", _plain(expected), _plain(actual)))
 
 
 def _plain(state: EndState) -> Any:
     return msgspec.to_builtins(state)
 
 
-def _differ(place: str, expected: Any, found: Any) -> Iterator[str]:
-    if isinstance(expected, dict) and isinstance(found, dict):
-        for key in sorted({*expected, *found}):
-            yield from _differ(f"{place}/{key}", expected.get(key), found.get(key))
-    elif expected != found:
-        yield f"{place.lstrip('/')}: {_words(found)} instead of {_words(expected)}"
+def _differ(place: str, expected: Any, actual: Any) -> Iterator[str]:
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in sorted({*expected, *actual}):
+            yield from _differ(f"{place}/{key}", expected.get(key), actual.get(key))
+    elif expected != actual:
+        yield f"{place.lstrip('/')}: {_words(actual)} instead of {_words(expected)}"
 
 
 def _words(value: Any) -> str:
@@ -113,28 +116,28 @@ class _Mask:
             name: "NAME",
         }
 
-    def of(self, value: Any, under: str = "") -> Any:
+    def of(self, value: Any, field_name: str = "") -> Any:
         match value:
             case dict():
-                kept = {key: one for key, one in value.items() if key not in _UNSTABLE}
-                if under == "metadata":
-                    kept.pop("version", None)
-                return self._table(kept, under)
+                stable_fields = {key: item for key, item in value.items() if key not in _UNSTABLE}
+                if field_name == "metadata":
+                    stable_fields.pop("version", None)
+                return self._table(stable_fields, field_name)
             case list():
-                return self._rows([self.of(one, under) for one in value])
+                return self._rows([self.of(item, field_name) for item in value])
             case str() if _MOMENT.match(value):
                 return "MOMENT"
             case str():
                 return self._text(value)
         return value
 
-    def _table(self, value: dict[str, Any], under: str) -> dict[str, Any]:
-        if under == "facts":
+    def _table(self, value: dict[str, Any], field_name: str) -> dict[str, Any]:
+        if field_name == "facts":
             return dict.fromkeys(value, "FACT")
-        found = {key: self.of(one, key) for key, one in value.items()}
-        if under in ("gone", "left"):
-            found["name"] = "THING"
-        return found
+        fields = {key: self.of(item, key) for key, item in value.items()}
+        if field_name in ("gone", "left"):
+            fields["name"] = "THING"
+        return fields
 
     def _rows(self, rows: list[Any]) -> Any:
         """Rows that have a name or key are compared by it, wherever they stand."""
@@ -144,6 +147,6 @@ class _Mask:
         return rows
 
     def _text(self, text: str) -> str:
-        for word, instead in self._words.items():
-            text = text.replace(word, instead)
+        for word, replacement in self._words.items():
+            text = text.replace(word, replacement)
         return _ADDRESS.sub("ADDRESS", text)

@@ -61,7 +61,7 @@ class Lane:
         twin: TwinClient,
         database: asyncpg.Connection[asyncpg.Record],
         pace: Pace,
-        wish: Wish,
+        request: Wish,
         keeper: LaneKeeper | None,
         hub: LaneHub | None = None,
         runs: LaneRuns | None = None,
@@ -71,7 +71,7 @@ class Lane:
         self.twin = twin
         self._database = database
         self.pace = pace
-        self.tenant = Tenant(ledger, wish)
+        self.tenant = Tenant(ledger, request)
         self._keeper = keeper
         self._hub = hub
         self._runs = runs
@@ -85,11 +85,11 @@ class Lane:
         assert self._keeper is not None
         return self._keeper
 
-    async def hire(self, **changed: object) -> CrewMember:
+    async def hire(self, **overrides: object) -> CrewMember:
         """Starts a worker, of another kind when something is `changed`."""
-        member = await CrewMember.start(replace(self.spec, **changed))  # type: ignore[arg-type]
-        self.crew.append(member)
-        return member
+        worker = await CrewMember.start(replace(self.spec, **overrides))  # type: ignore[arg-type]
+        self.crew.append(worker)
+        return worker
 
     async def outsider(self) -> CrewMember:
         """A worker beside the crew: nobody counts on it, and nobody replaces it."""
@@ -97,47 +97,47 @@ class Lane:
 
     async def worker(self) -> CrewMember:
         """The one that is alive; a new one when there is none."""
-        for member in self.crew:
-            if member.gone.is_set():
-                await self._bury(member)
-        self.crew = [member for member in self.crew if not member.gone.is_set()]
+        for worker in self.crew:
+            if worker.gone.is_set():
+                await self._bury(worker)
+        self.crew = [worker for worker in self.crew if not worker.gone.is_set()]
         if self.crew:
             return self.crew[0]
         if not self._fates:
             return await self.hire()
-        fate = self._fates.pop(0)
-        member = await self.hire(target=fate)
-        self._doomed.append((fate, member))
-        return member
+        target = self._fates.pop(0)
+        worker = await self.hire(target=target)
+        self._doomed.append((target, worker))
+        return worker
 
-    async def doom(self, member: CrewMember, deaths: Sequence[Point]) -> None:
+    async def doom(self, worker: CrewMember, targets: Sequence[Point]) -> None:
         """It dies at the first of them, whoever comes after it at the next, and so on."""
-        await member.begin(deaths[0] if deaths else None)
-        self._doomed = [(deaths[0], member)] if deaths else []
-        self._fates = list(deaths[1:])
+        await worker.begin(targets[0] if targets else None)
+        self._doomed = [(targets[0], worker)] if targets else []
+        self._fates = list(targets[1:])
 
     async def reckon(self) -> tuple[list[Point], list[Point]]:
         """Where workers have died, and where none came. From now on nobody is doomed."""
         killed: list[Point] = []
         unmet = self._fates
-        for point, member in self._doomed:
-            (unmet if await member.disarm() else killed).append(point)
+        for point, worker in self._doomed:
+            (unmet if await worker.disarm() else killed).append(point)
         self._doomed, self._fates = [], []
         return killed, unmet
 
-    async def _bury(self, member: CrewMember, kind: str = "") -> None:
+    async def _bury(self, worker: CrewMember, kind: str = "") -> None:
         """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
-        passed = (
+        query = (
             "update work set due = clock_timestamp() - interval '1 millisecond'"
             " where token is not null and worker like '%/' || $1 and $2 in ('', kind)"
         )
-        await self._database.execute(passed, str(member.pid), kind)
+        await self._database.execute(query, str(worker.pid), kind)
         if self._hub is not None:
             await self._hub.bury()
 
-    async def hand_over_deletion(self, member: CrewMember, cluster_id: str) -> None:
+    async def hand_over_deletion(self, worker: CrewMember, cluster_id: str) -> None:
         """A new worker comes while the dead one's lease on the order lasts: first of all the order learns its end."""
-        await self._bury(member, kind="Cluster")
+        await self._bury(worker, kind="Cluster")
         await self.hire()
         query = (
             "select not exists (select from documents where kind = 'Cluster' and id = $1) or exists ("
@@ -152,27 +152,27 @@ class Lane:
             handed_over, f"the order of {cluster_id} did not learn of its deletion"
         )
 
-    async def _wait_for(self, so: Callable[[], Awaitable[bool]], otherwise: str) -> None:
+    async def _wait_for(self, condition: Callable[[], Awaitable[bool]], error_text: str) -> None:
         try:
             async with asyncio.timeout(self.pace.patience):
                 while True:
-                    if await so():
+                    if await condition():
                         return
                     await asyncio.sleep(self.pace.look)
         except TimeoutError as error:
-            raise Unavailable(f"{otherwise} in {self.pace.patience:g} s") from error
+            raise Unavailable(f"{error_text} in {self.pace.patience:g} s") from error
 
     async def dismiss_all(self) -> None:
-        for member in self.crew:
-            member.signal(signal.SIGCONT)
-            await member.dismiss()
+        for worker in self.crew:
+            worker.signal(signal.SIGCONT)
+            await worker.dismiss()
         self.crew = []
 
     async def kill_all(self) -> None:
-        for member in self.crew:
-            member.kill()
-            await member.dismiss()
-            await self._bury(member)
+        for worker in self.crew:
+            worker.kill()
+            await worker.dismiss()
+            await self._bury(worker)
         self.crew = []
 
     async def open_for_business(self) -> None:
@@ -195,19 +195,19 @@ class Lane:
         """
         await self._until(cluster_id, done)
 
-    async def see_death_or(self, member: CrewMember, cluster_id: str, done: Done) -> None:
+    async def see_death_or(self, worker: CrewMember, cluster_id: str, done: Done) -> None:
         """Until that worker has died, or all is done and at rest without its death. Nobody is replaced."""
-        await self._until(cluster_id, done, mourned=member)
+        await self._until(cluster_id, done, victim=worker)
 
-    async def _until(self, cluster_id: str, done: Done, mourned: CrewMember | None = None) -> None:
+    async def _until(self, cluster_id: str, done: Done, victim: CrewMember | None = None) -> None:
         try:
             async with asyncio.timeout(self.pace.patience):
-                for again in itertools.count():
-                    if mourned is not None and mourned.gone.is_set():
+                for attempt in itertools.count():
+                    if victim is not None and victim.gone.is_set():
                         return
-                    if mourned is None:
+                    if victim is None:
                         await self.worker()
-                    if self._keeper and again % _SELDOM == 0:
+                    if self._keeper and attempt % _SELDOM == 0:
                         await self._keeper.check()
                     busy, cluster = await self._look(cluster_id)
                     if done(cluster) and not busy:
@@ -236,14 +236,14 @@ class Lane:
             "looking at the yard",
             "select id, data #> '{status,steps}' as steps from documents where kind = 'Order'",
         )
-        words = []
+        messages = []
         for row in rows:
             for step in msgspec.json.decode(row["steps"] or b"[]"):
                 if step.get("message"):
-                    words.append(f"{row['id']} {step['name']}: {step['message']}")
+                    messages.append(f"{row['id']} {step['name']}: {step['message']}")
         _, cluster = await self._look(cluster_id)
         state = cluster.status.state.name if cluster else "gone"
-        return f"it is {state}; {'; '.join(words) or 'no step says why'}"
+        return f"it is {state}; {'; '.join(messages) or 'no step says why'}"
 
     async def poke(self, kind: str, id: str) -> None:
         """Makes something due now."""
@@ -251,8 +251,8 @@ class Lane:
         await self.ledger.commit([Due(kind, id, now)], now=now)
 
     async def end_state(self, cluster_id: str) -> EndState:
-        kept = await self._keeper.look() if self._keeper else None
-        end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, kept)
+        keeper_state = await self._keeper.look() if self._keeper else None
+        end = await end_state(self.ledger, self.twin, cluster_id, cluster_id, keeper_state)
         if self._runs is not None:
             items = await self._runs_of(cluster_id)
             runs, strays = await asyncio.to_thread(self._runs.look, cluster_id, items)
@@ -260,16 +260,16 @@ class Lane:
         if self._hub is None:
             return end
         # The copy of an order tells of the phases that the service happened to see.
-        story = {kind: told for kind, told in end.story.items() if kind != "Order"}
+        story = {kind: reasons for kind, reasons in end.story.items() if kind != "Order"}
         return replace(end, story=story, kept=await self._hub.look(cluster_id))
 
     async def _runs_of(self, cluster_id: str) -> set[str]:
         """Every run that the cluster's order ever had, by the log: what has gone may have left something."""
-        found: set[str] = set()
+        run_keys: set[str] = set()
         for event in await self.ledger.events.happenings([("Order", cluster_id)], _ALL_EVENTS):
             if event.doc:
-                found |= runs_of(msgspec.json.decode(event.doc, type=Order))
-        return found
+                run_keys |= runs_of(msgspec.json.decode(event.doc, type=Order))
+        return run_keys
 
     async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
         """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
@@ -298,20 +298,23 @@ class Lane:
     async def breaches(self) -> list[str]:
         """What the invariant checker says of the whole lane."""
         evidence = await gather(self.ledger, self.twin)
-        wrong: list[str] = []
+        contradictions: list[str] = []
         if self._keeper:
-            kept = await self._keeper.look()
-            wrong = kept.contradictions()
-            made = [Effect(one.key, one.kind, applied=1, removed=0, calls=1) for one in kept.held]
+            keeper_state = await self._keeper.look()
+            contradictions = keeper_state.contradictions()
+            keeper_effects = [
+                Effect(item.key, item.kind, applied=1, removed=0, calls=1)
+                for item in keeper_state.held
+            ]
             evidence = replace(
                 evidence,
-                truth=(*evidence.truth, *kept.held),
-                effects=(*evidence.effects, *made),
+                truth=(*evidence.truth, *keeper_state.held),
+                effects=(*evidence.effects, *keeper_effects),
             )
         if self._hub:
             evidence = replace(evidence, claims=(*evidence.claims, *await self._hub.claims()))
-        found = invariants.judge(evidence, acknowledged=self.tenant.acknowledged)
-        return [*wrong, *(str(breach) for breach in found)]
+        breaches = invariants.judge(evidence, acknowledged=self.tenant.acknowledged)
+        return [*contradictions, *(str(breach) for breach in breaches)]
 
 
 def is_ready(cluster: Cluster | None) -> bool:

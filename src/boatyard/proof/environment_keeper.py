@@ -75,15 +75,15 @@ class LaneKeeper:
 
     async def look(self) -> Kept:
         """What it holds now, read from outside."""
-        found = await look(self.directory, self._ports)
-        self._ports |= found.ports
-        return found
+        state = await look(self.directory, self._ports)
+        self._ports |= state.ports
+        return state
 
     async def check(self) -> None:
         """Unavailable when something runs twice. Clusters go through a lane one after the other."""
-        found = await asyncio.to_thread(doubled, self.directory)
-        if found:
-            raise Unavailable("; ".join(found))
+        duplicates = await asyncio.to_thread(doubled, self.directory)
+        if duplicates:
+            raise Unavailable("; ".join(duplicates))
 
     async def wait_until_it_sees(self, cluster_key: str, patience: float) -> None:
         """Until a keeper that has just started has seen the cluster available with all its nodes."""
@@ -91,8 +91,10 @@ class LaneKeeper:
         try:
             async with asyncio.timeout(patience):
                 while True:
-                    seen = await client.call("keeper.observe", cluster_key=cluster_key)
-                    if seen["available"] and all(ready for _, _, ready, _ in seen["nodes"]):
+                    observation = await client.call("keeper.observe", cluster_key=cluster_key)
+                    if observation["available"] and all(
+                        ready for _, _, ready, _ in observation["nodes"]
+                    ):
                         return
                     await asyncio.sleep(0.05)
         except TimeoutError as error:
@@ -102,10 +104,10 @@ class LaneKeeper:
 
 
 def _kill_marked(prefix: str) -> None:
-    while found := [one for several in marked.find(prefix).values() for one in several]:
-        for process in found:
+    while processes := [process for group in marked.find(prefix).values() for process in group]:
+        for process in processes:
             process.signal(signal.SIGKILL)
-        for process in found:
+        for process in processes:
             with contextlib.suppress(ChildProcessError):
                 os.waitid(os.P_PIDFD, process.fd, os.WEXITED | os.WNOWAIT)
             process.close()

@@ -66,7 +66,7 @@ async def open_lane(
     name: str,
     *,
     pace: Pace,
-    wish: Wish,
+    request: Wish,
     real: RealClusters | None = None,
     hub_kubeconfig: bytes = b"",
     plant: str = "",
@@ -109,7 +109,7 @@ async def open_lane(
             stack.push_async_callback(hub.close)
             await hub.open(ledger)
         runs, api = None, None
-        if wish.digest:
+        if request.digest:
             # It outlives every worker, as a `serve` does: a role that decides goes on asking.
             api = way_to(await stack.enter_async_context(serve_api(ledger, settings)), settings)
             write_roles(directory)
@@ -130,10 +130,10 @@ async def open_lane(
         )
         connection = await asyncpg.connect(postgres.url(database))
         stack.push_async_callback(connection.close)
-        lane = Lane(spec, ledger, twin, connection, pace, wish, keeper, hub, runs)
-        stack.push_async_callback(lane.kill_all)
-        await lane.open_for_business()
-        yield lane
+        environment = Lane(spec, ledger, twin, connection, pace, request, keeper, hub, runs)
+        stack.push_async_callback(environment.kill_all)
+        await environment.open_for_business()
+        yield environment
 
 
 async def make_template(postgres: EmbeddedPostgres) -> None:

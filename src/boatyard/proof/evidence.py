@@ -148,10 +148,10 @@ async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
 
 
 async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
-    found = await twin.call("twin.truth", prefix=prefix)
+    hubs = await twin.call("twin.truth", prefix=prefix)
     return [
         Held(hub, kind, name, key)
-        for hub, kinds in found.items()
+        for hub, kinds in hubs.items()
         for kind, keys in kinds.items()
         for key, names in keys.items()
         for name in names
@@ -199,14 +199,14 @@ async def _events(ledger: Ledger) -> list[Event]:
 
 
 async def _history(twin: TwinCalls) -> list[Happened]:
-    found: list[Happened] = []
+    changes: list[Happened] = []
     after = 0
     while True:
         page = await twin.call("twin.history", after=after, limit=_PAGE)
         rows = page["happenings"]
         for row in rows:
-            held = Held(row["hub"], row["kind"], row["name"], row["key"])
-            found.append(Happened(held, row["change"]))
+            item = Held(row["hub"], row["kind"], row["name"], row["key"])
+            changes.append(Happened(item, row["change"]))
         if not rows or rows[-1]["number"] >= page["newest"]:
-            return found
+            return changes
         after = rows[-1]["number"]

@@ -78,16 +78,18 @@ async def check(
 
     `acknowledged` are the writes that callers were told had succeeded, `elsewhere` the claims that hubs keep.
     """
-    found = await gather(ledger, twin)
-    found = replace(found, claims=(*found.claims, *elsewhere))
-    return judge(found, acknowledged=acknowledged)
+    evidence = await gather(ledger, twin)
+    evidence = replace(evidence, claims=(*evidence.claims, *elsewhere))
+    return judge(evidence, acknowledged=acknowledged)
 
 
 def judge(evidence: Evidence, *, acknowledged: Acknowledged = ()) -> list[Breach]:
     """The breaches in what was gathered."""
-    found = [Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)]
-    found += [Breach("I4", message) for message in _lost_writes(evidence, acknowledged)]
-    return found
+    breaches = [
+        Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)
+    ]
+    breaches += [Breach("I4", message) for message in _lost_writes(evidence, acknowledged)]
+    return breaches
 
 
 # --- I1: nothing has two owners ------------------------------------------------------------------
@@ -97,10 +99,10 @@ def _two_owners(evidence: Evidence) -> Iterator[str]:
     yield from _claimed_twice(evidence)
     yield from _not_covered(evidence)
     yield from _held_twice(evidence)
-    recorded = _recorded(evidence)
+    live_orders = _recorded(evidence)
     for claim in evidence.claims:
-        order, _, rest = claim.owner.partition("/")
-        if order in recorded and not _is_listed(rest, recorded[order]):
+        order, _, item_key = claim.owner.partition("/")
+        if order in live_orders and not _is_listed(item_key, live_orders[order]):
             yield f"{claim.item} of {claim.pool} is claimed for {claim.owner}, which is not recorded"
 
 
@@ -110,74 +112,74 @@ def _claimed_twice(evidence: Evidence) -> Iterator[str]:
     for claim in evidence.claims:
         owners[claim.pool, claim.item].add(claim.owner)
         items[claim.pool, claim.owner].add(claim.item)
-    for (pool, item), several in owners.items():
-        if len(several) > 1:
-            yield f"{item} of {pool} is claimed by {_words(several)}"
-    for (pool, owner), several in items.items():
-        if len(several) > 1:
-            yield f"{owner} has claimed {_words(several)} of {pool}"
+    for (pool, item), item_owners in owners.items():
+        if len(item_owners) > 1:
+            yield f"{item} of {pool} is claimed by {_words(item_owners)}"
+    for (pool, owner), owner_items in items.items():
+        if len(owner_items) > 1:
+            yield f"{owner} has claimed {_words(owner_items)} of {pool}"
 
 
 def _not_covered(evidence: Evidence) -> Iterator[str]:
     """What the twin holds and is scarce must be claimed, by whoever holds it."""
     hubs = {hub.spec.settings.get("twin.hub") or hub.id: hub.id for hub in evidence.all(Hub)}
-    claimed = {(claim.pool, claim.item): claim.owner for claim in evidence.claims}
-    for held in evidence.truth:
-        pool = SCARCE.get(held.kind)
-        if not pool or held.hub not in hubs:
+    owner_by_claim = {(claim.pool, claim.item): claim.owner for claim in evidence.claims}
+    for item in evidence.truth:
+        pool = SCARCE.get(item.kind)
+        if not pool or item.hub not in hubs:
             continue
-        owner = claimed.get((f"{hubs[held.hub]}/{pool}", held.name))
+        owner = owner_by_claim.get((f"{hubs[item.hub]}/{pool}", item.name))
         # A port and a node stand on a host that is claimed under the host's own key.
-        same = held.order if held.kind in ("port", "node") else held.key
+        expected_owner = item.order if item.kind in ("port", "node") else item.key
         if owner is None:
-            yield f"{held.kind} {held.name} is held by {held.key} and claimed by nobody"
-        elif owner != same and not owner.startswith(same + "/"):
-            yield f"{held.kind} {held.name} is held by {held.key} and claimed by {owner}"
+            yield f"{item.kind} {item.name} is held by {item.key} and claimed by nobody"
+        elif owner != expected_owner and not owner.startswith(expected_owner + "/"):
+            yield f"{item.kind} {item.name} is held by {item.key} and claimed by {owner}"
 
 
 def _held_twice(evidence: Evidence) -> Iterator[str]:
     """Walks back through the twin's history: at no moment two keys may hold the same name."""
     holders: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
-    told = set()
-    for held, added in _backwards(evidence):
-        if held.kind not in SCARCE:
+    reported = set()
+    for item, change in _backwards(evidence):
+        if item.kind not in SCARCE:
             continue
-        keys = holders[held.hub, held.kind, held.name]
-        keys[held.key] += added
-        several = [key for key, count in keys.items() if count > 0]
-        if len(several) > 1 and (held.kind, held.name) not in told:
-            told.add((held.kind, held.name))
-            yield f"{held.kind} {held.name} was held by {_words(several)} at once"
+        key_counts = holders[item.hub, item.kind, item.name]
+        key_counts[item.key] += change
+        holding_keys = [key for key, count in key_counts.items() if count > 0]
+        if len(holding_keys) > 1 and (item.kind, item.name) not in reported:
+            reported.add((item.kind, item.name))
+            yield f"{item.kind} {item.name} was held by {_words(holding_keys)} at once"
 
 
 def _backwards(evidence: Evidence) -> Iterator[tuple[Held, int]]:
     """What is held now, then every happening undone, the last one first."""
-    for held in evidence.truth:
-        yield held, +1
-    for happened in reversed(evidence.history):
-        yield happened.held, -happened.change
+    for item in evidence.truth:
+        yield item, +1
+    for change in reversed(evidence.history):
+        yield change.held, -change.change
 
 
 # --- I3, I4, I6 ----------------------------------------------------------------------------------
 
 
 def _without_next_action(evidence: Evidence) -> Iterator[str]:
-    waiting = [("Cluster", cluster.id) for cluster in evidence.all(Cluster)]
-    waiting += [("Hub", hub.id) for hub in evidence.all(Hub)]
-    waiting += [("Leftover", leftover.id) for leftover in evidence.all(Leftover)]
-    elsewhere = {hub.id for hub in evidence.all(Hub) if hub.spec.kubeconfig}
-    waiting += [
+    unfinished = [("Cluster", cluster.id) for cluster in evidence.all(Cluster)]
+    unfinished += [("Hub", hub.id) for hub in evidence.all(Hub)]
+    unfinished += [("Leftover", leftover.id) for leftover in evidence.all(Leftover)]
+    remote_hubs = {hub.id for hub in evidence.all(Hub) if hub.spec.kubeconfig}
+    unfinished += [
         ("Order", order.id)
         for order in evidence.all(Order)
         # A copy of what a hub keeps itself is due for nobody; its cluster is.
-        if order.status.phase != OrderPhase.DELETED and order.spec.hub not in elsewhere
+        if order.status.phase != OrderPhase.DELETED and order.spec.hub not in remote_hubs
     ]
-    waiting += [
+    unfinished += [
         ("Backup", backup.id)
         for backup in evidence.all(Backup)
         if backup.status.state == BackupState.PENDING or backup.metadata.deletion_timestamp
     ]
-    for kind, id in waiting:
+    for kind, id in unfinished:
         if (kind, id) not in evidence.work:
             yield f"{kind} {id} has not ended and nothing is due for it"
 
@@ -185,8 +187,8 @@ def _without_next_action(evidence: Evidence) -> Iterator[str]:
 def _lost_writes(evidence: Evidence, acknowledged: Acknowledged) -> Iterator[str]:
     newest: dict[tuple[str, str], int] = {}
     for stored in (*evidence.archive, *evidence.documents):
-        place = stored.kind, stored.id
-        newest[place] = max(newest.get(place, -1), stored.version)
+        object_key = stored.kind, stored.id
+        newest[object_key] = max(newest.get(object_key, -1), stored.version)
     for kind, id, version in acknowledged:
         if newest.get((kind, id), -1) < version:
             yield f"{kind} {id} was acknowledged at version {version} and is not there"
@@ -205,47 +207,49 @@ def _log_broken(evidence: Evidence) -> Iterator[str]:
 
 def _versions_broken(evidence: Evidence) -> Iterator[str]:
     """Per object every version has its event, one after the other."""
-    last: dict[tuple[str, str], int] = {}
+    last_versions: dict[tuple[str, str], int] = {}
     for event in evidence.events:
         if event.sort == _SIGNALED:
             continue
-        place = event.kind, event.id
-        before = last.get(place)
-        right = (before,) if event.sort == _DELETED else ()
+        object_key = event.kind, event.id
+        previous = last_versions.get(object_key)
+        allowed = (previous,) if event.sort == _DELETED else ()
         if event.sort == _CREATED:
-            right, before = (0,), None
-        if before is not None:
-            right = (*right, before + 1)
-        if right and event.version not in right:
-            yield f"{event.kind} {event.id} goes from version {before} to {event.version}"
-        last[place] = event.version
+            allowed, previous = (0,), None
+        if previous is not None:
+            allowed = (*allowed, previous + 1)
+        if allowed and event.version not in allowed:
+            yield f"{event.kind} {event.id} goes from version {previous} to {event.version}"
+        last_versions[object_key] = event.version
         if event.sort == _DELETED:
-            del last[place]
+            del last_versions[object_key]
     for stored in evidence.documents:
-        seen = last.get((stored.kind, stored.id))
-        if seen is not None and seen != stored.version:
-            yield f"{stored.kind} {stored.id} is at version {stored.version}, its last event at {seen}"
+        last_version = last_versions.get((stored.kind, stored.id))
+        if last_version is not None and last_version != stored.version:
+            yield f"{stored.kind} {stored.id} is at version {stored.version}, its last event at {last_version}"
 
 
 # --- I7: deleted is gone -------------------------------------------------------------------------
 
 
 def _left_behind(evidence: Evidence) -> Iterator[str]:
-    recorded = _recorded(evidence)
-    listed = _listed(evidence)
+    live_orders = _recorded(evidence)
+    leftover_items = _listed(evidence)
     backups = {backup.id for backup in evidence.all(Backup)}
-    for held in evidence.truth:
-        if held.kind == "backup" and held.order in backups:
+    for item in evidence.truth:
+        if item.kind == "backup" and item.order in backups:
             continue  # it outlives its cluster
-        if held.order in recorded or _is_listed(_item(held.key), listed.get(held.order, {})):
+        if item.order in live_orders or _is_listed(
+            _item(item.key), leftover_items.get(item.order, {})
+        ):
             continue
-        yield f"{held.kind} {held.name} is still there under {held.key}, whose order has ended"
+        yield f"{item.kind} {item.name} is still there under {item.key}, whose order has ended"
     for claim in evidence.claims:
-        order, _, rest = claim.owner.partition("/")
-        if order not in recorded and not _is_listed(rest, listed.get(order, {})):
+        order, _, item_key = claim.owner.partition("/")
+        if order not in live_orders and not _is_listed(item_key, leftover_items.get(order, {})):
             yield f"{claim.item} of {claim.pool} is still claimed by {claim.owner}, which has ended"
     owners = {cluster.id for cluster in evidence.all(Cluster)}
-    owners |= {leftover_owner(order) for order in listed}
+    owners |= {leftover_owner(order) for order in leftover_items}
     for pool, owner, amount in evidence.reservations:
         if owner not in owners:
             yield f"{amount} of {pool} are still reserved for {owner}, which has ended"
@@ -254,49 +258,49 @@ def _left_behind(evidence: Evidence) -> Iterator[str]:
 
 def _false_receipts(evidence: Evidence) -> Iterator[str]:
     """What a receipt says is left is what its Leftover began with."""
-    begun: dict[str, set[str]] = {}
-    ended: set[str] = set()  # what is swept up after the end stands in no receipt
+    leftover_keys: dict[str, set[str]] = {}
+    ended_orders: set[str] = set()  # what is swept up after the end stands in no receipt
     for event in evidence.events:
         if event.kind == "Order" and event.sort == _DELETED:
-            ended.add(event.id)
-        elif event.kind == "Leftover" and event.sort == _CREATED and event.id not in ended:
+            ended_orders.add(event.id)
+        elif event.kind == "Leftover" and event.sort == _CREATED and event.id not in ended_orders:
             leftover = event.read(Leftover)
-            begun[leftover.spec.order] = {
+            leftover_keys[leftover.spec.order] = {
                 item.key for item in leftover.status.items if item.kind in (*OUTSIDE, FAREWELL)
             }
     for order in (*evidence.archived(Order), *evidence.all(Order)):
         if order.status.phase != OrderPhase.DELETED:
             continue
-        left = {line.key for line in order.status.receipt.left}
-        if left != begun.get(order.id, set()) and evidence.first_seq == 1:
-            yield f"the receipt of {order.id} lists {_words(left) or 'nothing'} as left, not what is"
+        receipt_keys = {line.key for line in order.status.receipt.left}
+        if receipt_keys != leftover_keys.get(order.id, set()) and evidence.first_seq == 1:
+            yield f"the receipt of {order.id} lists {_words(receipt_keys) or 'nothing'} as left, not what is"
 
 
 # --- I8: the net effect is one -------------------------------------------------------------------
 
 
 def _doubled_or_missing(evidence: Evidence) -> Iterator[str]:
-    recorded = _recorded(evidence)
-    net = {
+    live_orders = _recorded(evidence)
+    net_counts = {
         (effect.kind, effect.key): effect.applied - effect.removed for effect in evidence.effects
     }
-    known = set()
-    for order, items in recorded.items():
+    recorded_effects = set()
+    for order, items in live_orders.items():
         for item in items.values():
             if item.kind not in OUTSIDE:
                 continue
-            place = OUTSIDE[item.kind], f"{order}/{item.key}"
-            known.add(place)
-            count = net.get(place, 0)
+            effect_key = OUTSIDE[item.kind], f"{order}/{item.key}"
+            recorded_effects.add(effect_key)
+            count = net_counts.get(effect_key, 0)
             if item.state == ItemState.PRESENT and count != 1:
-                yield f"{place[1]} is recorded as present and is there {count} times"
+                yield f"{effect_key[1]} is recorded as present and is there {count} times"
             elif count not in (0, 1):
-                yield f"{place[1]} is there {count} times"
-    for (kind, key), count in net.items():
+                yield f"{effect_key[1]} is there {count} times"
+    for (kind, key), count in net_counts.items():
         order = key.partition("/")[0]
-        if order in recorded and (kind, key) not in known and count != 0:
+        if order in live_orders and (kind, key) not in recorded_effects and count != 0:
             yield f"{kind} {key} is there {count} times and not recorded"
-        elif order not in recorded and count not in (0, 1):
+        elif order not in live_orders and count not in (0, 1):
             yield f"{kind} {key} is there {count} times after its order has ended"
     yield from _once_doubled(evidence)
 
@@ -304,13 +308,13 @@ def _doubled_or_missing(evidence: Evidence) -> Iterator[str]:
 def _once_doubled(evidence: Evidence) -> Iterator[str]:
     """Walks back through the twin's history: at no moment a key may have had two of its kind."""
     count: Counter[tuple[str, str]] = Counter()
-    told = set()
-    for held, added in _backwards(evidence):
-        place = held.kind, held.key
-        count[place] += added
-        if count[place] > 1 and place not in told:
-            told.add(place)
-            yield f"{held.kind} {held.key} was made again while it was there"
+    reported = set()
+    for item, change in _backwards(evidence):
+        effect_key = item.kind, item.key
+        count[effect_key] += change
+        if count[effect_key] > 1 and effect_key not in reported:
+            reported.add(effect_key)
+            yield f"{item.kind} {item.key} was made again while it was there"
 
 
 # --- shared --------------------------------------------------------------------------------------
@@ -327,24 +331,24 @@ def _recorded(evidence: Evidence) -> dict[str, dict[str, Item]]:
 
 def _listed(evidence: Evidence) -> dict[str, dict[str, Item]]:
     """Of each order that left something: what it left, by key."""
-    found: dict[str, dict[str, Item]] = {}
+    items_by_order: dict[str, dict[str, Item]] = {}
     for leftover in evidence.all(Leftover):
         items = {item.key: item for item in leftover.status.items}
-        found.setdefault(leftover.spec.order, {}).update(items)
-    return found
+        items_by_order.setdefault(leftover.spec.order, {}).update(items)
+    return items_by_order
 
 
 def _item(key: str) -> str:
     return key.partition("/")[2]
 
 
-def _is_listed(rest: str, items: Mapping[str, Item]) -> bool:
+def _is_listed(item_key: str, items: Mapping[str, Item]) -> bool:
     """Whether `rest` is an item's key or something below one."""
-    return rest in items or any(rest.startswith(f"{key}/") for key in items)
+    return item_key in items or any(item_key.startswith(f"{key}/") for key in items)
 
 
-def _words(several: Iterable[str]) -> str:
-    return ", ".join(sorted(several))
+def _words(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names))
 
 
 _RULES: Mapping[str, Callable[[Evidence], Iterator[str]]] = {

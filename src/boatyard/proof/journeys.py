@@ -27,10 +27,10 @@ class Life:
     stages: Sequence[Stage]
 
 
-CREATE = Stage("create", lambda lane, id: lane.tenant.order(id))
-SCALE_UP = Stage("scale-up", lambda lane, id: lane.tenant.grow(id, 1))
-SCALE_DOWN = Stage("scale-down", lambda lane, id: lane.tenant.grow(id, 0))
-DELETE = Stage("delete", lambda lane, id: lane.tenant.delete(id), is_gone)
+CREATE = Stage("create", lambda environment, id: environment.tenant.order(id))
+SCALE_UP = Stage("scale-up", lambda environment, id: environment.tenant.grow(id, 1))
+SCALE_DOWN = Stage("scale-down", lambda environment, id: environment.tenant.grow(id, 0))
+DELETE = Stage("delete", lambda environment, id: environment.tenant.delete(id), is_gone)
 Targets = Sequence[tuple[str, Point]]  # stage, and where a worker dies in it
 CHANGE_OF_MIND = "change-of-mind"  # killed while creating, deleted before anybody is back at work
 
@@ -45,9 +45,9 @@ class Baseline:
 
     def end(self, stage: Stage, life: Life | None = None) -> EndState:
         """Where no life is named, any that has the stage."""
-        for (life_name, stage_name), found in self.ends.items():
+        for (life_name, stage_name), end_state in self.ends.items():
             if stage_name == stage.name and (life is None or life_name == life.name):
-                return found
+                return end_state
         raise KeyError(stage.name)
 
 
@@ -59,83 +59,85 @@ class Found:
     unmet: list[tuple[str, Point]] = field(default_factory=list)  # the run took another way
     differences: list[str] = field(default_factory=list)
 
-    def differ(self, where: str, words: Sequence[str]) -> None:
-        self.differences += [f"{where}: {word}" for word in words]
+    def differ(self, where: str, texts: Sequence[str]) -> None:
+        self.differences += [f"{where}: {text}" for text in texts]
 
 
-async def undisturbed(lane: Lane, cluster_id: str, life: Life) -> Baseline:
+async def undisturbed(environment: Lane, cluster_id: str, life: Life) -> Baseline:
     baseline = Baseline()
     for stage in life.stages:
-        member = await lane.worker()
-        await member.begin(None)
-        await stage.ask(lane, cluster_id)
-        await lane.reach(cluster_id, stage.done)
-        baseline.points[stage.name] = await member.passed()
-        end = baseline.ends[life.name, stage.name] = await lane.settled_end(cluster_id)
+        worker = await environment.worker()
+        await worker.begin(None)
+        await stage.ask(environment, cluster_id)
+        await environment.reach(cluster_id, stage.done)
+        baseline.points[stage.name] = await worker.passed()
+        end = baseline.ends[life.name, stage.name] = await environment.settled_end(cluster_id)
         # What is left each time is not seen by comparing.
-        left = [f"{stray} are still there" for stray in end.strays]
+        problems = [f"{stray} are still there" for stray in end.strays]
         if stage.done is is_gone:
-            left = nothing_left(await lane.bare_end(cluster_id))
-        baseline.breaches += [f"{stage.name}: {words}" for words in left]
-        baseline.breaches += [f"{stage.name}: {breach}" for breach in await lane.breaches()]
+            problems = nothing_left(await environment.bare_end(cluster_id))
+        baseline.breaches += [f"{stage.name}: {problem}" for problem in problems]
+        baseline.breaches += [f"{stage.name}: {breach}" for breach in await environment.breaches()]
     return baseline
 
 
 async def disturbed(
-    lane: Lane, cluster_id: str, life: Life, targets: Targets, baseline: Baseline
+    environment: Lane, cluster_id: str, life: Life, targets: Targets, baseline: Baseline
 ) -> Found:
     """The same life. In a stage with targets a worker is killed at the first, its successor at the next."""
-    found = Found()
+    result = Found()
     for stage in life.stages:
-        deaths = [point for name, point in targets if name == stage.name]
-        await lane.doom(await lane.worker(), deaths)
-        await stage.ask(lane, cluster_id)
-        await lane.reach(cluster_id, stage.done)
-        killed, unmet = await lane.reckon()
-        found.killed += [(stage.name, point) for point in killed]
-        found.unmet += [(stage.name, point) for point in unmet]
+        stage_targets = [point for name, point in targets if name == stage.name]
+        await environment.doom(await environment.worker(), stage_targets)
+        await stage.ask(environment, cluster_id)
+        await environment.reach(cluster_id, stage.done)
+        killed, unmet = await environment.reckon()
+        result.killed += [(stage.name, point) for point in killed]
+        result.unmet += [(stage.name, point) for point in unmet]
         if killed:
-            await lane.reach(cluster_id, stage.done)
+            await environment.reach(cluster_id, stage.done)
         expected = baseline.end(stage, life)
-        end = await lane.settled_end(cluster_id, expected)
-        found.differ(told([(stage.name, point) for point in deaths]), differences(expected, end))
-    found.differ(told(targets), await lane.breaches())
-    return found
+        end = await environment.settled_end(cluster_id, expected)
+        result.differ(
+            told([(stage.name, point) for point in stage_targets]), differences(expected, end)
+        )
+    result.differ(told(targets), await environment.breaches())
+    return result
 
 
-async def change_of_mind(lane: Lane, cluster_id: str, target: Point) -> Found:
+async def change_of_mind(environment: Lane, cluster_id: str, target: Point) -> Found:
     """Killed on the way to READY and deleted before a new worker comes: nothing may be left."""
-    found = Found()
-    member = await lane.worker()
-    await member.begin(target)
-    await CREATE.ask(lane, cluster_id)
-    await lane.see_death_or(member, cluster_id, is_ready)
-    if await member.disarm():
-        found.unmet.append((CHANGE_OF_MIND, target))
+    result = Found()
+    worker = await environment.worker()
+    await worker.begin(target)
+    await CREATE.ask(environment, cluster_id)
+    await environment.see_death_or(worker, cluster_id, is_ready)
+    if await worker.disarm():
+        result.unmet.append((CHANGE_OF_MIND, target))
     else:
-        found.killed.append((CHANGE_OF_MIND, target))
-    await lane.tenant.delete(cluster_id)
-    if member.gone.is_set():
-        await lane.hand_over_deletion(member, cluster_id)
-    await lane.reach(cluster_id, is_gone)
+        result.killed.append((CHANGE_OF_MIND, target))
+    await environment.tenant.delete(cluster_id)
+    if worker.gone.is_set():
+        await environment.hand_over_deletion(worker, cluster_id)
+    await environment.reach(cluster_id, is_gone)
     where = f"{CHANGE_OF_MIND}, killed {target}"
-    found.differ(where, nothing_left(await lane.bare_end(cluster_id)))
-    found.differ(where, await lane.breaches())
-    return found
+    result.differ(where, nothing_left(await environment.bare_end(cluster_id)))
+    result.differ(where, await environment.breaches())
+    return result
 
 
 def nothing_left(end: EndState) -> list[str]:
     """What is still there of a cluster that has been deleted."""
-    words = [f"{place} is still there" for place in (*end.held, *end.kept, *end.strays)]
-    for place, (made, gone) in end.effects.items():
-        if made != gone:
-            words.append(f"{place} was made {made} times and taken away {gone} times")
+    problems = [f"{item} is still there" for item in (*end.held, *end.kept, *end.strays)]
+    for item, (applied, removed) in end.effects.items():
+        if applied != removed:
+            problems.append(f"{item} was made {applied} times and taken away {removed} times")
     receipt = end.documents.get("Order", {}).get("status", {}).get("receipt", {})
     if receipt.get("left"):
-        words.append(f"the receipt lists {', '.join(receipt['left'])} as left")
+        problems.append(f"the receipt lists {', '.join(receipt['left'])} as left")
     if end.story.get("Cluster", [])[-1:] != ["Deleted"]:
-        words.append("the log does not end with the deletion")
-    return words
+        problems.append("the log does not end with the deletion")
+    return problems
 
 
 def told(targets: Targets) -> str:

@@ -42,19 +42,22 @@ class Kept:
 
     def contradictions(self) -> list[str]:
         """What cannot be right, whatever was asked for. Nothing may be under way."""
-        found = [f"{stray} belongs to no cluster" for stray in self.strays]
-        for key, one in self.clusters.items():
-            for component, several in one["processes"].items():
-                if len(several) != 1:
-                    found.append(f"{component} of {key} runs {len(several)} times")
-            if "api" not in one:
+        problems = [f"{stray} belongs to no cluster" for stray in self.strays]
+        for key, cluster in self.clusters.items():
+            for component, processes in cluster["processes"].items():
+                if len(processes) != 1:
+                    problems.append(f"{component} of {key} runs {len(processes)} times")
+            if "api" not in cluster:
                 continue
-            listed, recorded = one["api"].get("nodes", {}), one["nodes"]
+            listed, recorded = cluster["api"].get("nodes", {}), cluster["nodes"]
             if set(listed) != set(recorded):
-                words = f"{_words(listed)} as nodes and was given {_words(recorded)}"
-                found.append(f"the API of {key} lists {words}")
-            found += [f"{left} is left in {key}" for left in one["api"].get("left by checks", ())]
-        return found
+                difference = f"{_words(listed)} as nodes and was given {_words(recorded)}"
+                problems.append(f"the API of {key} lists {difference}")
+            problems += [
+                f"{object_name} is left in {key}"
+                for object_name in cluster["api"].get("left by checks", ())
+            ]
+        return problems
 
 
 def yard_mark(directory: Path) -> str:
@@ -74,16 +77,18 @@ def doubled(directory: Path) -> list[str]:
 
 async def look(directory: Path, ports: Collection[int]) -> Kept:
     """Everything under one keeper's directory. `ports` are those that clusters had before."""
-    seen = await asyncio.to_thread(_look, directory, ports)
-    for slug, record in seen.records.items():
+    snapshot = await asyncio.to_thread(_look, directory, ports)
+    for slug, record in snapshot.records.items():
         if record.version and record.wanted.rest == Rest.AWAKE and not record.leaving:
             place = directory / "clusters" / slug
-            seen.clusters[record.key]["api"] = await _ask(place)
+            snapshot.clusters[record.key]["api"] = await _ask(place)
     return Kept(
-        held=tuple(_held(seen.records)),
-        clusters=seen.clusters,
-        strays=tuple(sorted(seen.strays)),
-        ports=frozenset(port for record in seen.records.values() for port in record.ports.values()),
+        held=tuple(_held(snapshot.records)),
+        clusters=snapshot.clusters,
+        strays=tuple(sorted(snapshot.strays)),
+        ports=frozenset(
+            port for record in snapshot.records.values() for port in record.ports.values()
+        ),
     )
 
 
@@ -106,20 +111,20 @@ def _look(directory: Path, ports: Collection[int]) -> _Seen:
             records[place.name] = record
     for kind in ("backups",):
         folder = directory / kind
-        strays += [f"{kind}/{one.name}" for one in folder.iterdir()] if folder.is_dir() else []
+        strays += [f"{kind}/{entry.name}" for entry in folder.iterdir()] if folder.is_dir() else []
     clusters = {record.key: _described(record) for record in records.values()}
     for mark, processes in sorted(marked.find(f"{yard_mark(directory)}/").items()):
         _, slug, component, *_ = mark.split("/")
         for process in processes:
-            words = _process(process.pid)
+            description = _process(process.pid)
             process.close()
             if slug in records:
-                found = clusters[records[slug].key]["processes"]
-                found.setdefault(component, []).append(words)
+                cluster_processes = clusters[records[slug].key]["processes"]
+                cluster_processes.setdefault(component, []).append(description)
             else:
                 strays.append(f"a process {component}")
-    taken = {port for record in records.values() for port in record.ports.values()}
-    strays += ["a port in use" for port in ports if port not in taken and not is_free(port)]
+    cluster_ports = {port for record in records.values() for port in record.ports.values()}
+    strays += ["a port in use" for port in ports if port not in cluster_ports and not is_free(port)]
     return _Seen(records, clusters, strays)
 
 
@@ -153,11 +158,11 @@ def _process(pid: int) -> str:
 
 def _held(records: Mapping[str, Record]) -> list[Held]:
     """In the words of the evidence: a node is called by the host it stands on."""
-    found = []
+    items = []
     for record in records.values():
-        found.append(Held(record.hub, "cluster", record.wanted.name, record.key))
-        found += [Held(record.hub, "node", n.host, n.key) for n in record.nodes.values()]
-    return found
+        items.append(Held(record.hub, "cluster", record.wanted.name, record.key))
+        items += [Held(record.hub, "node", node.host, node.key) for node in record.nodes.values()]
+    return items
 
 
 async def _ask(place: Path) -> dict[str, Any]:
@@ -174,14 +179,18 @@ async def _ask(place: Path) -> dict[str, Any]:
         await client.close()
     return {
         "nodes": {node["metadata"]["name"]: _node(node) for node in nodes},
-        "left by checks": [one["metadata"]["name"] for one in (*jobs, *pods)],
-        "notes": [one["data"] for one in notes],
+        "left by checks": [item["metadata"]["name"] for item in (*jobs, *pods)],
+        "notes": [note["data"] for note in notes],
     }
 
 
 def _node(node: Mapping[str, Any]) -> str:
     status = node.get("status") or {}
-    ready = [c["status"] for c in status.get("conditions") or () if c["type"] == "Ready"]
+    ready = [
+        condition["status"]
+        for condition in status.get("conditions") or ()
+        if condition["type"] == "Ready"
+    ]
     version = (status.get("nodeInfo") or {}).get("kubeletVersion", "")
     cordoned = " cordoned" if (node.get("spec") or {}).get("unschedulable") else ""
     return f"ready {''.join(ready)}, {version}{cordoned}"
@@ -189,12 +198,13 @@ def _node(node: Mapping[str, Any]) -> str:
 
 async def leave_note(directory: Path, cluster_key: str) -> None:
     """What a tenant does: writes something into the cluster, which must be there until its end."""
-    slug = next(
-        place
-        for place in (directory / "clusters").iterdir()
-        if msgspec.json.decode((place / RECORD).read_bytes(), type=Record).key == cluster_key
+    cluster_directory = next(
+        directory_entry
+        for directory_entry in (directory / "clusters").iterdir()
+        if msgspec.json.decode((directory_entry / RECORD).read_bytes(), type=Record).key
+        == cluster_key
     )
-    client = _client(slug)
+    client = _client(cluster_directory)
     try:
         body = {"metadata": {"name": NOTE}, "data": {"from": "the proof"}}
         await client.apply(CONFIG_MAPS, NOTE, body, "default")

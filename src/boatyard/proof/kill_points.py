@@ -42,19 +42,19 @@ class Point:
 class Points:
     """Counts the places passed, and ends or stops this very process at one of them."""
 
-    def __init__(self, tell: Callable[[str], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[str], None]) -> None:
+        self._tell = report
         self._times: Counter[str] = Counter()
         self._passed: list[Point] = []
         self._target: Point | None = None
         self._signal = signal.SIGKILL
 
-    def begin(self, target: Point | None, number: int = signal.SIGKILL) -> None:
+    def begin(self, target: Point | None, signal_number: int = signal.SIGKILL) -> None:
         """Counts anew. At `target` the process sends itself the signal."""
         self._times.clear()
         self._passed = []
         self._target = target
-        self._signal = signal.Signals(number)
+        self._signal = signal.Signals(signal_number)
 
     @property
     def passed(self) -> list[Point]:
@@ -99,13 +99,13 @@ class WatchedKube(KubeClient):
         with self._announced("create", kind, body["metadata"]["name"]):
             return await super().create(kind, body, namespace)
 
-    async def merge_patch(self, kind: Kind, name: str, *args: Any, **how: Any) -> Object:
+    async def merge_patch(self, kind: Kind, name: str, *args: Any, **options: Any) -> Object:
         with self._announced("patch", kind, name):
-            return await super().merge_patch(kind, name, *args, **how)
+            return await super().merge_patch(kind, name, *args, **options)
 
-    async def delete(self, kind: Kind, name: str, *args: Any, **how: Any) -> bool:
+    async def delete(self, kind: Kind, name: str, *args: Any, **options: Any) -> bool:
         with self._announced("delete", kind, name):
-            return await super().delete(kind, name, *args, **how)
+            return await super().delete(kind, name, *args, **options)
 
     @contextmanager
     def _announced(self, verb: str, kind: Kind, name: str) -> Iterator[None]:

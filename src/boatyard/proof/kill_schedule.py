@@ -42,21 +42,23 @@ def chained(points: Sequence[Point], deaths: int) -> list[Chain]:
     """
     if deaths == 1:
         return [(point,) for point in points]
-    begins: dict[str, int] = {}
-    for number, point in enumerate(points):
-        begins.setdefault(point.label, number)
+    first_index: dict[str, int] = {}
+    for index, point in enumerate(points):
+        first_index.setdefault(point.label, index)
     partner: dict[int, int] = {}
     used: set[int] = set()
     for second in reversed(range(len(points))):
-        latest = min(begins[points[second].label], second - _APART)
-        first = next((n for n in range(latest, -1, -1) if n not in used), None)
+        latest = min(first_index[points[second].label], second - _APART)
+        first = next(
+            (candidate for candidate in range(latest, -1, -1) if candidate not in used), None
+        )
         if second not in used and first is not None:
             used |= {first, second}
             partner[first] = second
-    alone = [number for number in range(len(points)) if number not in used]
+    alone = [index for index in range(len(points)) if index not in used]
     return [
-        (points[number], points[partner[number]]) if number in partner else (points[number],)
-        for number in sorted([*partner, *alone])
+        (points[index], points[partner[index]]) if index in partner else (points[index],)
+        for index in sorted([*partner, *alone])
     ]
 
 
@@ -67,13 +69,13 @@ def dealt(
 
     A life ends when the stages that only it and those before it have are used up.
     """
-    left = {stage: deque(several) for stage, several in chains.items()}
-    found: list[tuple[Life, Targets]] = []
+    remaining = {stage: deque(stage_chains) for stage, stage_chains in chains.items()}
+    assignments: list[tuple[Life, Targets]] = []
     for number, life in enumerate(lives):
         common = {stage.name for other in lives[number + 1 :] for stage in other.stages}
-        names = [stage.name for stage in life.stages if stage.name in left]
-        own = [name for name in names if name not in common]
-        while any(left[name] for name in own):
-            chosen = [(name, left[name].popleft()) for name in names if left[name]]
-            found.append((life, [(name, point) for name, chain in chosen for point in chain]))
-    return found
+        names = [stage.name for stage in life.stages if stage.name in remaining]
+        own_names = [name for name in names if name not in common]
+        while any(remaining[name] for name in own_names):
+            chosen = [(name, remaining[name].popleft()) for name in names if remaining[name]]
+            assignments.append((life, [(name, point) for name, chain in chosen for point in chain]))
+    return assignments

@@ -40,60 +40,62 @@ def after(verb: str) -> Blow:
 
 
 def killed_keeper(
-    life: Life, blows: Mapping[str, Blow], *, at_rest: Sequence[str] = ()
+    life: Life, kills: Mapping[str, Blow], *, at_rest: Sequence[str] = ()
 ) -> Scenario:
     """One life with one death of the keeper in each stage named, and one more after those in `at_rest`."""
 
-    async def run(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
-        found = Found()
+    async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
+        result = Found()
         for stage in life.stages:
             where = stage.name
-            if stage.name in blows:
-                blow = blows[stage.name]
-                where = f"{stage.name}, keeper killed {blow}"
-                await _strike(lane, cluster_id, stage, blow)
-                found.killed.append((KILLED_KEEPER, blow.point))
+            if stage.name in kills:
+                kill = kills[stage.name]
+                where = f"{stage.name}, keeper killed {kill}"
+                await _strike(environment, cluster_id, stage, kill)
+                result.killed.append((KILLED_KEEPER, kill.point))
             else:
-                await stage.ask(lane, cluster_id)
-            await lane.reach(cluster_id, stage.done)
+                await stage.ask(environment, cluster_id)
+            await environment.reach(cluster_id, stage.done)
             expected = baseline.end(stage, life)
-            found.differ(where, differences(expected, await lane.settled_end(cluster_id, expected)))
+            result.differ(
+                where, differences(expected, await environment.settled_end(cluster_id, expected))
+            )
             if stage.name in at_rest:
-                await _strike_at_rest(lane, cluster_id)
-                found.killed.append((KILLED_KEEPER, Point(f"after:rest:{stage.name}")))
-                end = await lane.settled_end(cluster_id, expected)
-                found.differ(f"{stage.name}, keeper killed at rest", differences(expected, end))
-        found.differ(KILLED_KEEPER, await lane.breaches())
-        await lane.open_for_business()  # somebody may have found the hub without its keeper
-        return found
+                await _strike_at_rest(environment, cluster_id)
+                result.killed.append((KILLED_KEEPER, Point(f"after:rest:{stage.name}")))
+                end = await environment.settled_end(cluster_id, expected)
+                result.differ(f"{stage.name}, keeper killed at rest", differences(expected, end))
+        result.differ(KILLED_KEEPER, await environment.breaches())
+        await environment.open_for_business()  # somebody may have found the hub without its keeper
+        return result
 
     return Scenario(run, life)
 
 
-async def _strike(lane: Lane, cluster_id: str, stage: Stage, blow: Blow) -> None:
-    member = await lane.worker()
+async def _strike(environment: Lane, cluster_id: str, stage: Stage, kill: Blow) -> None:
+    worker = await environment.worker()
     # Who goes on is sent a signal that changes nothing.
-    await member.begin(blow.point, signal.SIGSTOP if blow.seconds is None else signal.SIGCONT)
-    member.reached.clear()
-    await stage.ask(lane, cluster_id)
+    await worker.begin(kill.point, signal.SIGSTOP if kill.seconds is None else signal.SIGCONT)
+    worker.reached.clear()
+    await stage.ask(environment, cluster_id)
     try:
-        async with asyncio.timeout(lane.pace.patience):
-            await member.reached.wait()
+        async with asyncio.timeout(environment.pace.patience):
+            await worker.reached.wait()
     except TimeoutError as error:
-        raise Unavailable(f"no worker came to {blow.point}") from error
-    if blow.seconds:
-        await asyncio.sleep(blow.seconds)
-    await lane.keeper.kill()
-    await lane.keeper.start()
-    member.signal(signal.SIGCONT)
+        raise Unavailable(f"no worker came to {kill.point}") from error
+    if kill.seconds:
+        await asyncio.sleep(kill.seconds)
+    await environment.keeper.kill()
+    await environment.keeper.start()
+    worker.signal(signal.SIGCONT)
 
 
-async def _strike_at_rest(lane: Lane, cluster_id: str) -> None:
+async def _strike_at_rest(environment: Lane, cluster_id: str) -> None:
     """Nobody notices, whether they look while there is no keeper or when there is one again."""
-    await lane.keeper.kill()
-    await lane.poke("Order", cluster_id)
-    await lane.reach(cluster_id, is_ready)
-    await lane.keeper.start()
-    await lane.keeper.wait_until_it_sees(f"{cluster_id}/cluster", lane.pace.patience)
-    await lane.poke("Order", cluster_id)
-    await lane.reach(cluster_id, is_ready)
+    await environment.keeper.kill()
+    await environment.poke("Order", cluster_id)
+    await environment.reach(cluster_id, is_ready)
+    await environment.keeper.start()
+    await environment.keeper.wait_until_it_sees(f"{cluster_id}/cluster", environment.pace.patience)
+    await environment.poke("Order", cluster_id)
+    await environment.reach(cluster_id, is_ready)

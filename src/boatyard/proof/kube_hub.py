@@ -51,9 +51,9 @@ class WatchedHub(KubeClient):
             return await super()._ask(question)
         label = label_of(question.method, question.path)
         self.points.reach(f"before:{label}")
-        answer = await super()._ask(question)
+        response = await super()._ask(question)
         self.points.reach(f"after:{label}")
-        return answer
+        return response
 
 
 def label_of(method: str, path: str) -> str:
@@ -62,8 +62,8 @@ def label_of(method: str, path: str) -> str:
     parts = parts[2:] if parts[0] == "api" else parts[3:]  # without group and version
     if parts[0] == "namespaces" and len(parts) > 2:
         parts = parts[2:]
-    what = "/".join(parts[::2])  # the kind, and what of it
-    return f"{'claim' if what == CLAIMS.plural else 'commit'}:hub {method} {what}"
+    resource_path = "/".join(parts[::2])  # the kind, and what of it
+    return f"{'claim' if resource_path == CLAIMS.plural else 'commit'}:hub {method} {resource_path}"
 
 
 class LaneHub:
@@ -85,11 +85,11 @@ class LaneHub:
             namespace=self.place.system,
             settings={**hub.spec.settings, **settings},
         )
-        changed = msgspec.structs.replace(hub, spec=spec)
+        updated_hub = msgspec.structs.replace(hub, spec=spec)
         await self._client.apply(NAMESPACES, self.place.orders, {})
-        await prepare(self._client, changed, shipped_crds())
+        await prepare(self._client, updated_hub, shipped_crds())
         now = ledger.clock.now()
-        await ledger.commit([Replace(changed), Due("Hub", hub.id, now, hub=hub.id)], now=now)
+        await ledger.commit([Replace(updated_hub), Due("Hub", hub.id, now, hub=hub.id)], now=now)
 
     async def bury(self) -> None:
         """The lead of the dead has run out: that time has passed is all that is told."""
@@ -98,44 +98,44 @@ class LaneHub:
     async def look(self, cluster_id: str) -> Mapping[str, Any]:
         """What the hub holds of a cluster, by kind, without names that are drawn from a pool."""
         order = hub_names.order_name(cluster_id)
-        found: dict[str, Any] = {}
-        for one in await self._all(CLUSTER_ORDERS):
-            if one["metadata"]["name"] == order:
-                finalizers = sorted(one["metadata"].get("finalizers") or ())
-                found["order"] = {
-                    "phase": (one.get("status") or {}).get("phase"),
+        hub_objects: dict[str, Any] = {}
+        for cluster_order in await self._all(CLUSTER_ORDERS):
+            if cluster_order["metadata"]["name"] == order:
+                finalizers = sorted(cluster_order["metadata"].get("finalizers") or ())
+                hub_objects["order"] = {
+                    "phase": (cluster_order.get("status") or {}).get("phase"),
                     "finalizers": finalizers,
                 }
         for kind in (SECRETS, LEFTOVERS):
-            names = [one["metadata"]["name"] for one in await self._all(kind)]
-            own = sorted(name.replace(order, "ORDER") for name in names if order in name)
-            if own:
-                found[kind.plural] = own
-        owners = [one.owner for one in await self.claims()]
+            names = [item["metadata"]["name"] for item in await self._all(kind)]
+            own_names = sorted(name.replace(order, "ORDER") for name in names if order in name)
+            if own_names:
+                hub_objects[kind.plural] = own_names
+        owners = [claim.owner for claim in await self.claims()]
         claims = sorted(owner.partition("/")[2] for owner in owners if _is_of(owner, cluster_id))
         if claims:
-            found["claims"] = claims
-        return found
+            hub_objects["claims"] = claims
+        return hub_objects
 
     async def claims(self) -> list[Claimed]:
-        listed = await self._client.list(CLAIMS, self.place.system)
+        claim_list = await self._client.list(CLAIMS, self.place.system)
         return [
-            Claimed(**{name: one["spec"][name] for name in ("pool", "item", "owner")})
-            for one in listed.items
+            Claimed(**{name: claim["spec"][name] for name in ("pool", "item", "owner")})
+            for claim in claim_list.items
         ]
 
     async def close(self) -> None:
         """Takes everything of the lane away, also where no controller empties namespaces."""
         for kind in (CLUSTER_ORDERS, LEFTOVERS, SECRETS):
-            for one in await self._all(kind):
-                name = one["metadata"]["name"]
+            for item in await self._all(kind):
+                name = item["metadata"]["name"]
                 with suppress(NotFound):
-                    if one["metadata"].get("finalizers"):
-                        none = {"metadata": {"finalizers": None}}
-                        await self._client.merge_patch(kind, name, none, self.place.orders)
+                    if item["metadata"].get("finalizers"):
+                        no_finalizers = {"metadata": {"finalizers": None}}
+                        await self._client.merge_patch(kind, name, no_finalizers, self.place.orders)
                 await self._client.delete(kind, name, self.place.orders)
-        for one in (await self._client.list(CLAIMS, self.place.system)).items:
-            await self._client.delete(CLAIMS, one["metadata"]["name"], self.place.system)
+        for claim in (await self._client.list(CLAIMS, self.place.system)).items:
+            await self._client.delete(CLAIMS, claim["metadata"]["name"], self.place.system)
         await self.bury()
         await self._client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, self.place.system)
         for namespace in (self.place.orders, self.place.system):

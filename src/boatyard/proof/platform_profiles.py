@@ -69,13 +69,13 @@ class Ground:
 
     def lives_for(self, journeys: Sequence[str], compared: Sequence[Life | None]) -> Sequence[Life]:
         """Those that must be led to go through all these journeys, and to compare with."""
-        plain = {stage.name for stage in self.lives[-1].stages}
-        found = []
+        plain_stages = {stage.name for stage in self.lives[-1].stages}
+        lives = []
         for life in self.lives[:-1]:
-            own = {stage.name for stage in life.stages} - plain
-            if own & set(journeys) or life in compared:
-                found.append(life)
-        return [*found, self.lives[-1]]
+            own_stages = {stage.name for stage in life.stages} - plain_stages
+            if own_stages & set(journeys) or life in compared:
+                lives.append(life)
+        return [*lives, self.lives[-1]]
 
 
 def ground_of(
@@ -107,13 +107,13 @@ def _simulated() -> Ground:
 def _with_roles() -> Ground:
     """Simulated clusters whose template has a role: one with every hook, or one that decides. The runs are real."""
     make_ready()
-    wish = Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS)
-    deciding = replace(wish, digest=DECIDING, phases=DECIDED)
+    request = Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS)
+    deciding_request = replace(request, digest=DECIDING, phases=DECIDED)
     # With names of their own: they pass other points than the same of the other role.
-    decide = Stage("decide", lambda lane, id: lane.tenant.order(id, deciding))
-    take_back = Stage("take-back", lambda lane, id: lane.tenant.delete(id), is_gone)
+    decide = Stage("decide", lambda environment, id: environment.tenant.order(id, deciding_request))
+    take_back = Stage("take-back", lambda environment, id: environment.tenant.delete(id), is_gone)
     return Ground(
-        wish=wish,
+        wish=request,
         lives=[
             Life("sizes", (CREATE, SCALE_UP, SCALE_DOWN, DELETE)),
             Life("deciding", (decide, take_back)),
@@ -168,21 +168,21 @@ def _local(assets: Assets, keeper_plant: str) -> Ground:
 
 
 def _upgrade(version: str) -> Stage:
-    return Stage("upgrade", lambda lane, id: lane.tenant.upgrade(id, version))
+    return Stage("upgrade", lambda environment, id: environment.tenant.upgrade(id, version))
 
 
 HIBERNATE = Stage(
-    "hibernate", lambda lane, id: lane.tenant.rest(id, ClusterRest.FROZEN), is_resting
+    "hibernate", lambda environment, id: environment.tenant.rest(id, ClusterRest.FROZEN), is_resting
 )
-RESUME = Stage("resume", lambda lane, id: lane.tenant.rest(id, ClusterRest.AWAKE))
+RESUME = Stage("resume", lambda environment, id: environment.tenant.rest(id, ClusterRest.AWAKE))
 
 
 def _noted(stage: Stage) -> Stage:
     """The tenant writes something into the cluster first, which then must be there until the end."""
 
-    async def ask(lane: Lane, cluster_id: str) -> None:
-        await leave_note(lane.keeper.directory, f"{cluster_id}/cluster")
-        await stage.ask(lane, cluster_id)
+    async def ask(environment: Lane, cluster_id: str) -> None:
+        await leave_note(environment.keeper.directory, f"{cluster_id}/cluster")
+        await stage.ask(environment, cluster_id)
 
     return Stage(stage.name, ask, stage.done)
 
@@ -190,7 +190,7 @@ def _noted(stage: Stage) -> Stage:
 def _local_scenarios(sizes: Life, changes: Life) -> Mapping[str, Sequence[Scenario]]:
     """Each of several parts, which lanes can share. The most telling is the first: it stands for all in a sample."""
     cluster, first, second = "cluster", "node/compute-0", "node/compute-1"
-    blows = [
+    kills_by_life = [
         (
             changes,
             {
@@ -239,15 +239,16 @@ def _local_scenarios(sizes: Life, changes: Life) -> Mapping[str, Sequence[Scenar
             },
         ),
     ]
-    written = (f"ensure_cluster {cluster}", f"ensure_node {first}")
+    effects = (f"ensure_cluster {cluster}", f"ensure_node {first}")
     return {
         KILLED_KEEPER: [
-            killed_keeper(life, struck, at_rest=("create", "resume")) for life, struck in blows
+            killed_keeper(life, kills, at_rest=("create", "resume"))
+            for life, kills in kills_by_life
         ],
         "stopped-worker": [
-            scenarios.stopped_worker(Point(f"after:effect:keeper.{verb}")) for verb in written
+            scenarios.stopped_worker(Point(f"after:effect:keeper.{effect}")) for effect in effects
         ],
         "late-effect": [
-            scenarios.late_effect(Point(f"before:effect:keeper.{verb}")) for verb in written
+            scenarios.late_effect(Point(f"before:effect:keeper.{effect}")) for effect in effects
         ],
     }

@@ -49,8 +49,8 @@ def write_roles(directory: Path) -> None:
         tasks = directory / "content" / digest / "tasks"
         tasks.mkdir(parents=True)
         for part in parts:
-            asking = _ASKING if part == INSTALL else ""
-            (tasks / f"{part}.yaml").write_text(asking + _TASKS.replace("PART", part))
+            requests = _ASKING if part == INSTALL else ""
+            (tasks / f"{part}.yaml").write_text(requests + _TASKS.replace("PART", part))
 
 
 def open_workshop(directory: Path, passes: Passes = no_passes) -> Workshop:
@@ -107,11 +107,11 @@ class WatchedAutomation:
     async def close(self) -> None:
         await self._automation.close()
 
-    def _is_new(self, what: str, key: str, attempt: int) -> bool:
-        place = what, key, attempt
-        known = place in self._told
-        self._told.add(place)
-        return not known
+    def _is_new(self, event: str, key: str, attempt: int) -> bool:
+        announcement = event, key, attempt
+        is_known = announcement in self._told
+        self._told.add(announcement)
+        return not is_known
 
 
 def runs_of(order: Order) -> set[str]:
@@ -133,21 +133,21 @@ class LaneRuns:
 
         `items`: the keys of all runs that its order ever had.
         """
-        kept, strays = {}, []
-        known = set()
+        results, strays = {}, []
+        recorded_keys = set()
         for record in self._records:
-            known.add(record.key)
+            recorded_keys.add(record.key)
             if record.key.startswith(f"{cluster_id}/"):
                 result = self._records.result(record)
-                kept[f"run {record.key.partition('/')[2]}"] = {
+                results[f"run {record.key.partition('/')[2]}"] = {
                     "attempt": record.attempt,
                     "state": result.state if result else "under way",
                 }
         for item in sorted(items):
             key = f"{cluster_id}/{item}"
-            if key not in known and _is_running(mark_of(self._records.place(key))):
+            if key not in recorded_keys and _is_running(mark_of(self._records.place(key))):
                 strays.append(f"processes of run {item}")
-        return kept, strays
+        return results, strays
 
     async def close(self) -> None:
         """Ends what is under way."""
@@ -159,7 +159,7 @@ class LaneRuns:
 
 
 def _is_running(mark: str) -> bool:
-    found = [one for several in find(mark).values() for one in several]
-    for one in found:
-        one.close()
-    return bool(found)
+    processes = [process for group in find(mark).values() for process in group]
+    for process in processes:
+        process.close()
+    return bool(processes)

@@ -81,7 +81,7 @@ async def prove(
     Nothing is left of it in the file system unless `keep` is set. Refused where the platform cannot be had.
     """
     started = time.monotonic()
-    ground = ground_of(
+    profile = ground_of(
         options.platform,
         options.assets,
         options.keeper_plant,
@@ -93,10 +93,11 @@ async def prove(
     try:
         async with AsyncExitStack() as stack:
             if postgres is None:
-                own = EmbeddedPostgres(directory, durable=False)  # PostgreSQL is not what dies here
-                postgres = await stack.enter_async_context(own)
+                # PostgreSQL is not what dies here.
+                own_postgres = EmbeddedPostgres(directory, durable=False)
+                postgres = await stack.enter_async_context(own_postgres)
             await make_template(postgres)
-            await _Proof(options, ground, postgres, directory, verdict).run(progress)
+            await _Proof(options, profile, postgres, directory, verdict).run(progress)
     finally:
         if not options.keep:
             shutil.rmtree(directory, ignore_errors=True)
@@ -108,25 +109,25 @@ class _Proof:
     def __init__(
         self,
         options: Options,
-        ground: Ground,
+        profile: Ground,
         postgres: EmbeddedPostgres,
         directory: Path,
         verdict: Verdict,
     ) -> None:
         self._options = options
-        self._ground = ground
+        self._ground = profile
         self._postgres = postgres
         self._directory = directory
         self._verdict = verdict
-        self._journeys = options.journeys or ground.journeys
+        self._journeys = options.journeys or profile.journeys
         self._scenarios = [
             Run(name=name, scenario=scenario)
-            for name, several in ground.scenarios.items()
-            for scenario in several[:: options.every]
+            for name, scenarios in profile.scenarios.items()
+            for scenario in scenarios[:: options.every]
             if name in self._journeys
         ]
-        compared = [run.scenario.life for run in self._scenarios if run.scenario is not None]
-        self._lives = ground.lives_for(self._journeys, compared)
+        compared_lives = [run.scenario.life for run in self._scenarios if run.scenario is not None]
+        self._lives = profile.lives_for(self._journeys, compared_lives)
         self._names = (str(number) for number in itertools.count(1))
         self._numbers = itertools.count(1)
         self._failed = 0
@@ -142,16 +143,16 @@ class _Proof:
 
         async def work() -> None:
             while runs and self._failed < _ENOUGH:
-                async with self._new_lane() as lane:
-                    sound = True
-                    while runs and sound:
+                async with self._new_lane() as environment:
+                    succeeded = True
+                    while runs and succeeded:
                         run = runs.popleft()
-                        found = await self._carry_out(lane, run, baseline)
-                        runs.extend(self._absorb(run, found))
+                        result = await self._carry_out(environment, run, baseline)
+                        runs.extend(self._absorb(run, result))
                         progress(self._verdict, total - len(runs), total)
                         # What a failed run has left would show in all that come after it.
-                        sound = not found.differences
-                        self._failed += not sound
+                        succeeded = not result.differences
+                        self._failed += not succeeded
 
         async with asyncio.TaskGroup() as tasks:
             for _ in range(min(self._options.lanes or self._ground.lanes, total)):
@@ -168,7 +169,7 @@ class _Proof:
             self._directory / f"lane-{name}",
             name,
             pace=self._options.pace or self._ground.pace,
-            wish=self._ground.wish,
+            request=self._ground.wish,
             real=self._ground.real,
             hub_kubeconfig=self._ground.hub_kubeconfig,
             plant=self._options.plant,
@@ -176,69 +177,86 @@ class _Proof:
 
     async def _baseline(self) -> Baseline:
         """Each life twice without a disturbance, which must be the same."""
-        found = Baseline()
-        lives = await asyncio.gather(*(self._undisturbed(life) for life in self._lives))
-        runs = [one for several in lives for one in several]
-        for one in reversed(runs):
-            found.ends |= one.ends
-        for stage in dict.fromkeys(stage for one in runs for stage in one.points):
-            passed = [one.points[stage] for one in runs if stage in one.points]
-            found.points[stage] = known(passed) if self._ground.is_exact else steady(passed)
-        return found
+        baseline = Baseline()
+        runs_by_life = await asyncio.gather(*(self._undisturbed(life) for life in self._lives))
+        runs = [run for life_runs in runs_by_life for run in life_runs]
+        for run in reversed(runs):
+            baseline.ends |= run.ends
+        for stage in dict.fromkeys(stage for run in runs for stage in run.points):
+            point_lists = [run.points[stage] for run in runs if stage in run.points]
+            baseline.points[stage] = (
+                known(point_lists) if self._ground.is_exact else steady(point_lists)
+            )
+        return baseline
 
     async def _undisturbed(self, life: Life) -> list[Baseline]:
-        differ = self._verdict.differences
-        found: list[Baseline] = []
+        verdict_differences = self._verdict.differences
+        baselines: list[Baseline] = []
         try:
-            async with self._new_lane() as lane:
+            async with self._new_lane() as environment:
                 for number in range(self._options.undisturbed):
-                    found.append(await undisturbed(lane, f"{life.name}-{number}", life))
+                    baselines.append(await undisturbed(environment, f"{life.name}-{number}", life))
                 for stage in life.stages:
-                    words = differences(found[0].end(stage), found[-1].end(stage))
-                    differ += [f"{stage.name}, undisturbed: {word}" for word in words]
-                differ += [f"undisturbed: {words}" for one in found for words in one.breaches]
+                    changes = differences(baselines[0].end(stage), baselines[-1].end(stage))
+                    verdict_differences += [
+                        f"{stage.name}, undisturbed: {change}" for change in changes
+                    ]
+                verdict_differences += [
+                    f"undisturbed: {breach}"
+                    for baseline in baselines
+                    for breach in baseline.breaches
+                ]
         except BoatyardError as error:
-            differ.append(f"undisturbed: {error}")
-        return found
+            verdict_differences.append(f"undisturbed: {error}")
+        return baselines
 
     def _deal(self, baseline: Baseline) -> list[Run]:
         """Scenarios first, because they are long; then the points, dealt out over lives."""
         points = {**baseline.points, CHANGE_OF_MIND: baseline.points[CREATE.name]}
         for journey in points:
-            chosen = [one for one in points[journey] if self._options.only(journey, one)]
-            points[journey] = chosen[:: self._options.every] if journey in self._journeys else []
-        self._verdict.points.update({name: found for name, found in points.items() if found})
-        changes = points.pop(CHANGE_OF_MIND)
-        chains = {stage: chained(found, self._ground.deaths) for stage, found in points.items()}
+            chosen_points = [
+                point for point in points[journey] if self._options.only(journey, point)
+            ]
+            points[journey] = (
+                chosen_points[:: self._options.every] if journey in self._journeys else []
+            )
+        self._verdict.points.update(
+            {name: journey_points for name, journey_points in points.items() if journey_points}
+        )
+        deletion_points = points.pop(CHANGE_OF_MIND)
+        chains = {
+            stage: chained(journey_points, self._ground.deaths)
+            for stage, journey_points in points.items()
+        }
         return [
             *self._scenarios,
             *(Run(life=life, targets=targets) for life, targets in dealt(self._lives, chains)),
-            *(Run(targets=((CHANGE_OF_MIND, point),)) for point in changes),
+            *(Run(targets=((CHANGE_OF_MIND, point),)) for point in deletion_points),
         ]
 
-    async def _carry_out(self, lane: Lane, run: Run, baseline: Baseline) -> Found:
+    async def _carry_out(self, environment: Lane, run: Run, baseline: Baseline) -> Found:
         cluster_id = f"cluster-{next(self._numbers):04}"
         try:
             if run.scenario is not None:
-                return await run.scenario.run(lane, cluster_id, baseline)
+                return await run.scenario.run(environment, cluster_id, baseline)
             if run.life is not None:
-                return await disturbed(lane, cluster_id, run.life, run.targets, baseline)
-            return await change_of_mind(lane, cluster_id, run.targets[0][1])
+                return await disturbed(environment, cluster_id, run.life, run.targets, baseline)
+            return await change_of_mind(environment, cluster_id, run.targets[0][1])
         except BoatyardError as error:
-            found = Found()
-            found.differ(run.name or told(run.targets), [str(error)])
-            return found
+            result = Found()
+            result.differ(run.name or told(run.targets), [str(error)])
+            return result
 
-    def _absorb(self, run: Run, found: Found) -> list[Run]:
+    def _absorb(self, run: Run, result: Found) -> list[Run]:
         """What must be tried again of a run, because the point did not come."""
         verdict = self._verdict
-        verdict.add(found)
+        verdict.add(result)
         if run.scenario is not None:
             passed = verdict.scenarios.get(run.name, True)
-            verdict.scenarios[run.name] = passed and not found.differences
-        if not found.unmet:
+            verdict.scenarios[run.name] = passed and not result.differences
+        if not result.unmet:
             return []
         if run.tries == self._ground.tries:
-            verdict.unmet += found.unmet
+            verdict.unmet += result.unmet
             return []
-        return [replace(run, targets=tuple(found.unmet), tries=run.tries + 1)]
+        return [replace(run, targets=tuple(result.unmet), tries=run.tries + 1)]

@@ -26,56 +26,56 @@ class Scenario:
     life: Life | None = None
 
 
-async def refused(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
+async def refused(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
     """What was refused is not asked again: not when poked, not by another worker."""
-    found = Found()
-    await lane.twin.call("twin.set_mood", order_id=cluster_id, step="names", mood="refused")
-    await lane.tenant.order(cluster_id)
-    await lane.reach(cluster_id, is_failed)
-    asked = await _asked(lane, cluster_id)
-    for again in range(3):
-        if again == 1:
-            await lane.kill_all()
-        await lane.worker()
-        await lane.poke("Order", cluster_id)
-        await lane.reach(cluster_id, is_failed)
-    now = await _asked(lane, cluster_id)
-    found.differ(
+    result = Found()
+    await environment.twin.call("twin.set_mood", order_id=cluster_id, step="names", mood="refused")
+    await environment.tenant.order(cluster_id)
+    await environment.reach(cluster_id, is_failed)
+    calls_before = await _asked(environment, cluster_id)
+    for round_number in range(3):
+        if round_number == 1:
+            await environment.kill_all()
+        await environment.worker()
+        await environment.poke("Order", cluster_id)
+        await environment.reach(cluster_id, is_failed)
+    calls_after = await _asked(environment, cluster_id)
+    result.differ(
         "refused",
         [
-            f"{key} was refused and asked for {now[key] - times} times more"
-            for key, times in asked.items()
-            if now[key] != times
+            f"{key} was refused and asked for {calls_after[key] - count} times more"
+            for key, count in calls_before.items()
+            if calls_after[key] != count
         ],
     )
-    await lane.tenant.delete(cluster_id)
-    await lane.reach(cluster_id, is_gone)
-    found.differ("refused", nothing_left(await lane.bare_end(cluster_id)))
-    found.differ("refused", await lane.breaches())
-    return found
+    await environment.tenant.delete(cluster_id)
+    await environment.reach(cluster_id, is_gone)
+    result.differ("refused", nothing_left(await environment.bare_end(cluster_id)))
+    result.differ("refused", await environment.breaches())
+    return result
 
 
-async def _asked(lane: Lane, cluster_id: str) -> dict[str, int]:
-    found = await effects(lane.twin, f"{cluster_id}/")
-    return {effect.key: effect.calls for effect in found if effect.kind == "record"}
+async def _asked(environment: Lane, cluster_id: str) -> dict[str, int]:
+    twin_effects = await effects(environment.twin, f"{cluster_id}/")
+    return {effect.key: effect.calls for effect in twin_effects if effect.kind == "record"}
 
 
-async def lost_hint(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
+async def lost_hint(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
     """A worker that no hint reaches finds everything that is due all the same."""
-    found = Found()
-    await lane.dismiss_all()
-    await lane.hire(deaf=True)
-    await lane.tenant.order(cluster_id)
-    await lane.reach(cluster_id, is_ready)
+    result = Found()
+    await environment.dismiss_all()
+    await environment.hire(deaf=True)
+    await environment.tenant.order(cluster_id)
+    await environment.reach(cluster_id, is_ready)
     expected = baseline.end(CREATE)
-    end = await lane.settled_end(cluster_id, expected)
-    found.differ("lost-hint", differences(expected, end))
-    await lane.tenant.delete(cluster_id)
-    await lane.reach(cluster_id, is_gone)
-    found.differ("lost-hint", nothing_left(await lane.bare_end(cluster_id)))
-    await lane.dismiss_all()
-    found.differ("lost-hint", await lane.breaches())
-    return found
+    end = await environment.settled_end(cluster_id, expected)
+    result.differ("lost-hint", differences(expected, end))
+    await environment.tenant.delete(cluster_id)
+    await environment.reach(cluster_id, is_gone)
+    result.differ("lost-hint", nothing_left(await environment.bare_end(cluster_id)))
+    await environment.dismiss_all()
+    result.differ("lost-hint", await environment.breaches())
+    return result
 
 
 def stopped_worker(*targets: Point) -> Scenario:
@@ -84,38 +84,42 @@ def stopped_worker(*targets: Point) -> Scenario:
     The targets are on the verge of a write, or after an effect that is not written down yet.
     """
 
-    async def run(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
-        found = Found()
+    async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
+        result = Found()
         for number, target in enumerate(targets):
-            await _late_write(lane, f"{cluster_id}-{number}", target, baseline, found)
-            if found.differences:
-                return found
-        found.differ("stopped-worker", await lane.breaches())
-        return found
+            await _late_write(environment, f"{cluster_id}-{number}", target, baseline, result)
+            if result.differences:
+                return result
+        result.differ("stopped-worker", await environment.breaches())
+        return result
 
     return Scenario(run)
 
 
 async def _late_write(
-    lane: Lane, cluster_id: str, target: Point, baseline: Baseline, found: Found
+    environment: Lane, cluster_id: str, target: Point, baseline: Baseline, result: Found
 ) -> None:
     where = f"stopped-worker, stopped {target}"
-    async with _standing_still(lane, cluster_id, target) as first:
-        await lane.reach(cluster_id, is_ready)
+    async with _standing_still(environment, cluster_id, target) as paused_worker:
+        await environment.reach(cluster_id, is_ready)
         expected = baseline.end(CREATE)
-        found.differ(where, differences(expected, await lane.settled_end(cluster_id, expected)))
-        await first.wake()
+        result.differ(
+            where, differences(expected, await environment.settled_end(cluster_id, expected))
+        )
+        await paused_worker.wake()
         try:
-            await lane.reach(cluster_id, is_ready)
+            await environment.reach(cluster_id, is_ready)
         except Unavailable as error:
-            found.differ(f"{where}, after it woke", [str(error)])
+            result.differ(f"{where}, after it woke", [str(error)])
             return
-        late = differences(expected, await lane.settled_end(cluster_id, expected))
-        found.differ(f"{where}, after it woke", late)
-    found.killed.append(("stopped-worker", target))
-    await lane.tenant.delete(cluster_id)
-    await lane.reach(cluster_id, is_gone)
-    found.differ(where, nothing_left(await lane.bare_end(cluster_id)))
+        late_differences = differences(
+            expected, await environment.settled_end(cluster_id, expected)
+        )
+        result.differ(f"{where}, after it woke", late_differences)
+    result.killed.append(("stopped-worker", target))
+    await environment.tenant.delete(cluster_id)
+    await environment.reach(cluster_id, is_gone)
+    result.differ(where, nothing_left(await environment.bare_end(cluster_id)))
 
 
 def late_effect(*targets: Point) -> Scenario:
@@ -124,58 +128,58 @@ def late_effect(*targets: Point) -> Scenario:
     What it still makes is swept up.
     """
 
-    async def run(lane: Lane, cluster_id: str, baseline: Baseline) -> Found:
-        found = Found()
+    async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
+        result = Found()
         for number, target in enumerate(targets):
             where = f"late-effect, stopped {target}"
-            id = f"{cluster_id}-{number}"
-            async with _standing_still(lane, id, target) as first:
-                await lane.reach(id, is_ready)
-                await lane.tenant.delete(id)
-                await lane.reach(id, is_gone)
-                await first.wake()
-            found.killed.append(("late-effect", target))
-            await _swept(lane, id)
-            found.differ(where, nothing_left(await lane.bare_end(id)))
-        found.differ("late-effect", await lane.breaches())
-        return found
+            run_cluster_id = f"{cluster_id}-{number}"
+            async with _standing_still(environment, run_cluster_id, target) as paused_worker:
+                await environment.reach(run_cluster_id, is_ready)
+                await environment.tenant.delete(run_cluster_id)
+                await environment.reach(run_cluster_id, is_gone)
+                await paused_worker.wake()
+            result.killed.append(("late-effect", target))
+            await _swept(environment, run_cluster_id)
+            result.differ(where, nothing_left(await environment.bare_end(run_cluster_id)))
+        result.differ("late-effect", await environment.breaches())
+        return result
 
     return Scenario(run)
 
 
-async def _swept(lane: Lane, cluster_id: str) -> None:
+async def _swept(environment: Lane, cluster_id: str) -> None:
     """Has every hub looked at, as happens by itself every half minute, until nothing more is held."""
     try:
-        async with asyncio.timeout(lane.pace.patience):
-            while (await lane.end_state(cluster_id)).held:
-                for hub in (await lane.ledger.documents.list(Hub)).items:
-                    await lane.poke("Hub", hub.id)
+        async with asyncio.timeout(environment.pace.patience):
+            while (await environment.end_state(cluster_id)).held:
+                for hub in (await environment.ledger.documents.list(Hub)).items:
+                    await environment.poke("Hub", hub.id)
                 await asyncio.sleep(0.05)
     except TimeoutError:
         return  # the comparison says what is left
-    await lane.reach(cluster_id, is_gone)
+    await environment.reach(cluster_id, is_gone)
 
 
 class _standing_still:
     """A worker that stops itself at the target, while a second one takes over."""
 
-    def __init__(self, lane: Lane, cluster_id: str, target: Point) -> None:
-        self._lane = lane
+    def __init__(self, environment: Lane, cluster_id: str, target: Point) -> None:
+        self._lane = environment
         self._cluster_id = cluster_id
         self._target = target
 
     async def __aenter__(self) -> _standing_still:
-        lane = self._lane
-        await lane.dismiss_all()
-        self._first = await lane.outsider()
+        environment = self._lane
+        await environment.dismiss_all()
+        self._first = await environment.outsider()
         await self._first.begin(self._target, signal.SIGSTOP)
-        await lane.tenant.order(self._cluster_id)
+        await environment.tenant.order(self._cluster_id)
         try:
-            async with asyncio.timeout(lane.pace.patience):
+            async with asyncio.timeout(environment.pace.patience):
                 await self._first.reached.wait()
         except TimeoutError as error:
             raise Unavailable(f"no worker came to {self._target}") from error
-        await lane.hire()
+        await environment.hire()
         return self
 
     async def wake(self) -> None:

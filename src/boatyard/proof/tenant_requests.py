@@ -42,14 +42,14 @@ class Wish:
 class Tenant:
     """Asks for things, and remembers what was acknowledged."""
 
-    def __init__(self, ledger: Ledger, wish: Wish) -> None:
+    def __init__(self, ledger: Ledger, request: Wish) -> None:
         self._ledger = ledger
-        self.wish = wish
+        self.wish = request
         self.acknowledged: list[tuple[str, str, int]] = []
 
-    async def order(self, cluster_id: str, wish: Wish | None = None) -> None:
+    async def order(self, cluster_id: str, request: Wish | None = None) -> None:
         """A cluster as it is wished for, called by its id. `wish`: another one, with as many nodes."""
-        wish = wish or self.wish
+        request = request or self.wish
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         now = self._ledger.clock.now()
         cluster = Cluster(
@@ -64,14 +64,14 @@ class Tenant:
             ),
             spec=ClusterSpec(
                 template=ClusterTemplateReference(
-                    id=wish.template, name=wish.template.replace("_", "-")
+                    id=request.template, name=request.template.replace("_", "-")
                 ),
-                version=_reference(wish.version),
-                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=wish.nodes)},
+                version=_reference(request.version),
+                node_sets={"compute": ClusterNodeSet(host_type=host_type, size=request.nodes)},
                 pull_secret="pull-secret",
-                template_digest=wish.digest,
-                template_phases=wish.phases,
-                hub_labels=wish.hub_labels,
+                template_digest=request.digest,
+                template_phases=request.phases,
+                hub_labels=request.hub_labels,
             ),
             status=ClusterStatus(state=ClusterState.PROGRESSING),
         )
@@ -79,10 +79,10 @@ class Tenant:
         await self._ledger.commit([Insert(cluster), due], now=now)
         self.acknowledged.append(("Cluster", cluster_id, 0))
 
-    async def grow(self, cluster_id: str, by: int) -> None:
+    async def grow(self, cluster_id: str, extra_nodes: int) -> None:
         """So many nodes more than were wished for."""
         host_type = HostTypeReference(id="bm-small", name="bm-small")
-        size = self.wish.nodes + by
+        size = self.wish.nodes + extra_nodes
         node_sets = {"compute": ClusterNodeSet(host_type=host_type, size=size)}
         await self.change(cluster_id, node_sets=node_sets)
 
@@ -95,23 +95,23 @@ class Tenant:
     async def change(self, cluster_id: str, **fields: Any) -> None:
         """Another spec: one write, one generation more."""
 
-        def changed(cluster: Cluster) -> Cluster:
+        def with_new_spec(cluster: Cluster) -> Cluster:
             metadata = msgspec.structs.replace(
                 cluster.metadata, generation=cluster.metadata.generation + 1
             )
             spec = msgspec.structs.replace(cluster.spec, **fields)
             return msgspec.structs.replace(cluster, spec=spec, metadata=metadata)
 
-        await self._change(cluster_id, changed)
+        await self._change(cluster_id, with_new_spec)
 
     async def delete(self, cluster_id: str) -> None:
         now = self._ledger.clock.now()
 
-        def leaving(cluster: Cluster) -> Cluster:
+        def with_deletion_timestamp(cluster: Cluster) -> Cluster:
             metadata = msgspec.structs.replace(cluster.metadata, deletion_timestamp=now)
             return msgspec.structs.replace(cluster, metadata=metadata)
 
-        await self._change(cluster_id, leaving)
+        await self._change(cluster_id, with_deletion_timestamp)
 
     async def _change(self, cluster_id: str, change: Callable[[Cluster], Cluster]) -> None:
         """Looks again while somebody else writes the cluster."""

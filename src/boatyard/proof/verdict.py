@@ -29,22 +29,22 @@ class Verdict:
     def proven(self) -> bool:
         return not self.differences
 
-    def add(self, found: Found) -> None:
-        self.killed += found.killed
-        self.differences += found.differences
+    def add(self, result: Found) -> None:
+        self.killed += result.killed
+        self.differences += result.differences
 
     def table(self) -> str:
         """One row per journey, one column per kind of point, and what came of it."""
-        head = ["", *(f"{sort} {moment}" for sort in _SORTS for moment in _MOMENTS), "killed"]
-        rows = [head]
+        header = ["", *(f"{sort} {moment}" for sort in _SORTS for moment in _MOMENTS), "killed"]
+        rows = [header]
         killed = Counter(journey for journey, _ in self.killed)
         for journey, points in self.points.items():
             counts = Counter((point.sort, point.moment) for point in points)
             cells = [str(counts[sort, moment]) for sort in _SORTS for moment in _MOMENTS]
             rows.append([journey, *cells, str(killed[journey])])
         for name, passed in self.scenarios.items():
-            word = "as it should" if passed else "DIFFERS"
-            rows.append([name, *([""] * 6), str(killed[name]) if killed[name] else word])
+            outcome = "as it should" if passed else "DIFFERS"
+            rows.append([name, *([""] * 6), str(killed[name]) if killed[name] else outcome])
         return "\n".join(_aligned(rows))
 
     def summary(self) -> str:
@@ -74,8 +74,8 @@ def _aligned(rows: list[list[str]]) -> list[str]:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     lines = []
     for row in rows:
-        first, *rest = row
-        cells = [first.ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=True)]
+        row_name, *other_cells = row
+        cells = [row_name.ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(other_cells, widths[1:], strict=True)]
         lines.append("  ".join(cells).rstrip())
     return lines

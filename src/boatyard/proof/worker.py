@@ -99,10 +99,10 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
     reconcilers = make_reconcilers(
         ledger, hubs, delete_within=timedelta(minutes=15), sweep_every=timedelta(0)
     )
-    beside = [] if spec.deaf else [asyncio.create_task(ledger.run())]
+    background_tasks = [] if spec.deaf else [asyncio.create_task(ledger.run())]
     if spec.hub is not None:
         feedback = Feedback(ledger, hubs.books, hubs.clients, clock=ledger.clock)
-        beside += [
+        background_tasks += [
             asyncio.create_task(feedback.run()),
             asyncio.create_task(_operate(spec, spec.hub, site)),
         ]
@@ -116,9 +116,9 @@ async def _work(spec: WorkerSpec, channel: Connection) -> None:
         )
         channel.send(("ready", os.getpid()))
         await worker.run(stop)
-    for task in beside:
+    for task in background_tasks:
         task.cancel()
-    await asyncio.gather(*beside, return_exceptions=True)
+    await asyncio.gather(*background_tasks, return_exceptions=True)
     await hubs.close()
     await ledger.close()
 
@@ -128,9 +128,9 @@ def _automation(
 ) -> Callable[[str], Automation] | None:
     if spec.api is None:
         return None
-    passes = RunPasses(Settings(data=spec.runs), spec.api, ledger.clock.now)
-    shop = open_workshop(Path(spec.runs), passes)
-    return lambda hub: WatchedAutomation(LocalAutomation(shop, hub), points)
+    run_tokens = RunPasses(Settings(data=spec.runs), spec.api, ledger.clock.now)
+    runner = open_workshop(Path(spec.runs), run_tokens)
+    return lambda hub: WatchedAutomation(LocalAutomation(runner, hub), points)
 
 
 def _connect_hub(config: KubeConfig, gate: Gate) -> KubeClient:
@@ -146,20 +146,20 @@ async def _operate(spec: WorkerSpec, hub: HubPlace, site: Site) -> None:
     )
     async with Office(
         read_kubeconfig(hub.kubeconfig), site, settings, connect=WatchedHub
-    ) as office:
-        await office.operator.run(asyncio.Event())
+    ) as operator_process:
+        await operator_process.operator.run(asyncio.Event())
 
 
 def _hear(channel: Connection, points: Points, stop: asyncio.Event) -> None:
     try:
-        word, *rest = channel.recv()
+        command, *arguments = channel.recv()
     except (EOFError, OSError):
         os._exit(0)  # whoever started us has gone
-    if word == "begin":
-        label, time, number = rest
-        points.begin(Point(label, time) if label else None, number)
+    if command == "begin":
+        label, occurrence, signal_number = arguments
+        points.begin(Point(label, occurrence) if label else None, signal_number)
         channel.send(("begun",))
-    elif word == "passed":
+    elif command == "passed":
         channel.send(("passed", [(point.label, point.time) for point in points.passed]))
     else:
         stop.set()

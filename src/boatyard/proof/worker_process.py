@@ -42,23 +42,23 @@ class CrewMember:
     @classmethod
     async def start(cls, spec: WorkerSpec) -> CrewMember:
         context = forks()
-        ours, theirs = context.Pipe()
-        process = context.Process(target=main, args=(spec, theirs), daemon=True)
+        parent_end, worker_end = context.Pipe()
+        process = context.Process(target=main, args=(spec, worker_end), daemon=True)
         process.start()
-        theirs.close()
-        member = cls(process, ours)
-        asyncio.get_running_loop().add_reader(ours.fileno(), member._hear)
-        await member._answer("ready")
-        return member
+        worker_end.close()
+        worker = cls(process, parent_end)
+        asyncio.get_running_loop().add_reader(parent_end.fileno(), worker._hear)
+        await worker._answer("ready")
+        return worker
 
     @property
     def pid(self) -> int:
         return self._process.pid or 0
 
-    async def begin(self, target: Point | None, number: int = signal.SIGKILL) -> None:
+    async def begin(self, target: Point | None, signal_number: int = signal.SIGKILL) -> None:
         """From now on it counts the points it passes; at the target it sends itself the signal."""
-        label, time = (target.label, target.time) if target else ("", 0)
-        self._say("begin", label, time, int(number))
+        label, occurrence = (target.label, target.time) if target else ("", 0)
+        self._say("begin", label, occurrence, int(signal_number))
         await self._answer("begun")
 
     async def disarm(self) -> bool:
@@ -74,7 +74,7 @@ class CrewMember:
         """The points it has passed since the last `begin`."""
         self._say("passed")
         _, rows = await self._answer("passed")
-        return [Point(label, time) for label, time in rows]
+        return [Point(label, occurrence) for label, occurrence in rows]
 
     async def dismiss(self) -> None:
         """Lets it finish the turns under way and end."""
@@ -91,24 +91,26 @@ class CrewMember:
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
 
-    def signal(self, number: int) -> None:
+    def signal(self, signal_number: int) -> None:
         if not self.gone.is_set():
-            os.kill(self.pid, number)
+            os.kill(self.pid, signal_number)
 
-    def _say(self, *words: Any) -> None:
+    def _say(self, *message: Any) -> None:
         # One that has just died is found out by its silence.
         with contextlib.suppress(OSError):
-            self._channel.send(words)
+            self._channel.send(message)
 
-    async def _answer(self, word: str) -> tuple[Any, ...]:
+    async def _answer(self, expected: str) -> tuple[Any, ...]:
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                found = await self._heard.get()
+                message = await self._heard.get()
         except TimeoutError as error:
             raise Unavailable("a worker of the proof does not answer") from error
-        if found[0] != word:
-            raise Unavailable(f"a worker of the proof died before it said {word!r}; see its log")
-        return found
+        if message[0] != expected:
+            raise Unavailable(
+                f"a worker of the proof died before it said {expected!r}; see its log"
+            )
+        return message
 
     def _hear(self) -> None:
         try:
