@@ -93,6 +93,6 @@ def _tls(settings: Settings, ledger: Ledger) -> Tls | None:
     if not settings.tls:
         return None
     hosts = {address.rpartition(":")[0].strip("[]") for address in (settings.grpc, settings.rest)}
-    named = [*settings.allowed_hosts, *sorted(hosts - {"0.0.0.0", "::", ""})]
-    pair = ensure_self_signed(settings.data_dir, named, now=ledger.clock.now())
+    host_names = [*settings.allowed_hosts, *sorted(hosts - {"0.0.0.0", "::", ""})]
+    pair = ensure_self_signed(settings.data_dir, host_names, now=ledger.clock.now())
     return Tls(pair.certificate, pair.key)

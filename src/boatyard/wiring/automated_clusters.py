@@ -35,7 +35,7 @@ class AutomationWorkshop:
         await self.automation.release_run(run_key(key))
 
     async def _run(self, key: str, action: str, job: Job) -> Outcome:
-        wanted = RunWanted(
+        request = RunWanted(
             action=action,
             template="",  # the playbooks are the automation's own
             attempt=job.number,
@@ -43,7 +43,7 @@ class AutomationWorkshop:
             values={"manifests": list(job.manifests)},
         )
         try:
-            return await self.automation.ensure_run(run_key(key), wanted)
+            return await self.automation.ensure_run(run_key(key), request)
         except Refused as error:
             if error.reason == RUN_FAILED:
                 await self.forget(key)  # said once; asked again, it is tried again

@@ -46,9 +46,9 @@ class Site:
 def setting_checks() -> SettingChecks:
     """By port and driver, what refuses settings of a hub with which the driver could not work."""
     return {
-        (port, name): _found(place)
+        (port, name): _found(import_path)
         for port, drivers in SETTING_CHECKS.items()
-        for name, place in drivers.items()
+        for name, import_path in drivers.items()
     }
 
 
@@ -75,7 +75,7 @@ class DriverMaker:
         workshop = self._workshop(
             drivers.get("automation", ""), hub_id, settings, client, system_namespace
         )
-        made = {
+        drivers_by_port = {
             port: self._driver(
                 port,
                 drivers.get(port, DEFAULT_DRIVER),
@@ -86,7 +86,7 @@ class DriverMaker:
             )
             for port in PORTS
         }
-        return HubDrivers(**made, automation=self._automation(hub_id, drivers, client))
+        return HubDrivers(**drivers_by_port, automation=self._automation(hub_id, drivers, client))
 
     async def close(self) -> None:
         for connection in self._connections.values():
@@ -102,20 +102,20 @@ class DriverMaker:
         client: KubeClient | None,
         workshop: AutomationWorkshop | None,
     ) -> Any:
-        make = _load(PORTS, port, name, hub_id)
-        simulated = settings.get("twin.hub") or hub_id
+        make_driver = _load(PORTS, port, name, hub_id)
+        twin_hub = settings.get("twin.hub") or hub_id
         match name:
             case "sim":
-                return make(self._twin(settings), simulated)
+                return make_driver(self._twin(settings), twin_hub)
             case "local":
-                return make(self._keeper(settings), simulated)
+                return make_driver(self._keeper(settings), twin_hub)
             case "hosted" if port == "platform":
                 if client is None:
                     raise Unavailable(
                         f"hub {hub_id} is embedded: it hosts no clusters", reason="Embedded"
                     )
-                return make(client, settings, hub_id, workshop=workshop)
-        return make()
+                return make_driver(client, settings, hub_id, workshop=workshop)
+        return make_driver()
 
     def _workshop(
         self,
@@ -128,12 +128,12 @@ class DriverMaker:
         """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
         if name != MAKES_CLUSTERS:
             return None
-        make = _load(OPTIONAL_PORTS, "automation", name, hub_id)
+        make_driver = _load(OPTIONAL_PORTS, "automation", name, hub_id)
         if client is None:
             raise Unavailable(
                 f"hub {hub_id} is embedded: its runs are recorded nowhere", reason="Embedded"
             )
-        driver = make(
+        driver = make_driver(
             client,
             settings,
             hub_id,
@@ -164,24 +164,24 @@ class DriverMaker:
             raise Unavailable("no keeper of local clusters runs here", reason="NoKeeper")
         return self._connected("keeper", path, self._site.connect_keeper)
 
-    def _connected(self, what: str, path: str, connect: Connect) -> TwinCalls:
-        if (what, path) not in self._connections:
-            self._connections[what, path] = connect(path)
-        return self._connections[what, path]
+    def _connected(self, service: str, path: str, connect: Connect) -> TwinCalls:
+        if (service, path) not in self._connections:
+            self._connections[service, path] = connect(path)
+        return self._connections[service, path]
 
 
 def _load(
     ports: Mapping[str, Mapping[str, str]], port: str, name: str, hub_id: str
 ) -> Callable[..., Any]:
-    place = ports[port].get(name)
-    if place is None:
+    import_path = ports[port].get(name)
+    if import_path is None:
         raise Refused(
             f"hub {hub_id}: there is no {port} driver {name!r}; there is {', '.join(ports[port])}"
         )
-    return _found(place)
+    return _found(import_path)
 
 
-def _found(place: str) -> Callable[..., Any]:
-    module, _, name = place.partition(":")
-    found: Callable[..., Any] = getattr(import_module(module), name)
-    return found
+def _found(import_path: str) -> Callable[..., Any]:
+    module, _, name = import_path.partition(":")
+    imported: Callable[..., Any] = getattr(import_module(module), name)
+    return imported

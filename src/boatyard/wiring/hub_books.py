@@ -62,17 +62,17 @@ class HubBooks:
         client = await self._clients.client(hub)
         system = system_namespace(hub)
         place = Place.of(hub.id, hub.spec.settings, system_namespace=system)
-        held = self._connections.get(hub.id)
-        if held is None or held[0] is not client or held[1] != place:
-            made = HubConnection(client, place, system_namespace=system)
-            self._connections[hub.id] = held = client, place, made
-        held[2].cluster_uid = hub.status.cluster_uid
-        return held[2]
+        entry = self._connections.get(hub.id)
+        if entry is None or entry[0] is not client or entry[1] != place:
+            connection = HubConnection(client, place, system_namespace=system)
+            self._connections[hub.id] = entry = client, place, connection
+        entry[2].cluster_uid = hub.status.cluster_uid
+        return entry[2]
 
     async def credentials(self, order: Order) -> Credentials | None:
         """What opens the order's cluster, asked of its hub; None when the ledger itself keeps it."""
         book = await self.book(order.spec.hub, secrets=Secrets.ALL)
         if book is None:
             return None
-        found = await book.get(order.id)
-        return found.status.credentials if found is not None else Credentials()
+        hub_order = await book.get(order.id)
+        return hub_order.status.credentials if hub_order is not None else Credentials()

@@ -52,26 +52,26 @@ class HubClients:
         hub before the change is given the newer client. Unavailable, with `reason`, when none can be made:
         Embedded, BadKubeconfig.
         """
-        held = self._open.get(hub.id)
+        current = self._open.get(hub.id)
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
-        if held is not None and _older(edition, held.edition):
-            return held.client
+        if current is not None and _older(edition, current.edition):
+            return current.client
         digest = credentials_digest(hub)
-        if held is not None and held.digest == digest and not held.client.closed.is_set():
-            if held.edition != edition:
-                self._open[hub.id] = _Open(edition, digest, held.client)
-            return held.client
-        made = _Open(edition, digest, self._connect(_config(hub), Gate()))
-        self._open[hub.id] = made
-        if held is not None:
-            await held.client.close()
-        return made.client
+        if current is not None and current.digest == digest and not current.client.closed.is_set():
+            if current.edition != edition:
+                self._open[hub.id] = _Open(edition, digest, current.client)
+            return current.client
+        replacement = _Open(edition, digest, self._connect(_config(hub), Gate()))
+        self._open[hub.id] = replacement
+        if current is not None:
+            await current.client.close()
+        return replacement.client
 
     async def forget(self, hub_id: str) -> None:
         """Closes the client of a hub that is no longer registered. Content when there is none."""
-        held = self._open.pop(hub_id, None)
-        if held is not None:
-            await held.client.close()
+        current = self._open.pop(hub_id, None)
+        if current is not None:
+            await current.client.close()
 
     async def close(self) -> None:
         for hub_id in list(self._open):
@@ -84,13 +84,13 @@ def credentials_digest(hub: Hub) -> str:
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
-def _older(edition: Edition, than: Edition) -> bool:
+def _older(edition: Edition, other: Edition) -> bool:
     """A hub that was removed and registered anew begins with its first generation again."""
-    made, generation = edition
-    made_before, known = than
-    if made is None or made_before is None or made == made_before:
-        return generation < known
-    return made < made_before
+    created, generation = edition
+    other_created, other_generation = other
+    if created is None or other_created is None or created == other_created:
+        return generation < other_generation
+    return created < other_created
 
 
 def _config(hub: Hub) -> KubeConfig:
@@ -108,5 +108,5 @@ def _config(hub: Hub) -> KubeConfig:
     return config
 
 
-def _bad(hub: Hub, why: str) -> Unavailable:
-    return Unavailable(f"hub {hub.id} cannot be asked: {why}", reason="BadKubeconfig")
+def _bad(hub: Hub, problem: str) -> Unavailable:
+    return Unavailable(f"hub {hub.id} cannot be asked: {problem}", reason="BadKubeconfig")

@@ -28,8 +28,12 @@ def hub_access(clients: Clients) -> HubAccess:
 @cache
 def shipped_crds() -> Sequence[Manifest]:
     """Our CustomResourceDefinitions, by name."""
-    found = [one for one in _documents("crds") if one.get("kind") == "CustomResourceDefinition"]
-    return tuple(sorted(found, key=lambda one: str(one["metadata"]["name"])))
+    crds = [
+        manifest
+        for manifest in _documents("crds")
+        if manifest.get("kind") == "CustomResourceDefinition"
+    ]
+    return tuple(sorted(crds, key=lambda manifest: str(manifest["metadata"]["name"])))
 
 
 @cache
@@ -49,9 +53,9 @@ def shipped_roles() -> Roles:
 
 def _rights(kind: str, name: str) -> Rights:
     rules: list[Manifest] = []
-    for one in _documents("rbac"):
-        if one.get("kind") == kind and one["metadata"]["name"] == name:
-            rules += one.get("rules") or ()
+    for manifest in _documents("rbac"):
+        if manifest.get("kind") == kind and manifest["metadata"]["name"] == name:
+            rules += manifest.get("rules") or ()
     return Rights(tuple(rules))
 
 

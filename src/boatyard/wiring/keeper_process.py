@@ -70,11 +70,11 @@ async def start_keeper(settings: Settings, *, twin_socket: str) -> AsyncIterator
     keeper = _Keeper(settings, socket, twin_socket)
     await keeper.ensure_as_told()
     async with asyncio.TaskGroup() as tasks:
-        watching = tasks.create_task(keeper.watch(), name="watching the keeper")
+        watch_task = tasks.create_task(keeper.watch(), name="watching the keeper")
         try:
             yield socket
         finally:
-            watching.cancel()
+            watch_task.cancel()
             await keeper.stop()
 
 

@@ -91,37 +91,40 @@ class Office:
         await self._lead_client.close()
         await self._maker.close()
 
-    def _furnish(self, bench: Bench) -> Furniture:
-        return furnish(bench, self._maker, freeze_for=self._freeze_for)
+    def _furnish(self, context: Bench) -> Furniture:
+        return furnish(context, self._maker, freeze_for=self._freeze_for)
 
 
-def furnish(bench: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Furniture:
+def furnish(context: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Furniture:
     """The reconcilers of a hub, on its book and its drivers."""
-    config = bench.config
+    config = context.config
     hub = HubConnection(
-        bench.client,
-        bench.view.place,
-        system_namespace=bench.system_namespace,
-        known_claims=bench.view,
+        context.client,
+        context.view.place,
+        system_namespace=context.system_namespace,
+        known_claims=context.view,
         at_once=_AT_ONCE,
     )
-    made: list[HubDrivers] = []
+    drivers_cache: list[HubDrivers] = []
 
     async def drivers_for(_hub_id: str) -> HubDrivers:
-        if not made:  # here, so that a wrong name is an order's trouble and not the operator's end
-            made.append(
+        # Made here, so that a wrong name is an order's trouble and not the operator's end.
+        if not drivers_cache:
+            drivers_cache.append(
                 maker.make(
                     config.id,
                     config.drivers,
                     config.settings,
-                    client=bench.client,
-                    system_namespace=bench.system_namespace,
+                    client=context.client,
+                    system_namespace=context.system_namespace,
                 )
             )
-        return made[0]
+        return drivers_cache[0]
 
     def book_for(turn: Turn) -> KubeOrderBook:
-        return KubeOrderBook(hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=bench.queue)
+        return KubeOrderBook(
+            hub, check=turn.check_lease, secrets=Secrets.NEEDED, view=context.queue
+        )
 
     return Furniture(
         reconcilers={

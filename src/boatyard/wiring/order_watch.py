@@ -62,23 +62,25 @@ class Feedback:
     async def _listen(self, tasks: asyncio.TaskGroup) -> None:
         """One set of watches per hub, for as long as its credentials and settings are the same."""
         hubs = (await self._ledger.documents.list(Hub, limit=1000, with_total=False)).items
-        wanted = {hub.id: hub for hub in hubs if is_kubernetes(hub)}
-        for hub_id in self._ears.keys() - wanted.keys():
+        kubernetes_hubs = {hub.id: hub for hub in hubs if is_kubernetes(hub)}
+        for hub_id in self._ears.keys() - kubernetes_hubs.keys():
             self._stop(hub_id)
-        for hub in wanted.values():
+        for hub in kubernetes_hubs.values():
             try:
                 client = await self._clients.client(hub)
             except BoatyardError as error:
                 logger.warning("hub not heard", extra={"hub": hub.id, "why": str(error)})
                 continue
             place = Place.of(hub.id, hub.spec.settings)
-            held = self._ears.get(hub.id)
-            if held is not None and held[0] is client and held[1] == place:
+            current = self._ears.get(hub.id)
+            if current is not None and current[0] is client and current[1] == place:
                 continue
             self._stop(hub.id)
             informers = self.informers(client, place)
-            running = [tasks.create_task(one.run(), name=f"ear {hub.id}") for one in informers]
-            self._ears[hub.id] = client, place, running
+            watch_tasks = [
+                tasks.create_task(informer.run(), name=f"ear {hub.id}") for informer in informers
+            ]
+            self._ears[hub.id] = client, place, watch_tasks
 
     def _stop(self, hub_id: str) -> None:
         for task in self._ears.pop(hub_id, (None, None, []))[2]:
@@ -87,12 +89,12 @@ class Feedback:
     def informers(self, client: KubeClient, place: Place) -> list[Informer]:
         """For orders and for what is left. Only that something changed is kept, not what."""
 
-        def ear(kind: Kind, heard: str) -> Informer:
+        def make_informer(kind: Kind, due_kind: str) -> Informer:
             def shape(item: dict[str, Any]) -> dict[str, Any]:
-                return _small(item, heard, place)
+                return _small(item, due_kind, place)
 
             def on_change(_: str, old: Any, new: Any) -> None:
-                self._hear(new or old, heard, place.hub)
+                self._hear(new or old, due_kind, place.hub)
 
             return Informer(
                 *(client, kind, place.one_namespace),
@@ -101,7 +103,7 @@ class Feedback:
                 longest_pause=_LONGEST_PAUSE,
             )
 
-        return [ear(CLUSTER_ORDERS, "Cluster"), ear(LEFTOVERS, "Leftover")]
+        return [make_informer(CLUSTER_ORDERS, "Cluster"), make_informer(LEFTOVERS, "Leftover")]
 
     def _hear(self, item: Mapping[str, Any], kind: str, hub_id: str) -> None:
         if item["id"] == item["metadata"]["uid"]:
@@ -124,23 +126,25 @@ class Feedback:
 
     async def flush(self) -> int:
         """Makes due what has been heard of; how many. What could not be written stays."""
-        told = 0
+        count = 0
         while self._due:
-            some = dict(list(self._due.items())[:_MOST_AT_ONCE])
-            await self._ledger.commit(list(some.values()), now=self._clock.now())
-            for key, due in some.items():
+            batch = dict(list(self._due.items())[:_MOST_AT_ONCE])
+            await self._ledger.commit(list(batch.values()), now=self._clock.now())
+            for key, due in batch.items():
                 if self._due.get(key) is due:
                     del self._due[key]
-            told += len(some)
-        return told
+            count += len(batch)
+        return count
 
 
-def _small(item: dict[str, Any], heard: str, place: Place) -> dict[str, Any]:
-    about = item["metadata"]
-    if heard == "Cluster":
+def _small(item: dict[str, Any], due_kind: str, place: Place) -> dict[str, Any]:
+    metadata = item["metadata"]
+    if due_kind == "Cluster":
         id, tenant = from_kube.order_id(item, place), from_kube.tenant_of(item, place)
     else:
         id = leftovers.leftover_id(item, place)
         tenant = str((item.get("spec") or {}).get("tenant") or "")
-    kept = {name: about.get(name) for name in ("name", "namespace", "resourceVersion", "uid")}
-    return {"metadata": kept, "id": id, "tenant": tenant}
+    shown_metadata = {
+        name: metadata.get(name) for name in ("name", "namespace", "resourceVersion", "uid")
+    }
+    return {"metadata": shown_metadata, "id": id, "tenant": tenant}

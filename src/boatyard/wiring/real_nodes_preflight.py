@@ -25,21 +25,23 @@ class RealNodesConsulted:
     async def __call__(self, document: Any, world: World) -> None:
         if not isinstance(document, Cluster) or not _is_local(document):
             return
-        path = _real_at(document, world)
-        if not path or not self._socket.exists():
+        field_path = _real_at(document, world)
+        if not field_path or not self._socket.exists():
             return
         client = KeeperClient(self._socket, timeout=_ANSWER_SECONDS)
         try:
-            said = await client.call("keeper.real_nodes")
+            answer = await client.call("keeper.real_nodes")
         except Unavailable:
             return
         finally:
             await client.close()
-        if not said["allowed"]:
-            raise Refused("", Violation(path, REAL_NODES_OFF, SWITCH_ON), reason="RealNodesOff")
-        if said["missing"]:
-            words = f"real nodes cannot be had here: {'; '.join(said['missing'])}"
-            raise Refused("", Violation(path, words), reason="NoRealNodes")
+        if not answer["allowed"]:
+            raise Refused(
+                "", Violation(field_path, REAL_NODES_OFF, SWITCH_ON), reason="RealNodesOff"
+            )
+        if answer["missing"]:
+            message = f"real nodes cannot be had here: {'; '.join(answer['missing'])}"
+            raise Refused("", Violation(field_path, message), reason="NoRealNodes")
 
 
 def _is_local(cluster: Cluster) -> bool:
@@ -48,9 +50,9 @@ def _is_local(cluster: Cluster) -> bool:
 
 def _real_at(cluster: Cluster, world: World) -> str:
     """The field that asks for real nodes, if one does. What the tenant says goes before what the template says."""
-    asked = cluster.spec.template_parameters.get(NODES)
-    if asked is not None and asked.get("value"):
-        return f"spec.template_parameters.{NODES}" if asked["value"] == "real" else ""
+    parameter = cluster.spec.template_parameters.get(NODES)
+    if parameter is not None and parameter.get("value"):
+        return f"spec.template_parameters.{NODES}" if parameter["value"] == "real" else ""
     template = world.get(ClusterTemplate, cluster.spec.template.id)
-    says = template.platform_settings.get(NODES) if template is not None else ""
-    return "spec.template" if says == "real" else ""
+    template_nodes = template.platform_settings.get(NODES) if template is not None else ""
+    return "spec.template" if template_nodes == "real" else ""

@@ -70,14 +70,14 @@ class RoleRunner:
 
     async def close(self) -> None:
         """Runs that are under way go on; whoever looks for them next finds them."""
-        for one in self._made.values():
-            await one.close()
+        for automation in self._made.values():
+            await automation.close()
         await asyncio.to_thread(self.workshop.close)
 
     def _content(self, digest: str) -> Path:
-        asked = asyncio.run_coroutine_threadsafe(self._folders.folder(digest), self._loop)
+        future = asyncio.run_coroutine_threadsafe(self._folders.folder(digest), self._loop)
         try:
-            return asked.result(_FETCH_SECONDS)
+            return future.result(_FETCH_SECONDS)
         except TimeoutError:
-            asked.cancel()
+            future.cancel()
             raise Unavailable("the content of the template did not come in time") from None

@@ -32,12 +32,12 @@ class ApiWay:
     ca_file: str = ""  # certificates to trust there (PEM); empty: those that the system trusts
 
 
-def way_to(doors: Doors, settings: Settings) -> ApiWay:
+def way_to(api: Doors, settings: Settings) -> ApiWay:
     """To the API of this very process, unless the settings name another way."""
     if settings.api_url:
         return set_way(settings)
-    shown = settings.tls_cert or doors.ca_file
-    return ApiWay(url=_on_this_machine(doors.rest), ca_file=settings.api_ca or shown)
+    certificate = settings.tls_cert or api.ca_file
+    return ApiWay(url=_on_this_machine(api.rest), ca_file=settings.api_ca or certificate)
 
 
 def set_way(settings: Settings) -> ApiWay:
@@ -50,10 +50,10 @@ def set_way(settings: Settings) -> ApiWay:
             f"api_url {settings.api_url!r} is no address of the REST door; "
             "give for example https://boatyard.example:8080"
         )
-    shown = settings.api_ca
-    if not shown and settings.tls:
-        shown = settings.tls_cert or str(settings.data_dir / _OWN_CERTIFICATE)
-    return ApiWay(url=f"{parts.scheme}://{parts.netloc}", ca_file=shown)
+    certificate = settings.api_ca
+    if not certificate and settings.tls:
+        certificate = settings.tls_cert or str(settings.data_dir / _OWN_CERTIFICATE)
+    return ApiWay(url=f"{parts.scheme}://{parts.netloc}", ca_file=certificate)
 
 
 class RunPasses:
@@ -67,7 +67,7 @@ class RunPasses:
     def __call__(self, key: str, attempt: int, seconds: float) -> Pass:
         """Unavailable where none can be made; what is missing is in the log, for tenants read the step's words."""
         try:
-            issuer, ca = self._found()
+            issuer, ca_text = self._found()
         except BoatyardError as error:
             logger.error("no token for a run", extra={"run": key, "why": str(error)})
             raise Unavailable(
@@ -79,7 +79,7 @@ class RunPasses:
         ttl = timedelta(seconds=seconds)
         token = issuer.create_run_token(run, ttl=ttl, now=now)
         expires = time.time() + seconds  # by the clock of this machine, where the run is
-        return Pass(url=self._way.url, token=token, ca=ca, expires=expires)
+        return Pass(url=self._way.url, token=token, ca=ca_text, expires=expires)
 
     def missing(self) -> str:
         """What keeps passes from being made now; empty when nothing does."""

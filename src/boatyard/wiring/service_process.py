@@ -41,8 +41,8 @@ def run(args: Namespace, body: Body) -> int:
         sys.stderr.write(f"boatyard: {error}\n")
         return 4 if isinstance(error, Refused) else 1
     except BaseExceptionGroup as group:
-        ours, rest = group.split(BoatyardError)
-        if rest is not None or ours is None:
+        ours, others = group.split(BoatyardError)
+        if others is not None or ours is None:
             raise
         for leaf in _leaves(ours):
             sys.stderr.write(f"boatyard: {leaf}\n")
@@ -53,24 +53,24 @@ def run(args: Namespace, body: Body) -> int:
 
 
 def _leaves(group: BaseExceptionGroup[BoatyardError]) -> list[BaseException]:
-    found: list[BaseException] = []
+    leaves: list[BaseException] = []
     for error in group.exceptions:
-        found += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return found
+        leaves += _leaves(error) if isinstance(error, BaseExceptionGroup) else [error]
+    return leaves
 
 
 async def _until_signalled(settings: Settings, body: Body) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
-    def asked(number: signal.Signals) -> None:
+    def on_signal(signal_number: signal.Signals) -> None:
         if stop.is_set():
-            loop.remove_signal_handler(number)
-            signal.raise_signal(number)
+            loop.remove_signal_handler(signal_number)
+            signal.raise_signal(signal_number)
         stop.set()
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, asked, number)
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(signal_number, on_signal, signal_number)
     collect_seldom()
     await body(settings, stop)
 
@@ -98,34 +98,34 @@ async def open_ledger(
     try:
         # One of them failing ends the process: a server that no longer publishes must not look well.
         async with asyncio.TaskGroup() as tasks:
-            beside = [
+            background_tasks = [
                 tasks.create_task(ledger.run(), name="publisher and listener"),
                 tasks.create_task(_forget_old_events(ledger, settings.event_days), name="trimming"),
             ]
             try:
                 yield ledger
             finally:
-                for task in beside:
+                for task in background_tasks:
                     task.cancel()
     finally:
         await ledger.close()
 
 
 @asynccontextmanager
-async def ends_with(child: Awaitable[object], what: str) -> AsyncIterator[None]:
+async def ends_with(child: Awaitable[object], name: str) -> AsyncIterator[None]:
     """Ends this process when a child of it ends by itself: what no longer works must not look well."""
 
     async def watch() -> None:
         await child
-        raise Unavailable(f"{what} ended by itself; start again, nothing is lost")
+        raise Unavailable(f"{name} ended by itself; start again, nothing is lost")
 
     try:
         async with asyncio.TaskGroup() as tasks:
-            watching = tasks.create_task(watch(), name=what)
+            watch_task = tasks.create_task(watch(), name=name)
             try:
                 yield
             finally:
-                watching.cancel()
+                watch_task.cancel()
     except BaseExceptionGroup as group:
         if len(group.exceptions) > 1:
             raise
@@ -201,5 +201,5 @@ def start_logging(level: str) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_Lines())
     logging.basicConfig(level=number, handlers=[handler], force=True)
-    for noisy in ("uvicorn", "asyncio", "grpc"):
-        logging.getLogger(noisy).setLevel(max(number, logging.WARNING))
+    for library in ("uvicorn", "asyncio", "grpc"):
+        logging.getLogger(library).setLevel(max(number, logging.WARNING))

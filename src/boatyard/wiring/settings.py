@@ -79,20 +79,20 @@ def default_data_dir(environ: Mapping[str, str] = os.environ) -> str:
 
 def load(args: Namespace, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings in force. Refused, with the name of the setting and of its source, when one is wrong."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     config = environ.get(PREFIX + "CONFIG", "")
     if config:
-        found |= _from_file(Path(config))
+        values |= _from_file(Path(config))
     for name in Settings.__struct_fields__:
         text = environ.get(PREFIX + name.upper())
         if text is not None:
-            found[name] = _typed(name, text, source=PREFIX + name.upper())
+            values[name] = _typed(name, text, source=PREFIX + name.upper())
     for name in Settings.__struct_fields__:
-        given = getattr(args, name, None)
-        if given is not None:
-            found[name] = given
+        flag = getattr(args, name, None)
+        if flag is not None:
+            values[name] = flag
     try:
-        return msgspec.convert(found, Settings)
+        return msgspec.convert(values, Settings)
     except msgspec.ValidationError as error:
         raise Refused(f"the settings are wrong: {error}") from error
 
@@ -109,10 +109,10 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _typed(name: str, text: str, source: str) -> Any:
-    wanted = {field.name: field.type for field in msgspec.structs.fields(Settings)}[name]
-    if wanted == tuple[str, ...]:
+    field_type = {field.name: field.type for field in msgspec.structs.fields(Settings)}[name]
+    if field_type == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
-        return msgspec.convert(text, wanted, strict=False)
+        return msgspec.convert(text, field_type, strict=False)
     except msgspec.ValidationError as error:
         raise Refused(f"{source}={text!r} is wrong: {error}") from error

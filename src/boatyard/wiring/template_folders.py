@@ -45,9 +45,9 @@ Look = tuple[tuple[str, int, int, int], ...]
 def watched_folders(settings: Settings) -> Sequence[Path]:
     """Those of the setting, or what comes with Boatyard, and the one in the data directory."""
     if settings.templates:
-        return [Path(one).expanduser().absolute() for one in settings.templates]
+        return [Path(name).expanduser().absolute() for name in settings.templates]
     own = settings.data_dir / OWN
-    shipped = next((one for one in (_INSTALLED, _CHECKED_OUT) if one.is_dir()), None)
+    shipped = next((path for path in (_INSTALLED, _CHECKED_OUT) if path.is_dir()), None)
     return [own] if settings.bare or shipped is None else [shipped, own]
 
 
@@ -63,9 +63,9 @@ async def watching(ledger: Ledger, folders: Sequence[Path]) -> AsyncIterator[Non
         yield
         return
     async with asyncio.TaskGroup() as tasks:
-        watched = TemplateFolders(ledger, folders)
-        await watched.offer_shipped()
-        task = tasks.create_task(watched.run(), name="template folders")
+        template_folders = TemplateFolders(ledger, folders)
+        await template_folders.offer_shipped()
+        task = tasks.create_task(template_folders.run(), name="template folders")
         try:
             yield
         finally:
@@ -106,7 +106,7 @@ class TemplateFolders:
     async def look(self) -> None:
         """One round over all folders."""
         now = asyncio.get_running_loop().time()
-        gone: set[str] = set()
+        missing_names: set[str] = set()
         names: dict[Path, set[str]] = {}
         for folder in self._folders:
             looks = await asyncio.to_thread(_looks, folder)
@@ -122,9 +122,9 @@ class TemplateFolders:
                 path.name for path in self._last if path.parent == folder
             }
             if self._complete.get(folder) != names[folder]:
-                gone |= await self._gone(folder, names[folder])
+                missing_names |= await self._gone(folder, names[folder])
             self._forget(folder, looks)
-        for name in sorted(gone):
+        for name in sorted(missing_names):
             await self._offering.withdraw(name)
         self._complete |= names
 
@@ -161,16 +161,20 @@ class TemplateFolders:
     async def _gone(self, folder: Path, names: set[str]) -> set[str]:
         """Roles that this folder offered and no longer has, by two looks."""
         return {
-            one.id
-            for one in await self._offering.sources()
-            if one.status.origin == str(folder)
-            and one.status.state != TemplateSourceState.WITHDRAWN
-            and one.id not in names
+            source.id
+            for source in await self._offering.sources()
+            if source.status.origin == str(folder)
+            and source.status.state != TemplateSourceState.WITHDRAWN
+            and source.id not in names
         }
 
     def _forget(self, folder: Path, looks: Mapping[Path, Look]) -> None:
         """What is no longer there comes back as something new."""
-        for path in [one for one in self._done if one.parent == folder and one not in looks]:
+        for path in [
+            known_path
+            for known_path in self._done
+            if known_path.parent == folder and known_path not in looks
+        ]:
             del self._done[path]
         others = {path: look for path, look in self._last.items() if path.parent != folder}
         self._last = {**others, **looks}
@@ -183,7 +187,8 @@ class TemplateFolders:
 
 def _told(path: Path, source: TemplateSource) -> dict[str, object]:
     mistakes = [
-        f"{one.file}:{one.line}: {one.path}: {one.message}" for one in source.status.mistakes
+        f"{mistake.file}:{mistake.line}: {mistake.path}: {mistake.message}"
+        for mistake in source.status.mistakes
     ]
     return {"role": path.name, "folder": str(path.parent), "mistakes": mistakes}
 
@@ -202,16 +207,16 @@ def _looks(folder: Path) -> dict[Path, Look] | None:
 
 
 def _look(path: Path) -> Look:
-    found: list[tuple[str, int, int, int]] = []
+    files: list[tuple[str, int, int, int]] = []
     for folder, folders, names in os.walk(path):
-        folders[:] = sorted(one for one in folders if not is_left_out(one))
+        folders[:] = sorted(folder_name for folder_name in folders if not is_left_out(folder_name))
         for name in sorted(names):
             try:
-                about = os.lstat(os.path.join(folder, name))
+                status = os.lstat(os.path.join(folder, name))
             except OSError:
                 continue  # gone a moment ago
             place = os.path.relpath(os.path.join(folder, name), path)
-            found.append((place, about.st_size, about.st_mtime_ns, about.st_ctime_ns))
-        if len(found) > _MOST_ENTRIES:
+            files.append((place, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+        if len(files) > _MOST_ENTRIES:
             break
-    return tuple(found)
+    return tuple(files)

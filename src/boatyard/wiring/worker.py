@@ -56,11 +56,11 @@ class HubDirectory:
 
     async def drivers_for(self, hub_id: str) -> HubDrivers:
         hub = await self._hub(hub_id)
-        made = self._made.get(hub_id)
+        cached = self._made.get(hub_id)
         # A hub that was removed and registered anew begins with its first generation again.
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
-        if made is not None and made[0] == edition:
-            return made[1]
+        if cached is not None and cached[0] == edition:
+            return cached[1]
         client = await self.clients.client(hub) if is_kubernetes(hub) else None
         drivers = self._maker.make(hub.id, hub.spec.drivers, hub.spec.settings, client=client)
         self._made[hub_id] = (edition, drivers)
@@ -211,9 +211,9 @@ async def work(
             )
             feedback = Feedback(ledger, hubs.books, hubs.clients, clock=ledger.clock)
             async with asyncio.TaskGroup() as tasks:
-                hearing = tasks.create_task(feedback.run(), name="feedback")
+                feedback_task = tasks.create_task(feedback.run(), name="feedback")
                 await worker.run(stop)
-                hearing.cancel()
+                feedback_task.cancel()
     finally:
         await hubs.close()
         await roles.close()
