@@ -54,8 +54,8 @@ def _versions(args: Namespace) -> tuple[str, ...]:
     """What was asked for, ascending; empty when nothing was."""
     if args.all:
         return PINNED
-    asked = {release_of(text).kubernetes for text in args.versions or ()}
-    return tuple(version for version in PINNED if version in asked)
+    chosen_versions = {release_of(text).kubernetes for text in args.versions or ()}
+    return tuple(version for version in PINNED if version in chosen_versions)
 
 
 def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
@@ -81,23 +81,23 @@ def interruptible() -> Iterator[None]:
     alarm raises it again a moment later, where the program is by then: no signal is lost.
     """
 
-    def raise_dropped_again(dropped: sys.UnraisableHookArgs) -> None:
-        if issubclass(dropped.exc_type, KeyboardInterrupt):
+    def raise_dropped_again(unraisable: sys.UnraisableHookArgs) -> None:
+        if issubclass(unraisable.exc_type, KeyboardInterrupt):
             signal.setitimer(signal.ITIMER_REAL, _MOMENT_SECONDS)
         else:
-            hook(dropped)
+            hook(unraisable)
 
     hook, sys.unraisablehook = sys.unraisablehook, raise_dropped_again
     handlers = {
-        number: signal.signal(number, signal.default_int_handler)
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+        signal_number: signal.signal(signal_number, signal.default_int_handler)
+        for signal_number in (signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
     }
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+        for signal_number, handler in handlers.items():
+            signal.signal(signal_number, handler)
         sys.unraisablehook = hook
 
 
@@ -110,14 +110,14 @@ def _list(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
 
 def _rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
     release, folder = release_of(version), assets.folder(version)
-    usable, known = assets.recorded(version), read_manifest(folder).programs
+    usable, records = assets.recorded(version), read_manifest(folder).programs
     rows: list[tuple[str, ...]] = []
     for name in PROGRAMS:
-        there = (folder / name).exists()
+        exists = (folder / name).exists()
         state = "missing"
-        if there:
-            state = "ready" if name in usable else "changed" if name in known else "not checked"
-        record = known.get(name) if there else None
+        if exists:
+            state = "ready" if name in usable else "changed" if name in records else "not checked"
+        record = records.get(name) if exists else None
         source = f"{record.source}: {record.place}" if record else ""
         rows.append((release.kubernetes, name, release.version_of(name), state, source))
     return rows
@@ -125,28 +125,30 @@ def _rows(assets: Assets, version: str) -> list[tuple[str, ...]]:
 
 def _verify(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
     assets = assets_of(settings)
-    wanted = versions or [one for one in PINNED if read_manifest(assets.folder(one)).programs]
-    if not wanted:
+    checked_versions = versions or [
+        version for version in PINNED if read_manifest(assets.folder(version)).programs
+    ]
+    if not checked_versions:
         raise Refused(f"nothing is installed in {assets.directory}; run: boatyard assets install")
-    bad = set()
-    for version in wanted:
+    faulty_versions = set()
+    for version in checked_versions:
         for finding in verify(assets, version):
             print(f"{version}: {finding.program}: {finding.wrong or 'good'}", flush=True)
             if finding.wrong:
-                bad.add(version)
-    for version in sorted(bad):
+                faulty_versions.add(version)
+    for version in sorted(faulty_versions):
         sys.stderr.write(
             f"boatyard: Kubernetes {version} is not as it should be; run: {remedy(release_of(version))}\n"
         )
-    return 1 if bad else 0
+    return 1 if faulty_versions else 0
 
 
 def _prune(args: Namespace, settings: Settings, versions: Sequence[str]) -> int:
     cache = cache_directory()
-    needed = {cached_build(Recipe(release), cache).key for release in RELEASES.values()}
+    needed_keys = {cached_build(Recipe(release), cache).key for release in RELEASES.values()}
     before = time.time() - args.days * _DAY_SECONDS
     try:
-        removed = list(prune(cache, keep=needed, before=before))
+        removed = list(prune(cache, keep=needed_keys, before=before))
     except OSError as error:
         raise Refused(f"cannot remove builds in {cache}: {error.strerror}") from error
     for key, size in removed:

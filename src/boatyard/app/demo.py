@@ -119,17 +119,17 @@ def closing_words(boatyard: str, kubectl: str = "") -> str:
 
 def kept_words(home: Path, boatyard: str, kubectl: str = "") -> str:
     """How to use what still runs, from another terminal."""
-    there = shlex.quote(str(home))
+    quoted_home = shlex.quote(str(home))
     template = seed_local_catalogue.SMALL if kubectl else "small"
     lines = [
         "Still running. In another terminal, to speak to this yard:",
         "",
-        f"  export XDG_RUNTIME_DIR={there}/run XDG_CONFIG_HOME={there}/config",
+        f"  export XDG_RUNTIME_DIR={quoted_home}/run XDG_CONFIG_HOME={quoted_home}/config",
         f"  {boatyard} get clusters",
         f"  {boatyard} create cluster web-3 --tenant acme --template {template}",
     ]
     if kubectl:
-        lines.append(f"  {kubectl} --kubeconfig {there}/web-2.kubeconfig get pods -A")
+        lines.append(f"  {kubectl} --kubeconfig {quoted_home}/web-2.kubeconfig get pods -A")
     return "\n".join([*lines, "", "Ctrl-C ends it and removes everything."])
 
 
@@ -141,8 +141,8 @@ def run(args: Namespace) -> int:
     """Runs every act; 0 only when all of them and the cleaning up went well."""
     home = Path(tempfile.mkdtemp(prefix="boatyard-demo-"))
     # SIGTERM and a terminal that is closed clean up like Ctrl-C does.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    for signal_number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(signal_number, signal.default_int_handler)
     try:
         code = _run(
             home,
@@ -165,9 +165,9 @@ def _run(home: Path, *, keep: bool, simulated: bool) -> int:
     versions = () if simulated else assets.versions()
     kubectl = assets.program(versions[-1], "kubectl") if versions else None
     environ = _environment(home, kubectl)
-    typed = [_typed("boatyard", Path(sys.executable).with_name("boatyard"))]
-    typed += [_typed("kubectl", kubectl)] if kubectl else []
-    began = time.monotonic()
+    program_names = [_typed("boatyard", Path(sys.executable).with_name("boatyard"))]
+    program_names += [_typed("kubectl", kubectl)] if kubectl else []
+    start = time.monotonic()
     with _Yard(home, environ) as yard:
         if versions:
             print(
@@ -179,13 +179,13 @@ def _run(home: Path, *, keep: bool, simulated: bool) -> int:
         for act in REAL if versions else SIMULATED:
             _perform(act, home, environ)
         if keep:
-            print(f"\n{kept_words(home, *typed)}", flush=True)
+            print(f"\n{kept_words(home, *program_names)}", flush=True)
             with suppress(KeyboardInterrupt):
                 signal.pause()
     if yard.stragglers:
         raise DemoFailed(f"{len(yard.stragglers)} processes did not stop by themselves; killed")
-    print(f"Done in {time.monotonic() - began:.0f} seconds.\n")
-    print(closing_words(*typed), end="")
+    print(f"Done in {time.monotonic() - start:.0f} seconds.\n")
+    print(closing_words(*program_names), end="")
     return 0
 
 
@@ -193,40 +193,40 @@ def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
     """The user's own environment, but with a login, a pointer and data that live in the demo."""
     for name in ("run", "config"):
         (home / name).mkdir(mode=0o700)
-    kept = {
+    environ = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("BOATYARD_") or name in _PLACES
     }
     if kubectl is None:
-        kept["BOATYARD_ASSETS"] = str(home / "no-assets")
+        environ["BOATYARD_ASSETS"] = str(home / "no-assets")
     else:
-        kept["PATH"] = f"{kubectl.parent}{os.pathsep}{kept.get('PATH', '')}"
-    return kept | {
+        environ["PATH"] = f"{kubectl.parent}{os.pathsep}{environ.get('PATH', '')}"
+    return environ | {
         "XDG_RUNTIME_DIR": str(home / "run"),
         "XDG_CONFIG_HOME": str(home / "config"),
     }
 
 
 def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
-    typed = f"{act.program} {shlex.join(act.words)}"
-    print(f"\n# {act.why}\n$ {typed}" if act.why else f"\n$ {typed}", flush=True)
+    command_line = f"{act.program} {shlex.join(act.words)}"
+    print(f"\n# {act.why}\n$ {command_line}" if act.why else f"\n$ {command_line}", flush=True)
     program = _boatyard() if act.program == "boatyard" else (act.program,)
     # A program's own words must not overtake ours, which may wait in a pipe.
-    done = subprocess.run([*program, *act.words], env=dict(environ), cwd=home, check=False)
-    if done.returncode == 130:
+    process = subprocess.run([*program, *act.words], env=dict(environ), cwd=home, check=False)
+    if process.returncode == 130:
         raise KeyboardInterrupt
-    if done.returncode:
-        raise DemoFailed(f"`{typed}` ended with {done.returncode}")
+    if process.returncode:
+        raise DemoFailed(f"`{command_line}` ended with {process.returncode}")
 
 
-def _typed(name: str, place: Path) -> str:
+def _typed(name: str, program: Path) -> str:
     """How a program is called here: by its name, or by where it is when no PATH leads there."""
-    if shutil.which(name) or not place.exists():
+    if shutil.which(name) or not program.exists():
         return name
     with suppress(ValueError):
-        place = place.relative_to(Path.cwd())
-    return shlex.quote(str(place))
+        program = program.relative_to(Path.cwd())
+    return shlex.quote(str(program))
 
 
 def _boatyard() -> Sequence[str]:
@@ -260,23 +260,23 @@ class _Yard:
 
     def wait_ready(self) -> None:
         """Returns when `up` has left its pointer, which it does when it answers."""
-        patience = time.monotonic() + READY_SECONDS
+        deadline = time.monotonic() + READY_SECONDS
         while not current_path(self._environ).exists() or read_current(self._environ) is None:
             if self._process.poll() is not None:
                 raise DemoFailed(
                     f"`boatyard up` ended with {self._process.returncode}:\n{self._tail()}"
                 )
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 raise DemoFailed(f"`boatyard up` was not ready in time:\n{self._tail()}")
             time.sleep(0.05)
 
     def __exit__(self, *_: object) -> None:
         """Stops it the polite way, and whatever of its session is still there the other way."""
-        impatient = signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are already at it
+        previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are already at it
         try:
             self._stop()
         finally:
-            signal.signal(signal.SIGINT, impatient)
+            signal.signal(signal.SIGINT, previous_handler)
 
     def _stop(self) -> None:
         self._process.terminate()
@@ -285,8 +285,8 @@ class _Yard:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        patience = time.monotonic() + 3.0
-        while self.left_behind() and time.monotonic() < patience:
+        deadline = time.monotonic() + 3.0
+        while self.left_behind() and time.monotonic() < deadline:
             time.sleep(0.05)
         self.stragglers = self.left_behind()
         for pid in self.stragglers:
@@ -295,21 +295,25 @@ class _Yard:
 
     def left_behind(self) -> list[int]:
         """Processes that still work in the demo's directory or belong to its session."""
-        found = []
+        pids = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and self._is_ours(entry):
-                found.append(int(entry.name))
-        return found
+                pids.append(int(entry.name))
+        return pids
 
     def _is_ours(self, entry: Path) -> bool:
         try:
             status = (entry / "stat").read_text().rpartition(")")[2].split()
-            words = (entry / "cmdline").read_bytes().decode(errors="replace")
+            command_line = (entry / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
             return False  # gone while we looked
         state, session = status[0], int(status[3])
-        mine = session == self._process.pid or str(self._data) in words or self._is_inside(entry)
-        return mine and state != "Z" and int(entry.name) != os.getpid()
+        is_related = (
+            session == self._process.pid
+            or str(self._data) in command_line
+            or self._is_inside(entry)
+        )
+        return is_related and state != "Z" and int(entry.name) != os.getpid()
 
     def _is_inside(self, entry: Path) -> bool:
         try:

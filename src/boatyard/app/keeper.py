@@ -18,7 +18,7 @@ def run(args: Namespace) -> int:
     try:
         settings = load(args)
         service_process.make_data_dir(settings)
-        words = [
+        arguments = [
             *("--directory", str(local_directory(settings))),
             *("--socket", keeper_socket(settings)),
             *("--twin", default_socket(settings)),
@@ -27,7 +27,7 @@ def run(args: Namespace) -> int:
         sys.stderr.write(f"boatyard: {error}\n")
         return 1
     if settings.assets:
-        words += ["--assets", str(settings.assets_dir)]
+        arguments += ["--assets", str(settings.assets_dir)]
     if settings.real_nodes:
-        words.append("--real-nodes")
-    return server.main(words)
+        arguments.append("--real-nodes")
+    return server.main(arguments)

@@ -53,8 +53,8 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _load(place: str) -> Callable[[argparse.Namespace], int]:
-    module, _, name = place.partition(":")
+def _load(import_path: str) -> Callable[[argparse.Namespace], int]:
+    module, _, name = import_path.partition(":")
     run: Callable[[argparse.Namespace], int] = getattr(import_module(module), name)
     return run
 

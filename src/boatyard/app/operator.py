@@ -27,9 +27,9 @@ async def _operate(settings: Settings, stop: asyncio.Event) -> None:
         connect_twin=connect_twin,
         keeper_socket=keeper_socket(settings),
     )
-    async with Office(config, site, settings) as office:
-        service_process.say(f"boatyard: operator {office.operator.leadership.identity}")
-        await office.operator.run(stop)
+    async with Office(config, site, settings) as operator_process:
+        service_process.say(f"boatyard: operator {operator_process.operator.leadership.identity}")
+        await operator_process.operator.run(stop)
 
 
 def _config(settings: Settings) -> KubeConfig:

@@ -34,10 +34,10 @@ def run(args: Namespace) -> int:
             ),
         )
 
-    async def told(settings: Settings, stop: asyncio.Event) -> None:
+    async def run_or_refuse(settings: Settings, stop: asyncio.Event) -> None:
         try:
             await body(settings, stop)
         except (BadAddress, BadFaults, BadKubeconfig, BadPace) as error:
             raise Refused(str(error)) from error
 
-    return service_process.run(args, told)
+    return service_process.run(args, run_or_refuse)

@@ -29,26 +29,26 @@ class LineTeller:
         self._stream = stream
         self._clock = clock
 
-    def say(self, words: str) -> None:
-        print(clean(words), file=self._stream, flush=True)
+    def say(self, line: str) -> None:
+        print(clean(line), file=self._stream, flush=True)
 
     @contextmanager
-    def task(self, doing: str, *, unit: Unit, total: int | None, done: int = 0) -> Iterator[Task]:
-        self.say(f"{doing}: from {amount(done, unit)} on" if done else doing)
-        yield _Lines(self, doing, unit, total, self._clock)
+    def task(self, title: str, *, unit: Unit, total: int | None, done: int = 0) -> Iterator[Task]:
+        self.say(f"{title}: from {amount(done, unit)} on" if done else title)
+        yield _Lines(self, title, unit, total, self._clock)
 
 
 class _Lines:
     def __init__(
         self,
         teller: LineTeller,
-        doing: str,
+        title: str,
         unit: Unit,
         total: int | None,
         clock: Callable[[], float],
     ) -> None:
         self._teller = teller
-        self._doing = doing
+        self._doing = title
         self._unit = unit
         self._total = total
         self._clock = clock
@@ -59,8 +59,8 @@ class _Lines:
         if now - self._told < LINE_SECONDS:
             return
         self._told = now
-        so_far = amount(done, self._unit, self._total)
-        self._teller.say(f"{self._doing}: {so_far}, {spell_duration(now - self._began)}")
+        amount_text = amount(done, self._unit, self._total)
+        self._teller.say(f"{self._doing}: {amount_text}, {spell_duration(now - self._began)}")
 
 
 def amount(done: int, unit: Unit, total: int | None = None) -> str:
@@ -91,13 +91,13 @@ class BarTeller:
     def __init__(self, progress: Progress) -> None:
         self.progress = progress
 
-    def say(self, words: str) -> None:
-        self.progress.console.print(clean(words), soft_wrap=True)
+    def say(self, line: str) -> None:
+        self.progress.console.print(clean(line), soft_wrap=True)
 
     @contextmanager
-    def task(self, doing: str, *, unit: Unit, total: int | None, done: int = 0) -> Iterator[Task]:
+    def task(self, title: str, *, unit: Unit, total: int | None, done: int = 0) -> Iterator[Task]:
         bar = self.progress.add_task(
-            clean(doing), total=total, completed=done, amount=amount(done, unit, total)
+            clean(title), total=total, completed=done, amount=amount(done, unit, total)
         )
         try:
             yield _Bar(self.progress, bar, unit, total)
@@ -114,5 +114,5 @@ class _Bar:
         self._total = total
 
     def at(self, done: int) -> None:
-        words = amount(done, self._unit, self._total)
-        self._progress.update(self._bar, completed=done, amount=words)
+        amount_text = amount(done, self._unit, self._total)
+        self._progress.update(self._bar, completed=done, amount=amount_text)

@@ -27,10 +27,14 @@ def run(args: Namespace) -> int:
         hub = _read_hub(args)
         if args.roles and (hub or args.platform != "sim"):
             raise Refused("--roles goes with simulated clusters of our own: leave out the others")
-        there = ground_of(args.platform, assets, hub_kubeconfig=hub, roles=args.roles).journeys
-        unknown = [name for name in journeys if name not in there]
+        known_journeys = ground_of(
+            args.platform, assets, hub_kubeconfig=hub, roles=args.roles
+        ).journeys
+        unknown = [name for name in journeys if name not in known_journeys]
         if unknown:
-            sys.stderr.write(f"there is no journey {unknown[0]!r}; there are {', '.join(there)}\n")
+            sys.stderr.write(
+                f"there is no journey {unknown[0]!r}; there are {', '.join(known_journeys)}\n"
+            )
             return 2
         options = Options(
             platform=args.platform,
@@ -76,8 +80,8 @@ async def _prove(options: Options) -> Verdict:
 
 def _progress(verdict: Verdict, done: int, total: int) -> None:
     """One line that renews itself on a terminal, a line for each tenth elsewhere."""
-    told = f"{len(verdict.killed)} kills, {len(verdict.differences)} differences"
-    text = f"{done}/{total} runs, {told}" if total else "undisturbed runs, to compare with"
+    counts = f"{len(verdict.killed)} kills, {len(verdict.differences)} differences"
+    text = f"{done}/{total} runs, {counts}" if total else "undisturbed runs, to compare with"
     if sys.stdout.isatty():
         sys.stdout.write(f"\r{text}   ")
     elif not done or done * 10 // total > (done - 1) * 10 // total:
@@ -87,8 +91,8 @@ def _progress(verdict: Verdict, done: int, total: int) -> None:
 
 def _show(verdict: Verdict) -> None:
     print(f"\n{verdict.table()}\n")
-    for words in verdict.differences[:_MOST_SHOWN]:
-        print(f"DIFFERS {words}")
+    for difference in verdict.differences[:_MOST_SHOWN]:
+        print(f"DIFFERS {difference}")
     if len(verdict.differences) > _MOST_SHOWN:
         print(f"… and {len(verdict.differences) - _MOST_SHOWN} more")
     print(verdict.summary())

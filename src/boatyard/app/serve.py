@@ -23,7 +23,7 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
         service_process.open_ledger(settings, url, application="boatyard serve") as ledger,
         # One server may watch folders; where several do, they watch the same.
         watching(ledger, watched_folders(settings) if settings.templates else ()),
-        serve_api(ledger, settings) as doors,
+        serve_api(ledger, settings) as api,
     ):
-        service_process.say(f"boatyard: serving gRPC {doors.grpc} REST {doors.rest}")
+        service_process.say(f"boatyard: serving gRPC {api.grpc} REST {api.rest}")
         await stop.wait()

@@ -34,7 +34,7 @@ USAGE = 2
 def run(args: Namespace) -> int:
     """0 when every question was answered well, 1 when one was not, 2 when it was asked in a wrong way."""
     try:
-        found = _role(Path(args.path))
+        role_folder = _role(Path(args.path))
         options = _options(args)
         asked(options.only)
     except (BoatyardError, OSError) as error:
@@ -45,13 +45,13 @@ def run(args: Namespace) -> int:
     try:
         _start_log(directory)
         _have_ansible()
-        report = asyncio.run(_try(found, directory / "yard", options, load(args).data_dir))
+        report = asyncio.run(_try(role_folder, directory / "yard", options, load(args).data_dir))
     except BoatyardError as error:
         sys.stderr.write(f"boatyard: the role cannot be tried: {error}\n")
         return 1
     except BaseExceptionGroup as group:
-        ours, rest = group.split(BoatyardError)
-        if rest is not None or ours is None:
+        ours, others = group.split(BoatyardError)
+        if others is not None or ours is None:
             raise
         sys.stderr.write(f"boatyard: the role cannot be tried: {ours.exceptions[0]}\n")
         return 1
@@ -69,10 +69,10 @@ def run(args: Namespace) -> int:
 
 
 def _role(path: Path) -> Found:
-    found = roles_at(path)
-    if len(found) > 1:
-        raise Refused(f"{path} has {len(found)} roles; test them one by one")
-    return found[0]
+    role_folders = roles_at(path)
+    if len(role_folders) > 1:
+        raise Refused(f"{path} has {len(role_folders)} roles; test them one by one")
+    return role_folders[0]
 
 
 def _options(args: Namespace) -> Options:
@@ -90,39 +90,39 @@ def _options(args: Namespace) -> Options:
 
 def _values(name: str) -> dict[str, Any]:
     try:
-        said = load_yaml(Path(name).read_text())
+        values = load_yaml(Path(name).read_text())
     except NotYaml as error:
         raise Refused(f"{name}: {error}") from error
-    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
+    if not isinstance(values, dict) or not all(isinstance(key, str) for key in values):
         raise Refused(f"{name}: write one parameter per line, such as `replicas: 2`")
-    return said
+    return values
 
 
 def _older(args: Namespace) -> Found:
     """A folder, or content that a Boatyard of this machine has run."""
     if not is_digest(args.older):
         return _role(Path(args.older))
-    kept = load(args).data_dir / CONTENTS / args.older.removeprefix("sha256:")
-    if not kept.is_dir():
+    content_folder = load(args).data_dir / CONTENTS / args.older.removeprefix("sha256:")
+    if not content_folder.is_dir():
         raise NotFound(f"no content {args.older} is kept here; name its folder with --from")
-    return _role(kept)
+    return _role(content_folder)
 
 
-async def _try(found: Found, directory: Path, options: Options, data: Path) -> Report:
+async def _try(role_folder: Found, directory: Path, options: Options, data: Path) -> Report:
     """Ends cleanly when told to: PostgreSQL, the twin and runs are children of ours."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
-    if options.older is None and found.role is not None and "upgrade" in asked(options.only):
-        older, why = await last_published(found.role, data / CONTENTS)
-        options = replace(options, older=older, no_older=why)
-    return await try_role(found, directory, options, _tell, _begin)
+    if options.older is None and role_folder.role is not None and "upgrade" in asked(options.only):
+        older, reason = await last_published(role_folder.role, data / CONTENTS)
+        options = replace(options, older=older, no_older=reason)
+    return await try_role(role_folder, directory, options, _tell, _begin)
 
 
-def _begin(what: str) -> None:
+def _begin(question: str) -> None:
     """On a terminal: what is being asked, until the answer takes its place."""
     if is_terminal(sys.stdout):
-        print(f"\r\x1b[K… {what}", end="", flush=True)
+        print(f"\r\x1b[K… {question}", end="", flush=True)
 
 
 def _tell(answer: Answer) -> None:
@@ -140,6 +140,6 @@ def _have_ansible() -> None:
 
 def _start_log(directory: Path) -> None:
     """What the yard has to say goes into a file: the terminal is for the answers."""
-    place = directory / "yard" / LOG
-    place.parent.mkdir(mode=0o711)
-    logging.basicConfig(filename=place, level=logging.INFO, force=True)
+    log_file = directory / "yard" / LOG
+    log_file.parent.mkdir(mode=0o711)
+    logging.basicConfig(filename=log_file, level=logging.INFO, force=True)

@@ -33,18 +33,18 @@ def run(args: Namespace) -> int:
 
 
 async def _up(settings: Settings, stop: asyncio.Event) -> None:
-    async with _everything(settings) as (ledger, doors, twin, keeper):
-        token_file = _write_token(settings, doors)
+    async with _everything(settings) as (ledger, api, twin, keeper):
+        token_file = _write_token(settings, api)
         write_current(
-            grpc=doors.grpc,
-            rest=doors.rest,
+            grpc=api.grpc,
+            rest=api.rest,
             token_file=token_file,
             pid=os.getpid(),
-            ca_file=doors.ca_file,
+            ca_file=api.ca_file,
         )
         try:
             service_process.say(
-                f"boatyard: ready, gRPC {doors.grpc}, REST {doors.rest}, data {settings.data_dir}"
+                f"boatyard: ready, gRPC {api.grpc}, REST {api.rest}, data {settings.data_dir}"
             )
             template = seed_local_catalogue.SMALL if keeper else "small"
             service_process.say(
@@ -60,7 +60,7 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
                 stop,
                 twin_socket=twin,
                 keeper_socket=keeper,
-                roles=runs_of_roles(ledger, settings, way_to(doors, settings)),
+                roles=runs_of_roles(ledger, settings, way_to(api, settings)),
             )
         finally:
             clear_current(pid=os.getpid())
@@ -96,18 +96,18 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
         if not settings.templates:
             folders[-1].mkdir(exist_ok=True)
         await stack.enter_async_context(watching(ledger, folders))
-        doors = await stack.enter_async_context(serve_api(ledger, settings))
-        yield ledger, doors, twin, keeper
+        api = await stack.enter_async_context(serve_api(ledger, settings))
+        yield ledger, api, twin, keeper
 
 
-def _write_token(settings: Settings, doors: Doors) -> Path:
+def _write_token(settings: Settings, api: Doors) -> Path:
     """A fresh operator token for the owner of the data directory; our command line finds it by itself."""
-    token = doors.issuer.create_token(
+    token = api.issuer.create_token(
         tenant=SHARED,
         user=os.environ.get("USER") or "operator",
         role=Role.OPERATOR,
         ttl=_TOKEN_LIFE,
-        now=doors.now(),
+        now=api.now(),
     )
     path = settings.data_dir / service_process.OPERATOR_TOKEN
     write_private_file(path, token.encode())

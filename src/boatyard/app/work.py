@@ -19,7 +19,7 @@ def run(args: Namespace) -> int:
 
 async def _work(settings: Settings, stop: asyncio.Event) -> None:
     url = service_process.require_database(settings)
-    way = set_way(settings)
+    api_address = set_way(settings)
     service_process.make_data_dir(settings)
     async with service_process.open_ledger(settings, url, application="boatyard work") as ledger:
         service_process.say("boatyard: working")
@@ -29,5 +29,5 @@ async def _work(settings: Settings, stop: asyncio.Event) -> None:
             stop,
             twin_socket=default_socket(settings),
             keeper_socket=keeper_socket(settings),
-            roles=runs_of_roles(ledger, settings, way),
+            roles=runs_of_roles(ledger, settings, api_address),
         )
