@@ -17,7 +17,7 @@ ANSWER_SECONDS = 60.0
 def ask_version(program: Path, name: str) -> str:
     """The version that the program says it has; empty when it does not run or says none."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [str(program), *ASKING.get(name, ASKING_OTHERS)],
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -28,7 +28,7 @@ def ask_version(program: Path, name: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return told_version(done.stdout) if done.returncode == 0 else ""
+    return told_version(process.stdout) if process.returncode == 0 else ""
 
 
 def hash_of(path: Path) -> str:
@@ -49,13 +49,13 @@ def take_record(
     """What to remember of a program. `sha256` when the caller has just computed it."""
     with path.open("rb") as file:
         # Before it is read: what changes meanwhile must not fit later.
-        found = os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
         digest = sha256 or hashlib.file_digest(file, "sha256").hexdigest()
     return Record(
         version=version,
         sha256=digest,
-        size=found.st_size,
-        mtime_ns=found.st_mtime_ns,
+        size=status.st_size,
+        mtime_ns=status.st_mtime_ns,
         source=source,
         place=place,
         recipe=recipe,

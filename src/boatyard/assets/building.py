@@ -49,15 +49,15 @@ class Recipe:
 
     def files(self) -> tuple[Path, ...]:
         modules = self.folder / self.release.minor
-        named = (self.folder / "main.go", modules / "go.mod", modules / "go.sum")
-        return tuple(path for path in named if path.exists())
+        paths = (self.folder / "main.go", modules / "go.mod", modules / "go.sum")
+        return tuple(path for path in paths if path.exists())
 
     def digest(self) -> str:
         """Changes when what would be built changes; not with the compiler."""
-        found = hashlib.sha256(" ".join(self.flags()).encode())
+        digest = hashlib.sha256(" ".join(self.flags()).encode())
         for path in self.files():
-            found.update(f"\0{path.name}\0".encode() + path.read_bytes())
-        return found.hexdigest()
+            digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
+        return digest.hexdigest()
 
     def flags(self) -> tuple[str, ...]:
         """The same for every build: other flags would find nothing in the compiler's cache."""
@@ -70,19 +70,24 @@ class Recipe:
             "gitTreeState": "clean",
             "buildDate": self.release.published,
         }
-        linked = ["-s", "-w"]
+        linker_flags = ["-s", "-w"]
         for package in _STAMPED:
             for name, value in stamps.items():
-                linked += ["-X", f"{package}.{name}={value}"]
-        return ("-mod=readonly", "-buildvcs=false", "-trimpath", f"-ldflags={' '.join(linked)}")
+                linker_flags += ["-X", f"{package}.{name}={value}"]
+        return (
+            "-mod=readonly",
+            "-buildvcs=false",
+            "-trimpath",
+            f"-ldflags={' '.join(linker_flags)}",
+        )
 
     def needed_go(self) -> tuple[int, int]:
         """The language version that go.mod asks for."""
         text = (self.folder / self.release.minor / "go.mod").read_text()
-        found = re.search(r"^go (\d+)\.(\d+)", text, re.MULTILINE)
-        if found is None:
+        match = re.search(r"^go (\d+)\.(\d+)", text, re.MULTILINE)
+        if match is None:
             raise Refused(f"the recipe of Kubernetes {self.release.kubernetes} names no Go version")
-        return int(found[1]), int(found[2])
+        return int(match[1]), int(match[2])
 
 
 @dataclass(frozen=True)
@@ -96,12 +101,12 @@ class Compiler:
 def find_compiler(recipe: Recipe, path: str) -> Compiler:
     """The Go on PATH. Unavailable, with what is there instead, when it cannot build the recipe."""
     needed = recipe.needed_go()
-    words = ".".join(map(str, needed))
+    needed_text = ".".join(map(str, needed))
     program = shutil.which("go", path=path)
     if program is None:
-        raise Unavailable(f"Go {words} or later is not on PATH")
+        raise Unavailable(f"Go {needed_text} or later is not on PATH")
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [program, "env", "GOVERSION"],
             env=_environment(path),
             stdin=subprocess.DEVNULL,
@@ -111,10 +116,10 @@ def find_compiler(recipe: Recipe, path: str) -> Compiler:
         )
     except OSError as error:
         raise Unavailable(f"{program} does not run: {error.strerror}") from error
-    version = done.stdout.strip()
-    found = re.search(r"\bgo(\d+)\.(\d+)", version)
-    if found is None or (int(found[1]), int(found[2])) < needed:
-        raise Unavailable(f"{program} is {version or 'not a Go'}, and Go {words} is needed")
+    version = process.stdout.strip()
+    match = re.search(r"\bgo(\d+)\.(\d+)", version)
+    if match is None or (int(match[1]), int(match[2])) < needed:
+        raise Unavailable(f"{program} is {version or 'not a Go'}, and Go {needed_text} is needed")
     return Compiler(program=program, version=version)
 
 
@@ -133,8 +138,8 @@ def built(
         total = _count_packages(go, teller)
         _compile(go, recipe, total, teller)
         (work / BINARY).chmod(0o755)
-        with (work / BINARY).open("rb") as ready:
-            os.fsync(ready.fileno())
+        with (work / BINARY).open("rb") as binary:
+            os.fsync(binary.fileno())
         yield work / BINARY
 
 
@@ -191,12 +196,12 @@ class _Go:
     path: str
 
     @contextmanager
-    def lines(self, *words: str) -> Iterator[Iterator[str]]:
+    def lines(self, *arguments: str) -> Iterator[Iterator[str]]:
         """Runs the compiler and gives what it says, line by line. It ends with the context, one way or another."""
-        last: deque[str] = deque(maxlen=_LAST_LINES)
-        start = (sys.executable, "-I", "-S", "-c", BECOME_COMPILER, str(os.getpid()))
+        last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        wrapper = (sys.executable, "-I", "-S", "-c", BECOME_COMPILER, str(os.getpid()))
         process = subprocess.Popen(
-            [*start, self.compiler.program, *words],
+            [*wrapper, self.compiler.program, *arguments],
             cwd=self.work,
             env=_environment(self.path) | {"GOTMPDIR": str(self.work)},
             stdin=subprocess.DEVNULL,
@@ -208,20 +213,22 @@ class _Go:
         )
         assert process.stdout is not None
         try:
-            yield _listened(process.stdout, last.append)
+            yield _listened(process.stdout, last_lines.append)
             code = process.wait()
         finally:
             _end(process)
             process.stdout.close()
         if code:
-            said = "".join(f"\n  {line}" for line in last)
-            raise Unavailable(f"`go {words[0]}` ended with {code}:{said or ' it says nothing'}")
+            output = "".join(f"\n  {line}" for line in last_lines)
+            raise Unavailable(
+                f"`go {arguments[0]}` ended with {code}:{output or ' it says nothing'}"
+            )
 
 
-def _listened(stream: Iterator[str], hear: Callable[[str], None]) -> Iterator[str]:
+def _listened(stream: Iterator[str], on_message: Callable[[str], None]) -> Iterator[str]:
     for line in map(str.rstrip, stream):
         if not _is_package(line):
-            hear(line)
+            on_message(line)
         yield line
 
 
@@ -229,9 +236,9 @@ def _end(process: subprocess.Popen[str]) -> None:
     """Ends the compiler and the processes it has started; content when it has ended."""
     if process.poll() is not None:
         return
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for signal_number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, number)
+            os.killpg(process.pid, signal_number)
         with suppress(subprocess.TimeoutExpired):
             process.wait(timeout=_END_SECONDS)
             return
@@ -239,9 +246,9 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 def _environment(path: str) -> dict[str, str]:
     """The user's own (proxy, caches), but for what would build something else or for elsewhere."""
-    foreign = ("GOOS", "GOARCH", "GO111MODULE", "GOEXPERIMENT")
-    kept = {name: value for name, value in os.environ.items() if name not in foreign}
-    return kept | {
+    dropped_names = ("GOOS", "GOARCH", "GO111MODULE", "GOEXPERIMENT")
+    environ = {name: value for name, value in os.environ.items() if name not in dropped_names}
+    return environ | {
         "PATH": path,
         "CGO_ENABLED": "0",
         "GOTOOLCHAIN": "local",

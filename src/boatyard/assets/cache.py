@@ -34,9 +34,9 @@ def cache_directory(environ: Mapping[str, str] = os.environ, *, root: bool | Non
 
     Root's is not below its home: clusters run programs from it under user ids of their own.
     """
-    named = environ.get("BOATYARD_CACHE")
-    if named:
-        return Path(named).expanduser().absolute()
+    override = environ.get("BOATYARD_CACHE")
+    if override:
+        return Path(override).expanduser().absolute()
     if os.geteuid() == 0 if root is None else root:
         return SYSTEM_CACHE
     home = Path(environ.get("HOME") or Path.home())
@@ -147,21 +147,21 @@ class CachedBuild:
 
     def store(self, files: Mapping[str, Path], compiler: str) -> None:
         """Moves these files into the cache, in the place of what is there. They lie in the directory of `locked`."""
-        fresh = self._beside(_WORK) / self.key
-        make_directory(fresh)
-        stored = {}
+        build_directory = self._beside(_WORK) / self.key
+        make_directory(build_directory)
+        cached_files = {}
         for name, path in files.items():
-            os.replace(path, fresh / name)
-            size = (fresh / name).stat().st_size
-            stored[name] = CachedFile(sha256=hash_of(fresh / name), size=size)
-        manifest = BuildManifest(recipe=self.recipe, compiler=compiler, files=stored)
-        with (fresh / MANIFEST).open("wb") as file:
+            os.replace(path, build_directory / name)
+            size = (build_directory / name).stat().st_size
+            cached_files[name] = CachedFile(sha256=hash_of(build_directory / name), size=size)
+        manifest = BuildManifest(recipe=self.recipe, compiler=compiler, files=cached_files)
+        with (build_directory / MANIFEST).open("wb") as file:
             file.write(msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
             file.flush()
             os.fsync(file.fileno())
-        (fresh / MANIFEST).chmod(0o644)
+        (build_directory / MANIFEST).chmod(0o644)
         self.remove()
-        os.rename(fresh, self.directory)
+        os.rename(build_directory, self.directory)
 
     def remove(self) -> None:
         """Removes the build; content when it is not there. Callers hold the lock."""

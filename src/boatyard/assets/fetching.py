@@ -86,22 +86,22 @@ def fetch(offer: Offer, folder: Path, teller: Teller, patience: Patience) -> Pat
     it or stays silent (what has come is kept), Refused when the checksum is wrong (it is removed).
     """
     part = folder / f"{offer.file}.part"
-    idle = 0
+    fruitless_tries = 0
     while not _complete(part, offer):
-        before = _size(part)
+        size_before = _size(part)
         try:
             _carry_on(part, offer, teller, patience)
             break
         except _Cut as cut:
-            idle = 0 if _size(part) > before else idle + 1
-            if idle >= patience.tries:
+            fruitless_tries = 0 if _size(part) > size_before else fruitless_tries + 1
+            if fruitless_tries >= patience.tries:
                 raise Unavailable(f"{offer.url}: {cut}; what has come is kept") from cut
-            patience.pause(min(2.0**idle, 10.0) / 4)
-    found = hash_of(part)
-    if found != offer.sha256:
+            patience.pause(min(2.0**fruitless_tries, 10.0) / 4)
+    sha256 = hash_of(part)
+    if sha256 != offer.sha256:
         forget(part)
         raise Refused(
-            f"{offer.url} has the wrong checksum: sha256 is {found}, published is {offer.sha256}; "
+            f"{offer.url} has the wrong checksum: sha256 is {sha256}, published is {offer.sha256}; "
             "it is removed. Try again; if it stays so, the mirror is damaged or not what it says",
             reason="WrongChecksum",
         )
@@ -116,14 +116,14 @@ def forget(part: Path) -> None:
 
 def _carry_on(part: Path, offer: Offer, teller: Teller, patience: Patience) -> None:
     """One request: the rest of the file, or all of it when the server does not give a rest."""
-    begun = _read_part(part)
-    have = _size(part)
-    if begun is None or (begun.url, begun.sha256) != (offer.url, offer.sha256):
+    notes = _read_part(part)
+    offset = _size(part)
+    if notes is None or (notes.url, notes.sha256) != (offer.url, offer.sha256):
         forget(part)
-        have, begun = 0, _Part(url=offer.url, sha256=offer.sha256)
-    headers = {"Range": f"bytes={have}-"} if have else {}
-    if have and begun.validator:
-        headers["If-Range"] = begun.validator
+        offset, notes = 0, _Part(url=offer.url, sha256=offer.sha256)
+    headers = {"Range": f"bytes={offset}-"} if offset else {}
+    if offset and notes.validator:
+        headers["If-Range"] = notes.validator
     try:
         response = _open(offer.url, headers, patience.silence)
     except urllib.error.HTTPError as error:
@@ -133,30 +133,30 @@ def _carry_on(part: Path, offer: Offer, teller: Teller, patience: Patience) -> N
     except (OSError, http.client.HTTPException) as error:
         raise _Cut(_why(error)) from error
     with response:
-        if have and not _continues(response, have, begun):
+        if offset and not _continues(response, offset, notes):
             if response.status == HTTPStatus.PARTIAL_CONTENT:
                 forget(part)
                 raise _Cut("the server gave another piece than the one asked for")
-            have = 0
-        size = _announced(response, have)
-        noted = msgspec.structs.replace(begun, size=size, validator=_validator(response))
-        _notes(part).write_bytes(msgspec.json.encode(noted))
+            offset = 0
+        size = _announced(response, offset)
+        new_notes = msgspec.structs.replace(notes, size=size, validator=_validator(response))
+        _notes(part).write_bytes(msgspec.json.encode(new_notes))
         with (
-            part.open("ab" if have else "wb", buffering=0) as file,
+            part.open("ab" if offset else "wb", buffering=0) as file,
             teller.task(
                 f"downloading {offer.file}",
                 unit=Unit.BYTES,
                 total=size if size >= 0 else None,
-                done=have,
+                done=offset,
             ) as task,
         ):
             while chunk := _read(response):
                 file.write(chunk)
-                have += len(chunk)
-                task.at(have)
+                offset += len(chunk)
+                task.at(offset)
             os.fsync(file.fileno())
-    if 0 <= size != have:
-        raise _Cut(f"the connection ended after {have} of {size} bytes")
+    if 0 <= size != offset:
+        raise _Cut(f"the connection ended after {offset} of {size} bytes")
 
 
 def _judge(error: urllib.error.HTTPError, part: Path) -> None:
@@ -168,19 +168,19 @@ def _judge(error: urllib.error.HTTPError, part: Path) -> None:
         raise _Cut(f"the server answers {error.code}")
 
 
-def _continues(response: http.client.HTTPResponse, have: int, begun: _Part) -> bool:
+def _continues(response: http.client.HTTPResponse, offset: int, notes: _Part) -> bool:
     if response.status != HTTPStatus.PARTIAL_CONTENT:
         return False
-    unit, _, rest = response.headers.get("Content-Range", "").partition(" ")
-    span, _, total = rest.partition("/")
-    fits = total in ("*", str(begun.size)) or begun.size < 0
-    return unit == "bytes" and span.partition("-")[0] == str(have) and fits
+    unit, _, content_range = response.headers.get("Content-Range", "").partition(" ")
+    span, _, total = content_range.partition("/")
+    total_fits = total in ("*", str(notes.size)) or notes.size < 0
+    return unit == "bytes" and span.partition("-")[0] == str(offset) and total_fits
 
 
-def _announced(response: http.client.HTTPResponse, have: int) -> int:
+def _announced(response: http.client.HTTPResponse, offset: int) -> int:
     """How large the whole file will be; -1 when the server does not say."""
     length = response.headers.get("Content-Length", "")
-    return have + int(length) if length.isdigit() else -1
+    return offset + int(length) if length.isdigit() else -1
 
 
 def _validator(response: http.client.HTTPResponse) -> str:
@@ -190,9 +190,9 @@ def _validator(response: http.client.HTTPResponse) -> str:
 
 
 def _complete(part: Path, offer: Offer) -> bool:
-    begun = _read_part(part)
-    known = begun is not None and (begun.url, begun.sha256) == (offer.url, offer.sha256)
-    return known and begun is not None and 0 < begun.size == _size(part)
+    notes = _read_part(part)
+    same_file = notes is not None and (notes.url, notes.sha256) == (offer.url, offer.sha256)
+    return same_file and notes is not None and 0 < notes.size == _size(part)
 
 
 def _read_part(part: Path) -> _Part | None:

@@ -21,8 +21,10 @@ from boatyard.model.errors import Refused
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """$BOATYARD_ASSETS, else `assets` in the cache directory."""
-    named = environ.get("BOATYARD_ASSETS")
-    return Path(named).expanduser().absolute() if named else cache_directory(environ) / "assets"
+    override = environ.get("BOATYARD_ASSETS")
+    return (
+        Path(override).expanduser().absolute() if override else cache_directory(environ) / "assets"
+    )
 
 
 class Assets:
@@ -38,7 +40,9 @@ class Assets:
 
     def versions(self) -> tuple[str, ...]:
         """The Kubernetes versions whose control plane can be started, ascending."""
-        return tuple(one for one in PINNED if not set(CONTROL_PLANE) & set(self.missing(one)))
+        return tuple(
+            version for version in PINNED if not set(CONTROL_PLANE) & set(self.missing(version))
+        )
 
     def missing(self, version: str) -> tuple[str, ...]:
         """The programs of a version that are not here, or not as they were installed."""

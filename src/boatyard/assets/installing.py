@@ -126,12 +126,12 @@ class _Installation:
     def _must_be_complete(self, failures: Sequence[str]) -> None:
         missing, stale = self._missing(), self._wanted()
         if missing:
-            what = f"{self._release.kubernetes} lacks {', '.join(missing)}"
+            problem = f"{self._release.kubernetes} lacks {', '.join(missing)}"
         elif stale:
-            what = f"{self._release.kubernetes} still works, but its recipe has changed since"
+            problem = f"{self._release.kubernetes} still works, but its recipe has changed since"
         else:
             return
-        raise Unavailable("; ".join([what, *failures]))
+        raise Unavailable("; ".join([problem, *failures]))
 
     def _wanted(self) -> tuple[str, ...]:
         """The programs that are missing, or were built from a recipe that has changed since."""
@@ -151,7 +151,7 @@ class _Installation:
     def _adopt(self) -> None:
         """Takes what lies in the directory without being remembered, when it is of the right version."""
         recorded = self._recorded()
-        known = read_manifest(self._folder).programs
+        manifest_records = read_manifest(self._folder).programs
         records = {}
         for name in PROGRAMS:
             path = self._folder / name
@@ -160,7 +160,7 @@ class _Installation:
             if self._says_right(path, name):
                 source = Source.BUILT if _is_built(path) else Source.FOUND
                 records[name] = self._record(name, source, place=str(path.resolve()))
-            elif name in known:
+            elif name in manifest_records:
                 self._say(f"{name} is no longer what was installed, and is replaced")
         self._remember(records)
 
@@ -171,28 +171,30 @@ class _Installation:
         records = {}
         for name in self._missing():
             for candidate in self._candidates(name):
-                said = ask_version(candidate, name)
-                if said == self._release.version_of(name):
+                version = ask_version(candidate, name)
+                if version == self._release.version_of(name):
                     _link(self._folder / name, candidate)
                     records[name] = self._record(name, Source.FOUND, place=str(candidate))
                     break
-                self._say(f"{candidate} {f'is {said}' if said else 'says no version'}: left alone")
+                self._say(
+                    f"{candidate} {f'is {version}' if version else 'says no version'}: left alone"
+                )
         self._remember(records)
         if records:
             self._say(f"found {', '.join(records)}")
 
     def _candidates(self, name: str) -> Iterator[Path]:
-        given = self._means.folder
-        folders = [given / self._release.kubernetes, given] if given else []
+        folder_option = self._means.folder
+        folders = [folder_option / self._release.kubernetes, folder_option] if folder_option else []
         folders += [Path(text) for text in self._assets.path.split(os.pathsep) if text]
-        ours = self._folder.resolve()
-        seen = set()
+        own_folder = self._folder.resolve()
+        checked_paths = set()
         for folder in folders:
             path = folder.absolute() / name
             # The directory itself may be on PATH: a link to itself would be no program.
-            if folder.resolve() == ours or path in seen:
+            if folder.resolve() == own_folder or path in checked_paths:
                 continue
-            seen.add(path)
+            checked_paths.add(path)
             if path.is_file() and os.access(path, os.X_OK):
                 yield path
 
@@ -249,11 +251,11 @@ class _Installation:
             self._say(f"building with {compiler.version}; the first time takes minutes")
             with building.built(
                 self._recipe, compiler, work, self._teller, path=self._assets.path
-            ) as fresh:
+            ) as binary:
                 for name in PROGRAMS:
-                    _link(fresh.with_name(name), Path(building.BINARY))
-                    self._must_say(fresh.with_name(name), name, compiler.version)
-                self._cached.store({building.BINARY: fresh}, compiler.version)
+                    _link(binary.with_name(name), Path(building.BINARY))
+                    self._must_say(binary.with_name(name), name, compiler.version)
+                self._cached.store({building.BINARY: binary}, compiler.version)
             try:
                 self._take()
             except DamagedBuild as damage:
@@ -310,10 +312,10 @@ class _Installation:
         return ask_version(path, name) == self._release.version_of(name)
 
     def _must_say(self, path: Path, name: str, place: str) -> None:
-        said = ask_version(path, name)
-        if said != self._release.version_of(name):
+        version = ask_version(path, name)
+        if version != self._release.version_of(name):
             raise Refused(
-                f"{name} from {place} {f'is {said}' if said else 'says no version'}, "
+                f"{name} from {place} {f'is {version}' if version else 'says no version'}, "
                 f"and {self._release.version_of(name)} is wanted; what was here is left as it was"
             )
 
@@ -333,8 +335,8 @@ class _Installation:
         if records:
             add_records(self._folder, records)
 
-    def _say(self, words: str) -> None:
-        self._teller.say(f"{self._release.kubernetes}: {words}")
+    def _say(self, message: str) -> None:
+        self._teller.say(f"{self._release.kubernetes}: {message}")
 
 
 def _is_built(path: Path) -> bool:
@@ -343,10 +345,10 @@ def _is_built(path: Path) -> bool:
 
 def _link(path: Path, target: Path) -> None:
     """A symbolic link, in the place of whatever was there."""
-    new = path.with_name(f".{path.name}.new")
-    new.unlink(missing_ok=True)
-    new.symlink_to(target)
-    os.replace(new, path)
+    new_link = path.with_name(f".{path.name}.new")
+    new_link.unlink(missing_ok=True)
+    new_link.symlink_to(target)
+    os.replace(new_link, path)
 
 
 def _extract(archive: Path, member: str, target: Path) -> None:
@@ -371,8 +373,8 @@ def _extract(archive: Path, member: str, target: Path) -> None:
 def _locked(directory: Path, teller: Teller) -> Iterator[None]:
     """One installation at a time; a killed one holds nothing."""
     make_directory(directory)
-    words = f"another installation is at work in {directory}; waiting for it"
-    with hold_lock(directory / LOCK, on_wait=lambda: teller.say(words)):
+    message = f"another installation is at work in {directory}; waiting for it"
+    with hold_lock(directory / LOCK, on_wait=lambda: teller.say(message)):
         yield
 
 
@@ -387,5 +389,5 @@ def _writing(directory: Path, remedy: str = _OTHER_DIRECTORY) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        what = "there is no room in" if error.errno in _NO_ROOM else "cannot write to"
-        raise Refused(f"{what} {directory}: {error.strerror or error}; {remedy}") from error
+        problem = "there is no room in" if error.errno in _NO_ROOM else "cannot write to"
+        raise Refused(f"{problem} {directory}: {error.strerror or error}; {remedy}") from error

@@ -35,11 +35,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     def fits(self, path: Path) -> bool:
         """Whether the file still looks as it did: there, executable, same size, same time."""
         try:
-            found = path.stat()
+            status = path.stat()
         except OSError:
             return False
-        usable = stat.S_ISREG(found.st_mode) and bool(found.st_mode & 0o111)
-        return usable and (found.st_size, found.st_mtime_ns) == (self.size, self.mtime_ns)
+        usable = stat.S_ISREG(status.st_mode) and bool(status.st_mode & 0o111)
+        return usable and (status.st_size, status.st_mtime_ns) == (self.size, self.mtime_ns)
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +60,7 @@ def add_records(folder: Path, records: Mapping[str, Record]) -> None:
     """Remembers these programs beside those already known. Whole or not at all; callers hold the lock."""
     programs = read_manifest(folder).programs | dict(records)
     text = msgspec.json.format(msgspec.json.encode(Manifest(programs=programs), order="sorted"))
-    new = folder / f".{NAME}.new"
-    new.write_bytes(text + b"\n")
-    new.chmod(0o644)
-    os.replace(new, folder / NAME)
+    new_file = folder / f".{NAME}.new"
+    new_file.write_bytes(text + b"\n")
+    new_file.chmod(0o644)
+    os.replace(new_file, folder / NAME)

@@ -47,15 +47,15 @@ class Mirrors:
 
     def offers(self, release: Release, programs: Iterable[str], read: ReadText) -> Iterator[Offer]:
         """What to download to have these programs. Reads checksums; Unavailable when one cannot be had."""
-        wanted = set(programs)
+        names = set(programs)
         arch = self._architecture()
-        archived = tuple(name for name in ETCD if name in wanted)
-        if archived:
+        etcd_programs = tuple(name for name in ETCD if name in names)
+        if etcd_programs:
             folder = f"{self.etcd.rstrip('/')}/v{release.etcd}"
             file = f"etcd-v{release.etcd}-linux-{arch}.tar.gz"
-            sums = f"{folder}/SHA256SUMS"
-            yield Offer(f"{folder}/{file}", _listed(read(sums), file, sums), archived)
-        for name in sorted(wanted - set(ETCD)):
+            sums_url = f"{folder}/SHA256SUMS"
+            yield Offer(f"{folder}/{file}", _listed(read(sums_url), file, sums_url), etcd_programs)
+        for name in sorted(names - set(ETCD)):
             base = self.kubernetes.rstrip("/")
             url = f"{base}/v{release.kubernetes}/bin/linux/{arch}/{name}"
             yield Offer(url, _alone(read(f"{url}.sha256"), f"{url}.sha256"), (name,))
@@ -69,15 +69,19 @@ class Mirrors:
 
 def _alone(text: str, url: str) -> str:
     """The checksum in a file of one; some tools write the file's name behind it."""
-    found = (text.split() or [""])[0].lower()
-    if not _HASH.fullmatch(found):
+    checksum = (text.split() or [""])[0].lower()
+    if not _HASH.fullmatch(checksum):
         raise Unavailable(f"{url} does not hold a checksum")
-    return found
+    return checksum
 
 
 def _listed(text: str, file: str, url: str) -> str:
     for line in text.splitlines():
-        words = line.split()
-        if len(words) == 2 and words[1].lstrip("*") == file and _HASH.fullmatch(words[0].lower()):
-            return words[0].lower()
+        fields = line.split()
+        if (
+            len(fields) == 2
+            and fields[1].lstrip("*") == file
+            and _HASH.fullmatch(fields[0].lower())
+        ):
+            return fields[0].lower()
     raise Unavailable(f"{url} does not list {file}")

@@ -50,9 +50,9 @@ DEFAULT = "1.36.3"
 
 def release_of(version: str) -> Release:
     """The release by its version (1.36.3, v1.36.3) or its minor (1.36). Refused when it is not pinned."""
-    wanted = version.removeprefix("v")
+    number = version.removeprefix("v")
     for release in RELEASES.values():
-        if wanted in (release.kubernetes, release.minor):
+        if number in (release.kubernetes, release.minor):
             return release
     raise Refused(
         f"Kubernetes {version} is not one of the versions known here: {', '.join(PINNED)}"
@@ -61,5 +61,5 @@ def release_of(version: str) -> Release:
 
 def told_version(text: str) -> str:
     """The first version in what a program says, with any suffix (1.36.3, 1.34.1+k3s1); empty when there is none."""
-    found = re.search(r"(?<![\w.])v?(\d+\.\d+\.\d+[^\s\"',]*)", text)
-    return found[1] if found else ""
+    match = re.search(r"(?<![\w.])v?(\d+\.\d+\.\d+[^\s\"',]*)", text)
+    return match[1] if match else ""

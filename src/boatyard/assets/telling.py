@@ -25,10 +25,10 @@ class Task(Protocol):
 class Teller(Protocol):
     """Listens to an installation."""
 
-    def say(self, words: str) -> None:
+    def say(self, line: str) -> None:
         """Something happened: one line."""
 
     def task(
-        self, doing: str, *, unit: Unit, total: int | None, done: int = 0
+        self, title: str, *, unit: Unit, total: int | None, done: int = 0
     ) -> AbstractContextManager[Task]:
         """Something long begins, and ends with the context. `total` is None when nobody knows."""

@@ -28,19 +28,21 @@ def verify(assets: Assets, version: str) -> Iterator[Finding]:
     records = read_manifest(folder).programs
     hashes: dict[tuple[int, int], str] = {}
     for name in PROGRAMS:
-        wrong = _look(folder / name, hashes, records[name].sha256) if name in records else "missing"
-        if not wrong:
-            said = ask_version(folder / name, name)
-            if said != release.version_of(name):
-                wrong = f"says {said or 'no version'}, not {release.version_of(name)}"
-        yield Finding(release.kubernetes, name, wrong)
+        problem = (
+            _look(folder / name, hashes, records[name].sha256) if name in records else "missing"
+        )
+        if not problem:
+            version_text = ask_version(folder / name, name)
+            if version_text != release.version_of(name):
+                problem = f"says {version_text or 'no version'}, not {release.version_of(name)}"
+        yield Finding(release.kubernetes, name, problem)
 
 
 def _look(path: Path, hashes: dict[tuple[int, int], str], expected: str) -> str:
     """What is wrong with a file; one that has several names is read once."""
     try:
-        found = path.stat()
-        key = (found.st_dev, found.st_ino)
+        status = path.stat()
+        key = (status.st_dev, status.st_ino)
         if key not in hashes:
             hashes[key] = hash_of(path)
     except OSError as error:
