@@ -1,1 +1,1 @@
-"""The crash proof, part by part: the worker that dies, the lane it dies in, and what is compared."""
+"""The crash proof: kills workers at every write and effect, and compares what is left with an undisturbed run."""

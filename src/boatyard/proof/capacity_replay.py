@@ -1,4 +1,4 @@
-"""I2: what is promised on a hub never passes what it has, now and at every moment of the event log."""
+"""I2: what is promised on a hub never exceeds its capacity, now and at every event of the log."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DELETED = 3
 
 
 def over_capacity(evidence: Evidence) -> Iterator[str]:
-    """Every moment at which more was promised than there was."""
+    """Every event after which more was promised than the hub had, and every pool that is overbooked now."""
     replay = _Replay()
     for event in evidence.events:
         yield from replay.absorb(event)
@@ -30,7 +30,7 @@ def _now(evidence: Evidence, largest: Mapping[tuple[str, str], int]) -> Iterator
             yield f"{pool}: {reserved_totals[pool]} are reserved, {evidence.pools.get(pool, 0)} are counted"
     for hub in evidence.all(Hub):
         for resource in {*placement.offers(hub), placement.CLUSTERS}:
-            # An operator may take capacity away from under what is reserved; that is no breach of ours.
+            # An operator may reduce the capacity below what is reserved; that is no breach of ours.
             capacity = max(placement.capacity(hub, resource), largest.get((hub.id, resource), 0))
             used = reserved_totals[placement.pool(hub.id, resource)]
             if used > capacity:
@@ -38,7 +38,7 @@ def _now(evidence: Evidence, largest: Mapping[tuple[str, str], int]) -> Iterator
 
 
 class _Replay:
-    """Promises by hub and by what is promised, event after event.
+    """Follows the promises on each hub from event to event.
 
     A promise is counted from the latest and dropped at the earliest moment that the log shows, because
     transactions of different objects may be numbered in another order than they waited for each other.

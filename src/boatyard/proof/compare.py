@@ -1,4 +1,4 @@
-"""What is left after a run, in a form that is the same for every run: read from outside and from the event log alone.
+"""The end state of a run, in a form that is equal for equal runs. Read from outside and from the event log only.
 
 Outside is the twin, and where clusters are real the keeper's directory and its processes.
 """
@@ -21,28 +21,28 @@ from boatyard.twin.calls import TwinCalls
 _MOMENT = re.compile(r"^\d{4}-\d\d-\d\dT")
 _ADDRESS = re.compile(r"\d+\.\d+\.\d+\.\d+([/:]\d+)?")
 _DELETED = 3
-# How often something was tried or written is the one thing that may differ.
+# Only how often something was tried or written may differ.
 _UNSTABLE = frozenset({"tries", "next_look"})
-# What a cluster shows on its way depends on how often it happened to look.
+# Which states a cluster shows in between depends on how often it was reconciled.
 _PASSING = frozenset({"", "Progressing"})
 
 
 @dataclass(frozen=True)
 class EndState:
-    """Keys are without the order's id; names that are drawn from a pool are left out."""
+    """What exists after a run. Keys are without the order's id; names drawn from a pool are left out."""
 
     held: Mapping[str, int] = field(default_factory=dict)  # hub, kind and key → how many
     effects: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # → made, taken away
     documents: Mapping[str, Any] = field(default_factory=dict)  # kind → its last state in the log
-    story: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind → what happened
-    kept: Mapping[str, Any] = field(default_factory=dict)  # real clusters: records, processes, …
+    story: Mapping[str, Sequence[str]] = field(default_factory=dict)  # kind → reasons of its events
+    kept: Mapping[str, Any] = field(default_factory=dict)  # records, processes, runs, hub objects
     strays: Sequence[str] = ()  # what belongs to no cluster
 
 
 async def end_state(
     ledger: Ledger, twin: TwinCalls, cluster_id: str, name: str, keeper_state: Kept | None = None
 ) -> EndState:
-    """What is outside and has been done there for one cluster, and what the log says of it."""
+    """What exists outside for one cluster, the effects there, and its documents and events in the log."""
     await ledger.events.publish()
     item_counts: dict[str, int] = {}
     for item in (
@@ -63,7 +63,7 @@ async def end_state(
     for event in await ledger.events.happenings(kinds, 100_000):
         document = mask.of(msgspec.json.decode(event.doc or b"{}"))
         if event.kind == "Cluster" and event.type == _DELETED:
-            # It showed last what it happened to see of its order's end; that is no end state.
+            # Its last status is what it happened to see of its order's deletion; that is no end state.
             document.pop("status", None)
         documents[event.kind] = document
         reasons = story.setdefault(event.kind, [])
@@ -82,7 +82,7 @@ async def end_state(
 
 
 def differences(expected: EndState, actual: EndState) -> list[str]:
-    """Every place where the two differ, in words. Empty when they are equal."""
+    """Every difference between the two, in words. Empty when they are equal."""
     return list(_differ("", _plain(expected), _plain(actual)))
 
 
@@ -107,7 +107,7 @@ def _rest(key: str) -> str:
 
 
 class _Mask:
-    """Takes out of a document what is allowed to differ: ids, moments, and which of a pool's things it was."""
+    """Replaces in a document what may differ between runs: ids, times, and names drawn from a pool."""
 
     def __init__(self, cluster_id: str, name: str) -> None:
         self._words = {
@@ -140,7 +140,7 @@ class _Mask:
         return fields
 
     def _rows(self, rows: list[Any]) -> Any:
-        """Rows that have a name or key are compared by it, wherever they stand."""
+        """Rows that have a name or key become a dict by it, so that their order does not matter."""
         for field_name in ("key", "type", "name", "hub"):
             if rows and all(isinstance(row, dict) and field_name in row for row in rows):
                 return {str(row[field_name]): row for row in rows}

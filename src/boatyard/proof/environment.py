@@ -1,7 +1,7 @@
-"""One lane of the proof: a database, a twin, and the worker processes that live and die between them.
+"""One environment of the proof: a database, a twin, and worker processes that are started and killed.
 
-PostgreSQL, the twin and, where clusters are real, their keeper outlive every worker. Clusters go through a lane one
-after the other.
+PostgreSQL, the twin and, where clusters are real, their keeper outlive every worker. An environment handles one
+cluster after the other.
 """
 
 from __future__ import annotations
@@ -35,24 +35,27 @@ from boatyard.twin.client import TwinClient
 
 SETTLE_SECONDS = 0.1
 _ALL_EVENTS = 100_000
-_SELDOM = 5  # looks at the processes are dearer than looks at the ledger
+_SELDOM = 5  # every fifth time: looking at processes costs more than looking at the ledger
 Done = Callable[[Cluster | None], bool]
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Seconds. The lease is long, so that a busy machine loses none by accident, and is not sat out: see `_bury`."""
+    """Durations in seconds.
+
+    The lease is long, so that a busy machine loses none by accident. Nobody waits for it to end: see `_bury`.
+    """
 
     lease: float = 15.0
     poll: float = 0.1
-    look: float = 0.02  # between looks at what has become of it
+    look: float = 0.02  # between two looks at the cluster
     patience: float = 30.0
-    settling: float = 10.0  # for processes to come to rest after all is said to be done
-    short_lease: float = 1.0  # of a worker that stands still past it
+    settling: float = 10.0  # for processes to come to rest after the cluster is reported as done
+    short_lease: float = 1.0  # of a worker that is stopped for longer than its lease
 
 
 class Lane:
-    """Made by `open_lane`. At most one worker is armed at a time; `crew` is whoever is alive."""
+    """Made by `open_lane`. At most one worker has a target at a time; `crew` are the workers that live."""
 
     def __init__(
         self,
@@ -77,26 +80,26 @@ class Lane:
         self._runs = runs
         self.crew: list[CrewMember] = []
         self._doomed: list[tuple[Point, CrewMember]] = []
-        self._fates: list[Point] = []  # of those who come after them
+        self._fates: list[Point] = []  # targets of the workers that replace them
 
     @property
     def keeper(self) -> LaneKeeper:
-        """Of the clusters, where these are real."""
+        """The keeper of the clusters. Only for environments whose clusters are real."""
         assert self._keeper is not None
         return self._keeper
 
     async def hire(self, **overrides: object) -> CrewMember:
-        """Starts a worker, of another kind when something is `changed`."""
+        """Starts a worker. `overrides` replace fields of its spec."""
         worker = await CrewMember.start(replace(self.spec, **overrides))  # type: ignore[arg-type]
         self.crew.append(worker)
         return worker
 
     async def outsider(self) -> CrewMember:
-        """A worker beside the crew: nobody counts on it, and nobody replaces it."""
+        """Starts a worker with a short lease that is not part of the crew and is not replaced when it dies."""
         return await CrewMember.start(replace(self.spec, lease=self.pace.short_lease))
 
     async def worker(self) -> CrewMember:
-        """The one that is alive; a new one when there is none."""
+        """The worker that lives, or a new one. The next target, if there is one, is given to a new one."""
         for worker in self.crew:
             if worker.gone.is_set():
                 await self._bury(worker)
@@ -111,13 +114,13 @@ class Lane:
         return worker
 
     async def doom(self, worker: CrewMember, targets: Sequence[Point]) -> None:
-        """It dies at the first of them, whoever comes after it at the next, and so on."""
+        """Makes the worker die at the first target, its replacement at the second, and so on."""
         await worker.begin(targets[0] if targets else None)
         self._doomed = [(targets[0], worker)] if targets else []
         self._fates = list(targets[1:])
 
     async def reckon(self) -> tuple[list[Point], list[Point]]:
-        """Where workers have died, and where none came. From now on nobody is doomed."""
+        """The targets at which workers have died, and those that none reached. Clears all targets."""
         killed: list[Point] = []
         unmet = self._fates
         for point, worker in self._doomed:
@@ -126,7 +129,7 @@ class Lane:
         return killed, unmet
 
     async def _bury(self, worker: CrewMember, kind: str = "") -> None:
-        """The leases of the dead have run out: that time has passed is all that is told to PostgreSQL."""
+        """Expires the leases of a dead worker, as waiting for their end would. Changes nothing else in PostgreSQL."""
         query = (
             "update work set due = clock_timestamp() - interval '1 millisecond'"
             " where token is not null and worker like '%/' || $1 and $2 in ('', kind)"
@@ -136,7 +139,7 @@ class Lane:
             await self._hub.bury()
 
     async def hand_over_deletion(self, worker: CrewMember, cluster_id: str) -> None:
-        """A new worker comes while the dead one's lease on the order lasts: first of all the order learns its end."""
+        """Starts a new worker while the dead one has its lease on the order; waits until the order is to be deleted."""
         await self._bury(worker, kind="Cluster")
         await self.hire()
         query = (
@@ -176,7 +179,7 @@ class Lane:
         self.crew = []
 
     async def open_for_business(self) -> None:
-        """Until every hub has been looked at and is found to work: before that nothing can be placed."""
+        """Waits until every hub is ready; before that no cluster can be placed."""
         await self.worker()
 
         async def ready() -> bool:
@@ -189,14 +192,14 @@ class Lane:
         await self._wait_for(ready, "the hubs did not become ready")
 
     async def reach(self, cluster_id: str, done: Done) -> None:
-        """Until the cluster is as it should be and nothing is under way. Dead workers are replaced.
+        """Waits until `done` holds for the cluster and no work is in progress. Replaces dead workers.
 
-        Unavailable when that does not come about in the time there is.
+        Unavailable when that takes longer than `pace.patience`.
         """
         await self._until(cluster_id, done)
 
     async def see_death_or(self, worker: CrewMember, cluster_id: str, done: Done) -> None:
-        """Until that worker has died, or all is done and at rest without its death. Nobody is replaced."""
+        """Waits until the worker has died, or until all is done without its death. Replaces nobody."""
         await self._until(cluster_id, done, victim=worker)
 
     async def _until(self, cluster_id: str, done: Done, victim: CrewMember | None = None) -> None:
@@ -246,7 +249,7 @@ class Lane:
         return f"it is {state}; {'; '.join(messages) or 'no step says why'}"
 
     async def poke(self, kind: str, id: str) -> None:
-        """Makes something due now."""
+        """Makes an object due now."""
         now = self.ledger.clock.now()
         await self.ledger.commit([Due(kind, id, now)], now=now)
 
@@ -259,12 +262,12 @@ class Lane:
             end = replace(end, kept={**end.kept, **runs}, strays=(*end.strays, *strays))
         if self._hub is None:
             return end
-        # The copy of an order tells of the phases that the service happened to see.
+        # The log of an order's copy has only the phases that the service happened to see.
         story = {kind: reasons for kind, reasons in end.story.items() if kind != "Order"}
         return replace(end, story=story, kept=await self._hub.look(cluster_id))
 
     async def _runs_of(self, cluster_id: str) -> set[str]:
-        """Every run that the cluster's order ever had, by the log: what has gone may have left something."""
+        """The keys of every run that the order ever had, from the log. Processes of a removed run may be left."""
         run_keys: set[str] = set()
         for event in await self.ledger.events.happenings([("Order", cluster_id)], _ALL_EVENTS):
             if event.doc:
@@ -272,7 +275,7 @@ class Lane:
         return run_keys
 
     async def settled_end(self, cluster_id: str, expected: EndState | None = None) -> EndState:
-        """The end state once real processes have come to rest: as expected, or twice the same; else as it is."""
+        """The end state once real processes are at rest: as expected, or equal twice; else as it is after a while."""
         end = await self.end_state(cluster_id)
         if self._keeper is None and self._hub is None and self._runs is None:
             return end
@@ -286,7 +289,7 @@ class Lane:
         return end
 
     async def bare_end(self, cluster_id: str) -> EndState:
-        """The end state of a cluster that has been deleted, once nothing is kept any more; else as it is."""
+        """The end state of a deleted cluster once nothing of it is kept; else as it is after a while."""
         end = await self.end_state(cluster_id)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self.pace.settling):
@@ -296,7 +299,7 @@ class Lane:
         return end
 
     async def breaches(self) -> list[str]:
-        """What the invariant checker says of the whole lane."""
+        """What the invariant checker finds in the whole environment, in words."""
         evidence = await gather(self.ledger, self.twin)
         contradictions: list[str] = []
         if self._keeper:
@@ -318,7 +321,7 @@ class Lane:
 
 
 def is_ready(cluster: Cluster | None) -> bool:
-    """The cluster is as its owner asked for, and says so."""
+    """Whether the cluster is READY in its latest generation."""
     return (
         cluster is not None
         and cluster.status.state == ClusterState.READY
@@ -327,7 +330,7 @@ def is_ready(cluster: Cluster | None) -> bool:
 
 
 def is_resting(cluster: Cluster | None) -> bool:
-    """As `is_ready`, of one that was put to rest."""
+    """Whether the cluster is HIBERNATED in its latest generation."""
     return (
         cluster is not None
         and cluster.status.state == ClusterState.HIBERNATED

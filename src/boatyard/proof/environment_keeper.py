@@ -1,4 +1,4 @@
-"""The keeper of a lane: a process that outlives every worker, may be killed itself, and ends with its lane."""
+"""The keeper of an environment: a process that outlives every worker, may be killed, and ends with the environment."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PLANTED = (
 
 
 class LaneKeeper:
-    """At most one lives at a time. Killed, its clusters run on, and the next one finds them."""
+    """At most one process lives at a time. Clusters of a killed keeper run on, and the next keeper finds them."""
 
     def __init__(self, directory: Path, *, twin_socket: str, assets: Assets, plant: str) -> None:
         self.directory = directory / "local"
@@ -41,10 +41,10 @@ class LaneKeeper:
             module, _, name = plant.partition(":")
             self._command = [sys.executable, "-c", _PLANTED, module, name, *self._command[3:]]
         self._process: asyncio.subprocess.Process | None = None
-        self._ports: set[int] = set()  # of all clusters that there ever were
+        self._ports: set[int] = set()  # of all clusters so far, also deleted ones
 
     async def start(self) -> None:
-        """Returns when it answers."""
+        """Starts the process; returns when it answers. Unavailable when it does not in time."""
         self.directory.mkdir(parents=True, exist_ok=True)
         with (self.directory / "keeper.log").open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
@@ -69,24 +69,24 @@ class LaneKeeper:
             await self._process.wait()
 
     async def close(self) -> None:
-        """Ends it and everything that it keeps, whatever state that is in."""
+        """Kills the keeper and all processes of its clusters, whatever state they are in."""
         await self.kill()
         await asyncio.to_thread(_kill_marked, f"{yard_mark(self.directory)}/")
 
     async def look(self) -> Kept:
-        """What it holds now, read from outside."""
+        """What the keeper holds now, read from outside."""
         state = await look(self.directory, self._ports)
         self._ports |= state.ports
         return state
 
     async def check(self) -> None:
-        """Unavailable when something runs twice. Clusters go through a lane one after the other."""
+        """Unavailable when a component runs twice; an environment has one cluster at a time."""
         duplicates = await asyncio.to_thread(doubled, self.directory)
         if duplicates:
             raise Unavailable("; ".join(duplicates))
 
     async def wait_until_it_sees(self, cluster_key: str, patience: float) -> None:
-        """Until a keeper that has just started has seen the cluster available with all its nodes."""
+        """Waits until a new keeper reports the cluster as available and all its nodes as ready."""
         client = KeeperClient(Path(self.socket))
         try:
             async with asyncio.timeout(patience):

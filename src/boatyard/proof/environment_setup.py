@@ -1,4 +1,4 @@
-"""Opens a lane: its database, twin and keeper, and what can be ordered there. Called by the proof, often."""
+"""Creates environments of the proof: database, twin, keeper and catalogue. Called by the proof, often."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def layout(count: int = 2) -> Layout:
 
 @dataclass(frozen=True)
 class RealClusters:
-    """Made on this machine by a keeper of the lane's own."""
+    """Clusters are real ones, made on this machine by a keeper of the environment."""
 
     assets: Assets
     plant: str = ""  # "module:function", called in the keeper: a bug that the proof must find
@@ -71,7 +71,7 @@ async def open_lane(
     hub_kubeconfig: bytes = b"",
     plant: str = "",
 ) -> AsyncIterator[Lane]:
-    """A lane with a small catalogue, its hubs and nobody at work yet. Its twin takes no time for anything."""
+    """Yields an environment with a small catalogue and ready hubs; removes it afterwards. Its twin has no delays."""
     await asyncio.to_thread(directory.mkdir, parents=True)
     database = f"lane_{os.getpid()}_{time.monotonic_ns()}_{name}"
     async with AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ async def open_lane(
             await hub.open(ledger)
         runs, api = None, None
         if request.digest:
-            # It outlives every worker, as a `serve` does: a role that decides goes on asking.
+            # It outlives every worker, as a `serve` does: a role that decides goes on calling it.
             api = way_to(await stack.enter_async_context(serve_api(ledger, settings)), settings)
             write_roles(directory)
             runs = LaneRuns(directory)
@@ -137,7 +137,7 @@ async def open_lane(
 
 
 async def make_template(postgres: EmbeddedPostgres) -> None:
-    """A migrated database that lanes are cloned from in milliseconds. May be called again."""
+    """Creates the migrated database from which environments are cloned in milliseconds. May be called again."""
     with contextlib.suppress(asyncpg.DuplicateDatabaseError):
         await _execute(postgres, f"create database {TEMPLATE}")
     await schema.migrate(postgres.url(TEMPLATE))

@@ -1,4 +1,4 @@
-"""Everything the invariants are judged by: the ledger's tables, its event log, and the twin's own truth."""
+"""The evidence for the invariants: the ledger's tables, its event log, and what the twin really holds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SEALED = base64.b64encode(b"***").decode()
 
 @dataclass(frozen=True)
 class Stored:
-    """A document as it is kept, or as it left."""
+    """A document as it is stored, or as it was archived."""
 
     kind: str
     id: str
@@ -47,7 +47,7 @@ class Event:
 
 
 def _read(data: bytes, cls: type[T]) -> T:
-    """As stored: what is sealed stays so. Sealed bytes are no base64, and only that there are some is of interest."""
+    """Decodes a stored document. Sealed bytes stay sealed: they are no base64, so a placeholder stands for them."""
     if cls is not Hub:
         return msgspec.json.decode(data, type=cls)
     raw = msgspec.json.decode(data)
@@ -65,7 +65,7 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Held:
-    """Something the twin holds, or held: the hub is the twin's name for it."""
+    """An item that the twin holds or held. `hub` is the twin's name of the hub."""
 
     hub: str
     kind: str
@@ -79,7 +79,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Happened:
-    """One thing made (+1) or taken away (-1) in the twin."""
+    """One creation (+1) or removal (-1) of an item in the twin."""
 
     held: Held
     change: int
@@ -96,7 +96,7 @@ class Effect:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One look at a yard that is at rest."""
+    """A snapshot of an installation in which no work is in progress."""
 
     documents: Sequence[Stored]
     archive: Sequence[Stored]
@@ -112,7 +112,7 @@ class Evidence:
     history: Sequence[Happened]
 
     def all(self, cls: type[T]) -> Iterator[T]:
-        """The living documents of one kind."""
+        """The documents of one kind that are not deleted."""
         for stored in self.documents:
             if stored.kind == cls.__name__:
                 yield stored.read(cls)
@@ -124,7 +124,7 @@ class Evidence:
 
 
 async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
-    """Numbers the events first, so that all that was committed is in the log."""
+    """Collects the evidence. Publishes events first, so that everything committed is in the log."""
     await ledger.events.publish()
     bounds = (await ledger.read("looking", "select last_seq, trimmed from event_log"))[0]
     reservations = await ledger.read("looking", "select pool, owner, amount from reservations")
@@ -148,6 +148,7 @@ async def gather(ledger: Ledger, twin: TwinCalls) -> Evidence:
 
 
 async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
+    """Every item that the twin holds now under keys with this prefix."""
     hubs = await twin.call("twin.truth", prefix=prefix)
     return [
         Held(hub, kind, name, key)
@@ -159,6 +160,7 @@ async def truth(twin: TwinCalls, prefix: str = "") -> list[Held]:
 
 
 async def effects(twin: TwinCalls, prefix: str = "") -> list[Effect]:
+    """How often the twin has created and removed each item whose key has this prefix."""
     return [Effect(**row) for row in await twin.call("twin.effects", prefix=prefix)]
 
 

@@ -1,7 +1,7 @@
-"""The invariants of a yard, checked from outside: only the ledger's tables, its event log and the twin are read.
+"""The invariants of an installation, checked from outside: reads only the ledger's tables, its event log and the twin.
 
-Called by `boatyard prove` after every run, by journeys, and by whoever doubts. The numbers are those of
-the reliability notes; I5, I9 and I10 are about audit, secrets and tenants and have tests of their own.
+Called by `boatyard prove` after every run, and by tests. The numbers are those of the reliability notes; I5, I9
+and I10 are about audit, secrets and tenants and have tests of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from boatyard.twin.calls import TwinCalls
 
 Acknowledged = Sequence[tuple[str, str, int]]  # kind, id, version
 
-# What each kind of item is called outside. Kinds that are not here leave nothing there.
+# What each kind of item is called outside. Kinds that are not listed leave nothing outside.
 OUTSIDE: Mapping[str, str] = {
     "host": "host",
     "l2": "network",
@@ -43,7 +43,7 @@ OUTSIDE: Mapping[str, str] = {
     "cluster": "cluster",
     "node": "node",
 }
-# Kinds whose name can be had once per hub, and the pool that hands it out where there is one.
+# Kinds whose names are unique per hub, and the pool they are claimed from, where there is one.
 SCARCE: Mapping[str, str] = {
     "host": "hosts",
     "port": "hosts",
@@ -58,7 +58,7 @@ _CREATED, _DELETED, _SIGNALED = 1, 3, 4
 
 @dataclass(frozen=True)
 class Breach:
-    """One thing that must never be so, and is or was."""
+    """One violation of an invariant, now or in the past."""
 
     invariant: str
     message: str
@@ -74,7 +74,7 @@ async def check(
     acknowledged: Acknowledged = (),
     elsewhere: Sequence[Claimed] = (),
 ) -> list[Breach]:
-    """Every breach that can be seen now. The yard should be at rest: nothing in the middle of a turn.
+    """Every breach that can be seen now. No work may be in progress.
 
     `acknowledged` are the writes that callers were told had succeeded, `elsewhere` the claims that hubs keep.
     """
@@ -84,7 +84,7 @@ async def check(
 
 
 def judge(evidence: Evidence, *, acknowledged: Acknowledged = ()) -> list[Breach]:
-    """The breaches in what was gathered."""
+    """Every breach in the evidence."""
     breaches = [
         Breach(name, message) for name, rule in _RULES.items() for message in rule(evidence)
     ]
@@ -121,7 +121,7 @@ def _claimed_twice(evidence: Evidence) -> Iterator[str]:
 
 
 def _not_covered(evidence: Evidence) -> Iterator[str]:
-    """What the twin holds and is scarce must be claimed, by whoever holds it."""
+    """A scarce item that the twin holds must be claimed by the key that holds it."""
     hubs = {hub.spec.settings.get("twin.hub") or hub.id: hub.id for hub in evidence.all(Hub)}
     owner_by_claim = {(claim.pool, claim.item): claim.owner for claim in evidence.claims}
     for item in evidence.truth:
@@ -138,7 +138,7 @@ def _not_covered(evidence: Evidence) -> Iterator[str]:
 
 
 def _held_twice(evidence: Evidence) -> Iterator[str]:
-    """Walks back through the twin's history: at no moment two keys may hold the same name."""
+    """Walks back through the twin's history: two keys may never hold the same name at the same time."""
     holders: dict[tuple[str, str, str], Counter[str]] = defaultdict(Counter)
     reported = set()
     for item, change in _backwards(evidence):
@@ -153,7 +153,7 @@ def _held_twice(evidence: Evidence) -> Iterator[str]:
 
 
 def _backwards(evidence: Evidence) -> Iterator[tuple[Held, int]]:
-    """What is held now, then every happening undone, the last one first."""
+    """The items held now, then every change of the history undone, the last one first."""
     for item in evidence.truth:
         yield item, +1
     for change in reversed(evidence.history):
@@ -171,7 +171,7 @@ def _without_next_action(evidence: Evidence) -> Iterator[str]:
     unfinished += [
         ("Order", order.id)
         for order in evidence.all(Order)
-        # A copy of what a hub keeps itself is due for nobody; its cluster is.
+        # The copy of an order that a hub keeps itself is never due; its cluster is.
         if order.status.phase != OrderPhase.DELETED and order.spec.hub not in remote_hubs
     ]
     unfinished += [
@@ -206,7 +206,7 @@ def _log_broken(evidence: Evidence) -> Iterator[str]:
 
 
 def _versions_broken(evidence: Evidence) -> Iterator[str]:
-    """Per object every version has its event, one after the other."""
+    """Each version of an object must have its event, in order."""
     last_versions: dict[tuple[str, str], int] = {}
     for event in evidence.events:
         if event.sort == _SIGNALED:
@@ -257,9 +257,9 @@ def _left_behind(evidence: Evidence) -> Iterator[str]:
 
 
 def _false_receipts(evidence: Evidence) -> Iterator[str]:
-    """What a receipt says is left is what its Leftover began with."""
+    """A receipt must list as left what its Leftover had when it was created."""
     leftover_keys: dict[str, set[str]] = {}
-    ended_orders: set[str] = set()  # what is swept up after the end stands in no receipt
+    ended_orders: set[str] = set()  # what is swept up after the end is in no receipt
     for event in evidence.events:
         if event.kind == "Order" and event.sort == _DELETED:
             ended_orders.add(event.id)
@@ -306,7 +306,7 @@ def _doubled_or_missing(evidence: Evidence) -> Iterator[str]:
 
 
 def _once_doubled(evidence: Evidence) -> Iterator[str]:
-    """Walks back through the twin's history: at no moment a key may have had two of its kind."""
+    """Walks back through the twin's history: a key may never have had two items of its kind at the same time."""
     count: Counter[tuple[str, str]] = Counter()
     reported = set()
     for item, change in _backwards(evidence):
@@ -321,7 +321,7 @@ def _once_doubled(evidence: Evidence) -> Iterator[str]:
 
 
 def _recorded(evidence: Evidence) -> dict[str, dict[str, Item]]:
-    """Of each order that has not ended: its items by key."""
+    """The items of each order that has not ended, by order and key."""
     return {
         order.id: {item.key: item for item in order.status.items}
         for order in evidence.all(Order)
@@ -330,7 +330,7 @@ def _recorded(evidence: Evidence) -> dict[str, dict[str, Item]]:
 
 
 def _listed(evidence: Evidence) -> dict[str, dict[str, Item]]:
-    """Of each order that left something: what it left, by key."""
+    """The items of each order's Leftovers, by order and key."""
     items_by_order: dict[str, dict[str, Item]] = {}
     for leftover in evidence.all(Leftover):
         items = {item.key: item for item in leftover.status.items}
@@ -343,7 +343,7 @@ def _item(key: str) -> str:
 
 
 def _is_listed(item_key: str, items: Mapping[str, Item]) -> bool:
-    """Whether `rest` is an item's key or something below one."""
+    """Whether `item_key` is the key of an item, or below one."""
     return item_key in items or any(item_key.startswith(f"{key}/") for key in items)
 
 

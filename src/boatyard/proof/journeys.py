@@ -1,4 +1,4 @@
-"""The journeys of the proof: a cluster's whole life, and a change of mind, with a worker killed on the way."""
+"""The journeys of the proof: a cluster's whole life, or a deletion during creation, with workers killed on the way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from boatyard.proof.kill_points import Point
 
 @dataclass(frozen=True)
 class Stage:
-    """Something a tenant asks for, and what it looks like when it is so."""
+    """A request of a tenant, and the condition under which it is fulfilled."""
 
     name: str
     ask: Callable[[Lane, str], Awaitable[None]]
@@ -21,7 +21,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Life:
-    """What one cluster goes through, from its order to its end."""
+    """The stages that one cluster goes through, from its creation to its deletion."""
 
     name: str
     stages: Sequence[Stage]
@@ -31,20 +31,20 @@ CREATE = Stage("create", lambda environment, id: environment.tenant.order(id))
 SCALE_UP = Stage("scale-up", lambda environment, id: environment.tenant.grow(id, 1))
 SCALE_DOWN = Stage("scale-down", lambda environment, id: environment.tenant.grow(id, 0))
 DELETE = Stage("delete", lambda environment, id: environment.tenant.delete(id), is_gone)
-Targets = Sequence[tuple[str, Point]]  # stage, and where a worker dies in it
-CHANGE_OF_MIND = "change-of-mind"  # killed while creating, deleted before anybody is back at work
+Targets = Sequence[tuple[str, Point]]  # stage, and the point in it at which a worker is killed
+CHANGE_OF_MIND = "change-of-mind"  # killed during creation, deleted before a new worker starts
 
 
 @dataclass
 class Baseline:
-    """The undisturbed runs: which points there are, and what is left after each stage of each life."""
+    """The undisturbed runs: the points they pass, and the end state after each stage of each life."""
 
     points: dict[str, list[Point]] = field(default_factory=dict)  # by stage
     ends: dict[tuple[str, str], EndState] = field(default_factory=dict)  # by life and stage
     breaches: list[str] = field(default_factory=list)
 
     def end(self, stage: Stage, life: Life | None = None) -> EndState:
-        """Where no life is named, any that has the stage."""
+        """The end state after a stage of `life`; without a life, of any life that has the stage."""
         for (life_name, stage_name), end_state in self.ends.items():
             if stage_name == stage.name and (life is None or life_name == life.name):
                 return end_state
@@ -53,17 +53,19 @@ class Baseline:
 
 @dataclass
 class Found:
-    """What came of one run."""
+    """The result of one run."""
 
     killed: list[tuple[str, Point]] = field(default_factory=list)
-    unmet: list[tuple[str, Point]] = field(default_factory=list)  # the run took another way
+    unmet: list[tuple[str, Point]] = field(default_factory=list)  # targets never reached
     differences: list[str] = field(default_factory=list)
 
     def differ(self, where: str, texts: Sequence[str]) -> None:
+        """Adds differences, each with the place where it was seen."""
         self.differences += [f"{where}: {text}" for text in texts]
 
 
 async def undisturbed(environment: Lane, cluster_id: str, life: Life) -> Baseline:
+    """Runs a life without killing anybody; records the points passed and the end state of each stage."""
     baseline = Baseline()
     for stage in life.stages:
         worker = await environment.worker()
@@ -72,7 +74,7 @@ async def undisturbed(environment: Lane, cluster_id: str, life: Life) -> Baselin
         await environment.reach(cluster_id, stage.done)
         baseline.points[stage.name] = await worker.passed()
         end = baseline.ends[life.name, stage.name] = await environment.settled_end(cluster_id)
-        # What is left each time is not seen by comparing.
+        # Something that is left behind in every run does not show in a comparison.
         problems = [f"{stray} are still there" for stray in end.strays]
         if stage.done is is_gone:
             problems = nothing_left(await environment.bare_end(cluster_id))
@@ -84,7 +86,7 @@ async def undisturbed(environment: Lane, cluster_id: str, life: Life) -> Baselin
 async def disturbed(
     environment: Lane, cluster_id: str, life: Life, targets: Targets, baseline: Baseline
 ) -> Found:
-    """The same life. In a stage with targets a worker is killed at the first, its successor at the next."""
+    """Runs the same life. In a stage with targets, a worker is killed at the first, its successor at the next."""
     result = Found()
     for stage in life.stages:
         stage_targets = [point for name, point in targets if name == stage.name]
@@ -106,7 +108,7 @@ async def disturbed(
 
 
 async def change_of_mind(environment: Lane, cluster_id: str, target: Point) -> Found:
-    """Killed on the way to READY and deleted before a new worker comes: nothing may be left."""
+    """Kills a worker during creation and deletes the cluster before a new worker starts. Nothing may be left."""
     result = Found()
     worker = await environment.worker()
     await worker.begin(target)
@@ -127,7 +129,7 @@ async def change_of_mind(environment: Lane, cluster_id: str, target: Point) -> F
 
 
 def nothing_left(end: EndState) -> list[str]:
-    """What is still there of a cluster that has been deleted."""
+    """Everything that still exists of a deleted cluster, one sentence each. Empty when nothing does."""
     problems = [f"{item} is still there" for item in (*end.held, *end.kept, *end.strays)]
     for item, (applied, removed) in end.effects.items():
         if applied != removed:
@@ -141,4 +143,5 @@ def nothing_left(end: EndState) -> list[str]:
 
 
 def told(targets: Targets) -> str:
+    """The targets of a run in words, for messages."""
     return "; ".join(f"{stage}, killed {point}" for stage, point in targets) or "undisturbed"

@@ -1,6 +1,6 @@
-"""What a keeper holds, read from outside: records, processes by their mark, ports, and the clusters' own APIs.
+"""The state of a keeper, read from outside: records, processes by their mark, ports, and the clusters' own APIs.
 
-The keeper itself is not asked: what it believes is not what there is.
+The keeper itself is not asked: what it believes may be wrong.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ANSWER_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Kept:
-    """`clusters` by key, in a form that is the same for every run; `strays` belong to no cluster."""
+    """What a keeper holds. `clusters` by key, in a form that is equal for equal runs; `strays` belong to no cluster."""
 
     held: tuple[Held, ...]
     clusters: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Kept:
     ports: frozenset[int]
 
     def contradictions(self) -> list[str]:
-        """What cannot be right, whatever was asked for. Nothing may be under way."""
+        """What is wrong whatever was ordered, in words. No work may be in progress."""
         problems = [f"{stray} belongs to no cluster" for stray in self.strays]
         for key, cluster in self.clusters.items():
             for component, processes in cluster["processes"].items():
@@ -61,12 +61,12 @@ class Kept:
 
 
 def yard_mark(directory: Path) -> str:
-    """What the marks of a keeper's processes begin with."""
+    """The prefix of the marks of all processes of a keeper."""
     return hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
 
 
 def doubled(directory: Path) -> list[str]:
-    """The components that run more than once at this moment, which they never may."""
+    """The components that run more than once now, in words. None ever may."""
     counts: Counter[str] = Counter()
     for mark, processes in marked.find(f"{yard_mark(directory)}/").items():
         counts[mark.split("/")[2]] += len(processes)
@@ -76,7 +76,7 @@ def doubled(directory: Path) -> list[str]:
 
 
 async def look(directory: Path, ports: Collection[int]) -> Kept:
-    """Everything under one keeper's directory. `ports` are those that clusters had before."""
+    """Reads the state of the keeper in `directory`. `ports` are those that clusters had before: they must be free."""
     snapshot = await asyncio.to_thread(_look, directory, ports)
     for slug, record in snapshot.records.items():
         if record.version and record.wanted.rest == Rest.AWAKE and not record.leaving:
@@ -129,7 +129,7 @@ def _look(directory: Path, ports: Collection[int]) -> _Seen:
 
 
 def _described(record: Record) -> dict[str, Any]:
-    """Ports, users, keys and moments differ from cluster to cluster."""
+    """The record without what differs from cluster to cluster: ports, users, keys and times."""
     return {
         "wanted": record.wanted.version,
         "runs": record.version,
@@ -147,7 +147,7 @@ def _described(record: Record) -> dict[str, Any]:
 
 
 def _process(pid: int) -> str:
-    """The program it is of, and whether it stands still."""
+    """The program of a process, and whether it is stopped."""
     try:
         program = Path(os.readlink(f"/proc/{pid}/exe"))
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
@@ -157,7 +157,7 @@ def _process(pid: int) -> str:
 
 
 def _held(records: Mapping[str, Record]) -> list[Held]:
-    """In the words of the evidence: a node is called by the host it stands on."""
+    """The clusters and nodes of the records as evidence; a node has the name of its host."""
     items = []
     for record in records.values():
         items.append(Held(record.hub, "cluster", record.wanted.name, record.key))
@@ -166,7 +166,7 @@ def _held(records: Mapping[str, Record]) -> list[Held]:
 
 
 async def _ask(place: Path) -> dict[str, Any]:
-    """What the cluster itself lists: its nodes, what checks have left, and what its tenant has."""
+    """What the API of the cluster lists: its nodes, what checks have left, and the tenant's note."""
     client = _client(place)
     try:
         nodes = (await client.list(NODES)).items
@@ -197,7 +197,7 @@ def _node(node: Mapping[str, Any]) -> str:
 
 
 async def leave_note(directory: Path, cluster_key: str) -> None:
-    """What a tenant does: writes something into the cluster, which must be there until its end."""
+    """Writes a ConfigMap into the cluster, as a tenant would. It must exist until the cluster is deleted."""
     cluster_directory = next(
         directory_entry
         for directory_entry in (directory / "clusters").iterdir()

@@ -1,7 +1,7 @@
-"""The places where a worker may die: around every ledger write, every claim and every effect.
+"""The points at which a worker may be killed: before and after every ledger write, every claim and every effect.
 
-A place has a label that is the same in every run, because no id is in it; the same label may come
-several times, so a point is a label and how often it came since counting began.
+A point has a label that is the same in every run, because it contains no id. The same label may be passed
+several times, so a point is a label and its occurrence since counting began.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Point:
 
 
 class Points:
-    """Counts the places passed, and ends or stops this very process at one of them."""
+    """Counts the points that this process passes, and kills or stops the process at the target."""
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._tell = report
@@ -50,7 +50,7 @@ class Points:
         self._signal = signal.SIGKILL
 
     def begin(self, target: Point | None, signal_number: int = signal.SIGKILL) -> None:
-        """Counts anew. At `target` the process sends itself the signal."""
+        """Starts counting again. At `target` the process sends itself the signal."""
         self._times.clear()
         self._passed = []
         self._target = target
@@ -61,6 +61,7 @@ class Points:
         return self._passed
 
     def reach(self, label: str) -> None:
+        """Notes that the process passes a point; at the target it does not return, or returns when resumed."""
         self._times[label] += 1
         point = Point(label, self._times[label])
         self._passed.append(point)
@@ -71,7 +72,7 @@ class Points:
 
 
 class WatchedCalls:
-    """The twin or the keeper, with every effect announced by its verb and its key, the order's id taken out."""
+    """Calls the twin or the keeper; every effect is a point, labelled by verb and key without the order's id."""
 
     def __init__(self, calls: TwinCalls, points: Points) -> None:
         self._calls = calls
@@ -91,7 +92,7 @@ class WatchedCalls:
 
 
 class WatchedKube(KubeClient):
-    """A real cluster as the checks see it, with everything they write there announced."""
+    """The client of the checks to a real cluster; every write is a point."""
 
     points: Points  # of the process; set once
 
@@ -109,7 +110,7 @@ class WatchedKube(KubeClient):
 
     @contextmanager
     def _announced(self, verb: str, kind: Kind, name: str) -> Iterator[None]:
-        # A pod's name is made up by the cluster.
+        # The cluster generates the names of pods.
         label = f"effect:check.{verb} {name if kind == JOBS else kind.plural}"
         self.points.reach(f"before:{label}")
         yield

@@ -1,4 +1,4 @@
-"""Deals the points of a stage out over lives, several deaths in one life where a life is dear. Pure."""
+"""Distributes kill points over lives, several in one life where a life takes long. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from collections.abc import Mapping, Sequence
 from boatyard.proof.journeys import Life, Targets
 from boatyard.proof.kill_points import Point
 
-Chain = tuple[Point, ...]  # where a worker dies, then its successor
+Chain = tuple[Point, ...]  # where a worker is killed, then its successor
 _AGAIN = 2
-_APART = 4  # things done side by side come now in this order, now in that
+_APART = 4  # points closer than this may come in either order, since effects run in parallel
 
 
 def known(runs: Sequence[Sequence[Point]]) -> list[Point]:
-    """Every point that came in one of several undisturbed runs, in the order of the first."""
+    """Every point of any of the undisturbed runs, in the order of first appearance."""
     return list(dict.fromkeys(itertools.chain(*runs)))
 
 
 def steady(runs: Sequence[Sequence[Point]]) -> list[Point]:
-    """The points that come in every run. Of effects that come now more often, now less, the first two:
+    """The points that every run passes. Of effects whose number varies, the first two occurrences only.
 
-    they are asked for again until it is so, and how often that is depends on the machine.
+    Such effects are repeated until they are done, and how often that is depends on the machine.
     """
     counts = [Counter(point.label for point in run) for run in runs]
 
@@ -37,8 +37,8 @@ def steady(runs: Sequence[Sequence[Point]]) -> list[Point]:
 def chained(points: Sequence[Point], deaths: int) -> list[Chain]:
     """Every point once, alone or in pairs: the first worker dies at one, its successor at the other.
 
-    A successor counts the places it passes from its own beginning. So the second is a place whose
-    like has not come before the first.
+    A successor counts the points it passes from its own start. So the label of the second point must not
+    occur before the first.
     """
     if deaths == 1:
         return [(point,) for point in points]
@@ -65,9 +65,9 @@ def chained(points: Sequence[Point], deaths: int) -> list[Chain]:
 def dealt(
     lives: Sequence[Life], chains: Mapping[str, Sequence[Chain]]
 ) -> list[tuple[Life, Targets]]:
-    """Which life dies where: one chain in each of its stages. The last life takes what no other needs.
+    """Lives with their targets: one chain in each stage of a life. The last life takes what the others do not need.
 
-    A life ends when the stages that only it and those before it have are used up.
+    A life is repeated until the chains of the stages that no later life has are used up.
     """
     remaining = {stage: deque(stage_chains) for stage, stage_chains in chains.items()}
     assignments: list[tuple[Life, Targets]] = []

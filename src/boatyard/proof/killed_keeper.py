@@ -1,4 +1,4 @@
-"""The keeper of real clusters dies too: at rest, on the verge of what it is asked for, amid it, and after it."""
+"""Kills the keeper of real clusters: at rest, and before, during and after what it is asked for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.proof.verdict import KILLED_KEEPER
 
 @dataclass(frozen=True)
 class Blow:
-    """When the keeper dies: as a worker stands still at the point, or so many seconds later, while it goes on."""
+    """When the keeper is killed: while a worker is stopped at the point, or `seconds` after it passed the point."""
 
     point: Point
     seconds: float | None = None
@@ -42,7 +42,7 @@ def after(verb: str) -> Blow:
 def killed_keeper(
     life: Life, kills: Mapping[str, Blow], *, at_rest: Sequence[str] = ()
 ) -> Scenario:
-    """One life with one death of the keeper in each stage named, and one more after those in `at_rest`."""
+    """A life in which the keeper is killed once in each stage of `kills`, and again after each stage of `at_rest`."""
 
     async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
         result = Found()
@@ -66,7 +66,7 @@ def killed_keeper(
                 end = await environment.settled_end(cluster_id, expected)
                 result.differ(f"{stage.name}, keeper killed at rest", differences(expected, end))
         result.differ(KILLED_KEEPER, await environment.breaches())
-        await environment.open_for_business()  # somebody may have found the hub without its keeper
+        await environment.open_for_business()  # a worker may have found the hub without its keeper
         return result
 
     return Scenario(run, life)
@@ -74,7 +74,7 @@ def killed_keeper(
 
 async def _strike(environment: Lane, cluster_id: str, stage: Stage, kill: Blow) -> None:
     worker = await environment.worker()
-    # Who goes on is sent a signal that changes nothing.
+    # A worker that goes on sends itself a signal that changes nothing.
     await worker.begin(kill.point, signal.SIGSTOP if kill.seconds is None else signal.SIGCONT)
     worker.reached.clear()
     await stage.ask(environment, cluster_id)
@@ -91,7 +91,7 @@ async def _strike(environment: Lane, cluster_id: str, stage: Stage, kill: Blow) 
 
 
 async def _strike_at_rest(environment: Lane, cluster_id: str) -> None:
-    """Nobody notices, whether they look while there is no keeper or when there is one again."""
+    """Kills the keeper of a ready cluster. The cluster stays ready without a keeper and with the next one."""
     await environment.keeper.kill()
     await environment.poke("Order", cluster_id)
     await environment.reach(cluster_id, is_ready)

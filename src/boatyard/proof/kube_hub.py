@@ -1,6 +1,6 @@
-"""The Kubernetes hub of a lane: where orders are kept while workers and operators die. Used by the lane.
+"""The Kubernetes hub of an environment: keeps orders while workers and operators are killed. Used by the environment.
 
-The API server is given and outlives everybody, as PostgreSQL does; each lane has namespaces of its own on it.
+The API server is given and outlives every process, as PostgreSQL does; each environment has its own namespaces on it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _WRITES = ("POST", "PUT", "PATCH", "DELETE")
 
 @dataclass(frozen=True)
 class HubPlace:
-    """Where a worker finds the hub; handed over to its process."""
+    """How a worker process reaches the hub."""
 
     kubeconfig: bytes
     system: str
@@ -42,7 +42,7 @@ class HubPlace:
 
 
 class WatchedHub(KubeClient):
-    """A hub as the service and the operator see it, with everything they write there announced."""
+    """The client of the service and the operator to the hub; every write is a point."""
 
     points: Points  # of the process; set once
 
@@ -57,17 +57,17 @@ class WatchedHub(KubeClient):
 
 
 def label_of(method: str, path: str) -> str:
-    """What is written, without the names in it: those are others in the next run."""
+    """The label of a request: method and resource, without names, which differ between runs."""
     parts = path.strip("/").split("/")
     parts = parts[2:] if parts[0] == "api" else parts[3:]  # without group and version
     if parts[0] == "namespaces" and len(parts) > 2:
         parts = parts[2:]
-    resource_path = "/".join(parts[::2])  # the kind, and what of it
+    resource_path = "/".join(parts[::2])  # the kind, and its subresource
     return f"{'claim' if resource_path == CLAIMS.plural else 'commit'}:hub {method} {resource_path}"
 
 
 class LaneHub:
-    """A hub that nobody else has: of lanes on one API server, also of earlier ones whose namespaces are still going."""
+    """A hub in namespaces of its own. Environments on one API server never share them, not even with deleted ones."""
 
     def __init__(self, kubeconfig: bytes) -> None:
         name = f"prove-{uuid.uuid4().hex[:8]}"
@@ -75,9 +75,9 @@ class LaneHub:
         self._client = KubeClient(read_kubeconfig(kubeconfig), timeout=_TIMEOUT)
 
     async def open(self, ledger: Ledger) -> None:
-        """Makes the one hub of the ledger this one, ready for orders."""
+        """Turns the only hub of the ledger into this one, and prepares it for orders."""
         (hub,) = (await ledger.documents.list(Hub)).items
-        # Who leads is told by the parent's `bury`; a Lease that has ended would have to be sat out.
+        # `bury` removes the lead of a dead operator; otherwise one would have to wait for its end.
         settings = {ORDERS_NAMESPACE: self.place.orders, OPERATOR_LEASE: "none"}
         spec = msgspec.structs.replace(
             hub.spec,
@@ -92,11 +92,11 @@ class LaneHub:
         await ledger.commit([Replace(updated_hub), Due("Hub", hub.id, now, hub=hub.id)], now=now)
 
     async def bury(self) -> None:
-        """The lead of the dead has run out: that time has passed is all that is told."""
+        """Ends the lead of a dead operator, as waiting for its end would."""
         await self._client.delete(LEASES, OPERATOR, self.place.system)
 
     async def look(self, cluster_id: str) -> Mapping[str, Any]:
-        """What the hub holds of a cluster, by kind, without names that are drawn from a pool."""
+        """What the hub holds of a cluster, by kind, without names drawn from a pool."""
         order = hub_names.order_name(cluster_id)
         hub_objects: dict[str, Any] = {}
         for cluster_order in await self._all(CLUSTER_ORDERS):
@@ -125,7 +125,7 @@ class LaneHub:
         ]
 
     async def close(self) -> None:
-        """Takes everything of the lane away, also where no controller empties namespaces."""
+        """Removes everything of the environment, also where no controller empties namespaces."""
         for kind in (CLUSTER_ORDERS, LEFTOVERS, SECRETS):
             for item in await self._all(kind):
                 name = item["metadata"]["name"]
@@ -143,7 +143,7 @@ class LaneHub:
         await self.hang_up()
 
     async def hang_up(self) -> None:
-        """Lets go of the connection; the hub stays as it is."""
+        """Closes the connection; the hub stays as it is."""
         await self._client.close()
 
     async def _all(self, kind: Kind) -> list[dict[str, Any]]:

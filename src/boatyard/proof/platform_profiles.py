@@ -1,4 +1,4 @@
-"""Whose clusters the proof is about: those of the twin, or real ones on this machine."""
+"""Profiles of the proof: clusters of the twin, real ones on this machine, orders on a hub, or templates with roles."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _CORES = os.cpu_count() or 1
 
 @dataclass(frozen=True)
 class Ground:
-    """What is ordered, the lives it is led through, and how the proof goes about it.
+    """What is ordered, the lives of the clusters, and the limits of the proof.
 
-    The last life is the plainest: points that could be in any are in that one.
+    The last life is the shortest: points that several lives have are tested in that one.
     """
 
     wish: Wish
@@ -50,13 +50,13 @@ class Ground:
     pace: Pace
     lanes: int
     deaths: int = 1  # of workers in one stage of one life, at most
-    tries: int = 3  # a point that did not come in a run is waited for in two more
+    tries: int = 3  # runs in which a point may be reached; after them it is reported as unmet
     real: RealClusters | None = None
     hub_kubeconfig: bytes = b""  # of the Kubernetes that keeps the orders; none: the ledger does
 
     @property
     def is_exact(self) -> bool:
-        """Whether the same life passes the same points each time, and each as often."""
+        """Whether a life passes the same points the same number of times in each run."""
         return self.real is None and not self.hub_kubeconfig and not self.wish.digest
 
     @property
@@ -68,7 +68,7 @@ class Ground:
         return (*self.stages, CHANGE_OF_MIND, *self.scenarios)
 
     def lives_for(self, journeys: Sequence[str], compared: Sequence[Life | None]) -> Sequence[Life]:
-        """Those that must be led to go through all these journeys, and to compare with."""
+        """The lives that are needed for these journeys, and those that scenarios are compared with."""
         plain_stages = {stage.name for stage in self.lives[-1].stages}
         lives = []
         for life in self.lives[:-1]:
@@ -86,7 +86,7 @@ def ground_of(
     *,
     roles: bool = False,
 ) -> Ground:
-    """Refused where the platform cannot be had."""
+    """The profile of a platform. Refused where the platform cannot be used on this machine."""
     if roles:
         return _with_roles()
     if hub_kubeconfig:
@@ -105,11 +105,11 @@ def _simulated() -> Ground:
 
 
 def _with_roles() -> Ground:
-    """Simulated clusters whose template has a role: one with every hook, or one that decides. The runs are real."""
+    """Simulated clusters whose template has a role: one with every hook, or one that decides. Ansible really runs."""
     make_ready()
     request = Wish(template="small", version="4.17.9", nodes=1, digest=DIGEST, phases=HOOKS)
     deciding_request = replace(request, digest=DECIDING, phases=DECIDED)
-    # With names of their own: they pass other points than the same of the other role.
+    # They have names of their own, because they pass other points than CREATE and DELETE do with the other role.
     decide = Stage("decide", lambda environment, id: environment.tenant.order(id, deciding_request))
     take_back = Stage("take-back", lambda environment, id: environment.tenant.delete(id), is_gone)
     return Ground(
@@ -178,7 +178,7 @@ RESUME = Stage("resume", lambda environment, id: environment.tenant.rest(id, Clu
 
 
 def _noted(stage: Stage) -> Stage:
-    """The tenant writes something into the cluster first, which then must be there until the end."""
+    """The stage, with a note that the tenant writes into the cluster before. It must exist until the end."""
 
     async def ask(environment: Lane, cluster_id: str) -> None:
         await leave_note(environment.keeper.directory, f"{cluster_id}/cluster")
@@ -188,7 +188,7 @@ def _noted(stage: Stage) -> Stage:
 
 
 def _local_scenarios(sizes: Life, changes: Life) -> Mapping[str, Sequence[Scenario]]:
-    """Each of several parts, which lanes can share. The most telling is the first: it stands for all in a sample."""
+    """Scenarios in several parts, which run in parallel. The first part finds most: a sample takes it alone."""
     cluster, first, second = "cluster", "node/compute-0", "node/compute-1"
     kills_by_life = [
         (

@@ -1,6 +1,7 @@
-"""Roles of the proof, one with every hook and one that decides, and what is kept of their runs. For lanes and workers.
+"""The roles of the proof, one with every hook and one that decides, and the records of their runs.
 
-The runs are real ones of Ansible. They outlive the worker that began them, as those of a killed Boatyard do.
+Used by environments and workers. The runs are real ones of Ansible. They outlive the worker that started them, as
+those of a killed Boatyard do.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ASKING = """
 
 
 def write_roles(directory: Path) -> None:
-    """The content of the roles that are proved: in folders by their digest, as published content is."""
+    """Writes the content of both roles into folders named by digest, as published content is."""
     for digest, parts in ((DIGEST, HOOKS), (DECIDING, DECIDED)):
         tasks = directory / "content" / digest / "tasks"
         tasks.mkdir(parents=True)
@@ -60,12 +61,12 @@ def open_workshop(directory: Path, passes: Passes = no_passes) -> Workshop:
 
 
 def make_ready() -> None:
-    """Ansible's environment, made now if it never was. Unavailable when it cannot be had."""
+    """Installs Ansible's environment if it is not there yet. Unavailable when that fails."""
     Environment().ensure(lambda _: None)
 
 
 class WatchedAutomation:
-    """The runner of roles, with every beginning, end and release of a run announced."""
+    """The runner of roles; every start, end and release of a run is a point."""
 
     def __init__(self, automation: Automation, points: Points) -> None:
         self._automation = automation
@@ -79,7 +80,7 @@ class WatchedAutomation:
         return await self._automation.caution()
 
     async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
-        """How often it is asked while it runs depends on the machine: the first time counts."""
+        """Only the first call for an attempt is a point: how often a run is polled depends on the machine."""
         item = key.partition("/")[2]
         first = self._is_new("begun", key, wanted.attempt)
         if first:
@@ -115,12 +116,12 @@ class WatchedAutomation:
 
 
 def runs_of(order: Order) -> set[str]:
-    """The keys of all items of the order that are runs."""
+    """The keys of the order's items that are runs."""
     return {item.key for item in order.status.items if KINDS[item.kind].phase}
 
 
 class LaneRuns:
-    """What is kept of the runs of one lane, read from disk."""
+    """The records of the runs of one environment, read from disk."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -129,7 +130,7 @@ class LaneRuns:
     def look(
         self, cluster_id: str, items: Collection[str]
     ) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Each run of the cluster with what came of it; and processes of runs that nothing is kept of.
+        """Each run of the cluster with its result, and processes of runs that have no record.
 
         `items`: the keys of all runs that its order ever had.
         """
@@ -150,7 +151,7 @@ class LaneRuns:
         return results, strays
 
     async def close(self) -> None:
-        """Ends what is under way."""
+        """Ends all runs."""
         driver = LocalAutomation(open_workshop(self._directory))
         for key in {record.key for record in self._records}:
             while isinstance(await driver.release_run(key), Waiting):

@@ -1,4 +1,4 @@
-"""The proof from beginning to end: the undisturbed run, then every point, in several lanes at once."""
+"""Runs the whole proof: undisturbed runs first, then every point, in several environments at once."""
 
 from __future__ import annotations
 
@@ -36,38 +36,39 @@ from boatyard.proof.platform_profiles import Ground, ground_of
 from boatyard.proof.scenarios import Scenario
 from boatyard.proof.verdict import Verdict
 
-_ENOUGH = 8  # failed runs: more would say no more
+_ENOUGH = 8  # failed runs after which the proof gives up: more would tell nothing new
 
 
 @dataclass(frozen=True)
 class Options:
     platform: str = "sim"
     journeys: Sequence[str] = ()  # none: all
-    every: int = 1  # of all points only each so-manieth
-    lanes: int = 0  # runs side by side; none: as many as suit the platform
+    every: int = 1  # only every n-th point
+    lanes: int = 0  # environments at once; 0: as many as the platform's profile says
     keep: bool = False
-    undisturbed: int = 2  # lives of each kind, which must be the same, before the first death
+    undisturbed: int = 2  # runs of each life without a kill, whose end states must be equal
     only: Callable[[str, Point], bool] = lambda journey, point: True
-    plant: str = ""  # "module:function", called in every worker: a bug that must be found
+    plant: str = ""  # "module:function", called in every worker: a bug that the proof must find
     keeper_plant: str = ""  # the same in every keeper
-    pace: Pace | None = None  # none: the platform's
-    hub_kubeconfig: bytes = b""  # orders are kept on that Kubernetes; none: in the ledger
+    pace: Pace | None = None  # None: the pace of the platform's profile
+    hub_kubeconfig: bytes = b""  # orders are kept on that Kubernetes; empty: in the ledger
     roles: bool = False  # the template has a role, and its parts are run
-    assets: Path | None = None  # programs of real clusters; none: where they usually are
+    assets: Path | None = None  # programs of real clusters; None: the default directory
 
 
 @dataclass(frozen=True)
 class Run:
-    """One cluster's life: where its workers die, or which scenario it is."""
+    """One run with one cluster: a life with targets, a deletion during creation, or a scenario."""
 
-    life: Life | None = None  # none: a change of mind, or a scenario
+    life: Life | None = None  # None: a deletion during creation, or a scenario
     targets: Targets = ()
     name: str = ""
     scenario: Scenario | None = None
     tries: int = 1
 
 
-Progress = Callable[[Verdict, int, int], None]  # runs done, of how many; none yet: undisturbed ones
+# Called with the runs done and how many there are; 0 of 0 while the undisturbed ones run.
+Progress = Callable[[Verdict, int, int], None]
 
 
 async def prove(
@@ -76,9 +77,9 @@ async def prove(
     *,
     postgres: EmbeddedPostgres | None = None,
 ) -> Verdict:
-    """Everything that was asked for, on a PostgreSQL of its own unless one is given.
+    """Runs the journeys of `options`, on a PostgreSQL of its own unless one is given.
 
-    Nothing is left of it in the file system unless `keep` is set. Refused where the platform cannot be had.
+    Removes all its files unless `keep` is set. Refused where the platform cannot be used on this machine.
     """
     started = time.monotonic()
     profile = ground_of(
@@ -136,7 +137,7 @@ class _Proof:
         progress(self._verdict, 0, 0)
         baseline = await self._baseline()
         if self._verdict.differences:
-            return  # what is not the same undisturbed cannot be compared
+            return  # runs that differ without a kill cannot be compared
         runs = deque(self._deal(baseline))
         total = len(runs)
         progress(self._verdict, 0, total)
@@ -150,7 +151,7 @@ class _Proof:
                         result = await self._carry_out(environment, run, baseline)
                         runs.extend(self._absorb(run, result))
                         progress(self._verdict, total - len(runs), total)
-                        # What a failed run has left would show in all that come after it.
+                        # What a failed run has left behind would show in all runs after it.
                         succeeded = not result.differences
                         self._failed += not succeeded
 
@@ -176,7 +177,7 @@ class _Proof:
         )
 
     async def _baseline(self) -> Baseline:
-        """Each life twice without a disturbance, which must be the same."""
+        """Runs each life several times without a kill; the end states must be equal."""
         baseline = Baseline()
         runs_by_life = await asyncio.gather(*(self._undisturbed(life) for life in self._lives))
         runs = [run for life_runs in runs_by_life for run in life_runs]
@@ -211,7 +212,7 @@ class _Proof:
         return baselines
 
     def _deal(self, baseline: Baseline) -> list[Run]:
-        """Scenarios first, because they are long; then the points, dealt out over lives."""
+        """All runs: scenarios first, because they take long; then the points, distributed over lives."""
         points = {**baseline.points, CHANGE_OF_MIND: baseline.points[CREATE.name]}
         for journey in points:
             chosen_points = [
@@ -248,7 +249,7 @@ class _Proof:
             return result
 
     def _absorb(self, run: Run, result: Found) -> list[Run]:
-        """What must be tried again of a run, because the point did not come."""
+        """Adds the result to the verdict. Returns a run for targets that were not reached, if there are tries left."""
         verdict = self._verdict
         verdict.add(result)
         if run.scenario is not None:

@@ -1,4 +1,4 @@
-"""Situations that the journeys lack: a refusal, a lost hint, a worker that stands still past its lease."""
+"""Scenarios beside the journeys: a refusal, a lost wake-up, a worker that is stopped for longer than its lease."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Course = Callable[[Lane, str, Baseline], Awaitable[Found]]
 
 @dataclass(frozen=True)
 class Scenario:
-    """`life` is the one that it compares with, where that is not a creation alone."""
+    """`life` is the undisturbed life it is compared with; without one, a creation alone."""
 
     run: Course
     life: Life | None = None
 
 
 async def refused(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
-    """What was refused is not asked again: not when poked, not by another worker."""
+    """A refused call is not repeated: neither when the order becomes due again nor by another worker."""
     result = Found()
     await environment.twin.call("twin.set_mood", order_id=cluster_id, step="names", mood="refused")
     await environment.tenant.order(cluster_id)
@@ -56,12 +56,13 @@ async def refused(environment: Lane, cluster_id: str, baseline: Baseline) -> Fou
 
 
 async def _asked(environment: Lane, cluster_id: str) -> dict[str, int]:
+    """How often each DNS record of the cluster has been asked for, by key."""
     twin_effects = await effects(environment.twin, f"{cluster_id}/")
     return {effect.key: effect.calls for effect in twin_effects if effect.kind == "record"}
 
 
 async def lost_hint(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
-    """A worker that no hint reaches finds everything that is due all the same."""
+    """A worker that receives no notifications still finds all due work, by polling."""
     result = Found()
     await environment.dismiss_all()
     await environment.hire(deaf=True)
@@ -79,9 +80,9 @@ async def lost_hint(environment: Lane, cluster_id: str, baseline: Baseline) -> F
 
 
 def stopped_worker(*targets: Point) -> Scenario:
-    """The first worker stands still past its lease, the second finishes, the first wakes: its write is refused.
+    """A worker is stopped for longer than its lease, a second one finishes, the first resumes: its write is refused.
 
-    The targets are on the verge of a write, or after an effect that is not written down yet.
+    The targets are just before a write, or after an effect that is not recorded yet.
     """
 
     async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
@@ -123,9 +124,9 @@ async def _late_write(
 
 
 def late_effect(*targets: Point) -> Scenario:
-    """As above on the verge of an effect, but the cluster has been deleted when the first wakes.
+    """A worker is stopped just before an effect and resumes when the cluster has been deleted.
 
-    What it still makes is swept up.
+    What it then still creates is found and removed by the sweep.
     """
 
     async def run(environment: Lane, cluster_id: str, baseline: Baseline) -> Found:
@@ -148,7 +149,7 @@ def late_effect(*targets: Point) -> Scenario:
 
 
 async def _swept(environment: Lane, cluster_id: str) -> None:
-    """Has every hub looked at, as happens by itself every half minute, until nothing more is held."""
+    """Makes every hub due again and again until nothing is held; in production that happens every half minute."""
     try:
         async with asyncio.timeout(environment.pace.patience):
             while (await environment.end_state(cluster_id)).held:
@@ -156,12 +157,12 @@ async def _swept(environment: Lane, cluster_id: str) -> None:
                     await environment.poke("Hub", hub.id)
                 await asyncio.sleep(0.05)
     except TimeoutError:
-        return  # the comparison says what is left
+        return  # the comparison reports what is left
     await environment.reach(cluster_id, is_gone)
 
 
 class _standing_still:
-    """A worker that stops itself at the target, while a second one takes over."""
+    """A worker that stops itself (SIGSTOP) at the target, and a second one that takes over."""
 
     def __init__(self, environment: Lane, cluster_id: str, target: Point) -> None:
         self._lane = environment
@@ -183,7 +184,7 @@ class _standing_still:
         return self
 
     async def wake(self) -> None:
-        """Lets it go on, finish what it was at, and end."""
+        """Resumes the stopped worker, lets it finish its pass, and waits for its end."""
         self._first.signal(signal.SIGCONT)
         await self._first.dismiss()
 

@@ -1,4 +1,4 @@
-"""What the API writes when a tenant orders, scales or deletes a cluster. Used by the proof, which has no API."""
+"""Writes what the API writes when a tenant orders, changes or deletes a cluster. The proof has no API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TENANT = "acme"
 
 @dataclass(frozen=True)
 class Wish:
-    """What is ordered."""
+    """The cluster that a tenant orders."""
 
     template: str
     version: str
@@ -40,7 +40,7 @@ class Wish:
 
 
 class Tenant:
-    """Asks for things, and remembers what was acknowledged."""
+    """Writes requests of one tenant, and remembers which writes were acknowledged."""
 
     def __init__(self, ledger: Ledger, request: Wish) -> None:
         self._ledger = ledger
@@ -48,7 +48,7 @@ class Tenant:
         self.acknowledged: list[tuple[str, str, int]] = []
 
     async def order(self, cluster_id: str, request: Wish | None = None) -> None:
-        """A cluster as it is wished for, called by its id. `wish`: another one, with as many nodes."""
+        """Orders a cluster whose name is its id. `request` replaces the usual one; it must have as many nodes."""
         request = request or self.wish
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         now = self._ledger.clock.now()
@@ -80,7 +80,7 @@ class Tenant:
         self.acknowledged.append(("Cluster", cluster_id, 0))
 
     async def grow(self, cluster_id: str, extra_nodes: int) -> None:
-        """So many nodes more than were wished for."""
+        """Sets the number of nodes to that of the request plus `extra_nodes`."""
         host_type = HostTypeReference(id="bm-small", name="bm-small")
         size = self.wish.nodes + extra_nodes
         node_sets = {"compute": ClusterNodeSet(host_type=host_type, size=size)}
@@ -93,7 +93,7 @@ class Tenant:
         await self.change(cluster_id, rest=rest)
 
     async def change(self, cluster_id: str, **fields: Any) -> None:
-        """Another spec: one write, one generation more."""
+        """Changes fields of the spec in one write, which raises the generation by one."""
 
         def with_new_spec(cluster: Cluster) -> Cluster:
             metadata = msgspec.structs.replace(
@@ -114,7 +114,7 @@ class Tenant:
         await self._change(cluster_id, with_deletion_timestamp)
 
     async def _change(self, cluster_id: str, change: Callable[[Cluster], Cluster]) -> None:
-        """Looks again while somebody else writes the cluster."""
+        """Writes the changed cluster; on a conflict reads it again and retries."""
         while True:
             cluster = await self._ledger.documents.get(Cluster, cluster_id)
             if cluster is None:

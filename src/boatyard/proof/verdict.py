@@ -1,4 +1,4 @@
-"""What the proof has found, in words for people and as JSON for programs."""
+"""The verdict of the proof, as text for people and as JSON for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Verdict:
         self.differences += result.differences
 
     def table(self) -> str:
-        """One row per journey, one column per kind of point, and what came of it."""
+        """One row per journey with its points by kind and its kills, and one per scenario with its outcome."""
         header = ["", *(f"{sort} {moment}" for sort in _SORTS for moment in _MOMENTS), "killed"]
         rows = [header]
         killed = Counter(journey for journey, _ in self.killed)

@@ -1,6 +1,6 @@
-"""A worker process for the proof: the product's own worker, told over a channel where to die.
+"""A worker process of the proof: the product's own worker, which learns over a channel at which point to die.
 
-It is forked from a server that has imported this module, so that a new one is there in milliseconds.
+It is forked from a server that has imported this module, so that a new one starts in milliseconds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from boatyard.wiring.worker import HubDirectory, make_reconcilers, make_worker
 
 @dataclass(frozen=True)
 class WorkerSpec:
-    """Where the worker works and how. Everything is handed over as it is; there are no settings."""
+    """Everything that a worker process needs to know. It reads no settings."""
 
     url: str
     key: bytes
@@ -50,18 +50,16 @@ class WorkerSpec:
     log: str
     lease: float
     poll: float
-    deaf: bool = False  # no hint ever reaches it
-    target: Point | None = None  # where it dies; the others are told later
-    hub: HubPlace | None = (
-        None  # orders are kept there, and carried out by an operator beside the worker
-    )
-    runs: str = ""  # directory of a lane that runs roles
-    api: ApiWay | None = None  # how these runs reach the lane's API
+    deaf: bool = False  # receives no notifications, only polls
+    target: Point | None = None  # where it dies; later targets come over the channel
+    hub: HubPlace | None = None  # keeps the orders; an operator beside the worker carries them out
+    runs: str = ""  # directory of an environment that runs roles
+    api: ApiWay | None = None  # how these runs reach the environment's API
     plant: str = ""  # "module:function", called first: a bug that the proof must find
 
 
 def main(spec: WorkerSpec, channel: Connection) -> None:
-    """The whole life of the process. Ends when asked to, or when the other end of the channel is closed."""
+    """Runs the process until the parent sends "stop" or closes its end of the channel."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(filename=spec.log, level=logging.WARNING, force=True)
     if spec.plant:
@@ -154,7 +152,7 @@ def _hear(channel: Connection, points: Points, stop: asyncio.Event) -> None:
     try:
         command, *arguments = channel.recv()
     except (EOFError, OSError):
-        os._exit(0)  # whoever started us has gone
+        os._exit(0)  # the parent has ended
     if command == "begin":
         label, occurrence, signal_number = arguments
         points.begin(Point(label, occurrence) if label else None, signal_number)

@@ -1,4 +1,4 @@
-"""The parent's side of worker processes: starting them, telling them where to die, hearing that they did."""
+"""The parent's side of worker processes: starts them, sends them their targets, notices their deaths."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _context: ForkServerContext | None = None
 
 
 def forks() -> ForkServerContext:
-    """A server that has imported all a worker needs and forks one whenever asked. Started once."""
+    """The server that has imported all a worker needs and forks workers. Started once."""
     global _context
     if _context is None:
         _context = multiprocessing.get_context("forkserver")
@@ -29,7 +29,7 @@ def forks() -> ForkServerContext:
 
 
 class CrewMember:
-    """One worker process. Made by `start`."""
+    """One worker process. Created by `start`."""
 
     def __init__(self, process: BaseProcess, channel: Any) -> None:
         self._process = process
@@ -56,13 +56,13 @@ class CrewMember:
         return self._process.pid or 0
 
     async def begin(self, target: Point | None, signal_number: int = signal.SIGKILL) -> None:
-        """From now on it counts the points it passes; at the target it sends itself the signal."""
+        """Makes it count the points it passes from now on; at the target it sends itself the signal."""
         label, occurrence = (target.label, target.time) if target else ("", 0)
         self._say("begin", label, occurrence, int(signal_number))
         await self._answer("begun")
 
     async def disarm(self) -> bool:
-        """It goes on without a target. False when it has died before."""
+        """Removes its target. False when it has already died."""
         try:
             await self.begin(None)
         except Unavailable:
@@ -77,7 +77,7 @@ class CrewMember:
         return [Point(label, occurrence) for label, occurrence in rows]
 
     async def dismiss(self) -> None:
-        """Lets it finish the turns under way and end."""
+        """Lets it finish its passes and end; kills it after 30 seconds. Content when it has already ended."""
         if not self.gone.is_set():
             self._say("stop")
             try:
@@ -96,7 +96,7 @@ class CrewMember:
             os.kill(self.pid, signal_number)
 
     def _say(self, *message: Any) -> None:
-        # One that has just died is found out by its silence.
+        # A worker that has just died shows by not answering.
         with contextlib.suppress(OSError):
             self._channel.send(message)
 
