@@ -1,1 +1,1 @@
-"""Puts the parts together: settings, drivers, reconcilers, the API, child processes. Used by commands and proofs."""
+"""Builds processes from their parts: settings, drivers, reconcilers, API, child processes. Used by app and proof."""

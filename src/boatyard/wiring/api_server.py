@@ -1,4 +1,4 @@
-"""The API inside a running process. Called by `up` and `serve`."""
+"""Starts the API inside a process. Called by `up` and `serve`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Doors:
-    """Where the API listens, as a client should write it."""
+    """A served API: its addresses as clients should write them, and the issuer of its tokens."""
 
     grpc: str
     rest: str
@@ -39,7 +39,7 @@ class Doors:
 
 @asynccontextmanager
 async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
-    """Serves gRPC and REST until left."""
+    """Serves gRPC and REST until the context is left."""
     issuer = Issuer.load_or_create(settings.data_dir / ISSUER_KEY)
     tls = _tls(settings, ledger)
     clients = HubClients()
@@ -57,7 +57,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
         await server.start(settings.grpc, settings.rest, tls=tls)
         for address in (settings.grpc, settings.rest):
             if tls is None and not is_loopback(address):
-                logger.warning("without TLS tokens travel in clear", extra={"address": address})
+                logger.warning("tokens travel unencrypted without TLS", extra={"address": address})
         scheme = "https" if tls else "http"
         yield Doors(
             grpc=_with_port(settings.grpc, server.grpc_port),
@@ -72,7 +72,7 @@ async def serve_api(ledger: Ledger, settings: Settings) -> AsyncIterator[Doors]:
 
 
 def check_doors(settings: Settings) -> None:
-    """Refuses what could not be served, before anything is started."""
+    """Refuses settings with which the API could not be served, before anything is started."""
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise Refused("give --tls-cert and --tls-key together")
     for path in (settings.tls_cert, settings.tls_key):

@@ -1,4 +1,4 @@
-"""Lets a hub's automation make the control planes of its platform. Put between the two by `driver_maker.py`."""
+"""Lets a hub's automation create the control planes of its platform. Put between the two by `driver_maker.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CREATE, DELETE = "create-hosted-cluster", "delete-hosted-cluster"
 
 
 class AutomationWorkshop:
-    """One run per cluster: what is asked for later takes the place of what was asked for before."""
+    """One run per cluster: a later request replaces an earlier one."""
 
     def __init__(self, automation: Automation) -> None:
         self.automation = automation
@@ -28,7 +28,7 @@ class AutomationWorkshop:
         except Refused as error:
             if error.reason != RUN_FAILED:
                 raise
-            # There is nothing in a deletion that its author could mend; it is tried until its time is up.
+            # The author of a deletion cannot correct anything; it is retried until its time is up.
             raise Unavailable(str(error), reason=RUN_FAILED) from error
 
     async def forget(self, key: str) -> None:
@@ -46,7 +46,7 @@ class AutomationWorkshop:
             return await self.automation.ensure_run(run_key(key), request)
         except Refused as error:
             if error.reason == RUN_FAILED:
-                await self.forget(key)  # said once; asked again, it is tried again
+                await self.forget(key)  # reported once; the next request starts a new run
             raise
 
 

@@ -22,10 +22,10 @@ from boatyard.twin.calls import TwinCalls
 from boatyard.twin.client import TwinClient
 from boatyard.wiring.automated_clusters import AutomationWorkshop
 
-MAKES_CLUSTERS = "eda"  # the automation that makes control planes where it is named
-RUNS_ROLES = "local"  # the automation that runs roles of templates
+MAKES_CLUSTERS = "eda"  # the automation driver that creates control planes
+RUNS_ROLES = "local"  # the automation driver that runs the roles of templates
 
-Connect = Callable[[str], TwinCalls]  # a connection to whoever listens on a socket path
+Connect = Callable[[str], TwinCalls]  # connects to the server on a socket path
 
 
 def connect_twin(path: str) -> TwinCalls:
@@ -34,7 +34,7 @@ def connect_twin(path: str) -> TwinCalls:
 
 @dataclass(frozen=True)
 class Site:
-    """What drivers speak to on this machine, and how one connects to it. A hub's settings may name others."""
+    """The servers on this machine that drivers call, and how to connect to them. A hub's settings may name others."""
 
     twin_socket: str
     connect_twin: Connect
@@ -44,7 +44,7 @@ class Site:
 
 
 def setting_checks() -> SettingChecks:
-    """By port and driver, what refuses settings of a hub with which the driver could not work."""
+    """The functions, by port and driver, that refuse hub settings with which the driver could not work."""
     return {
         (port, name): _found(import_path)
         for port, drivers in SETTING_CHECKS.items()
@@ -53,7 +53,7 @@ def setting_checks() -> SettingChecks:
 
 
 class DriverMaker:
-    """Connections to the twin and the keeper are made once per socket and shared by all hubs."""
+    """Makes the drivers of hubs. Connections to the twin and the keeper are opened once per socket and shared."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
@@ -125,7 +125,7 @@ class DriverMaker:
         client: KubeClient | None,
         system_namespace: str,
     ) -> AutomationWorkshop | None:
-        """Automation that makes a platform's control planes, if there is one. Neither knows the other."""
+        """The adapter through which automation creates a platform's control planes, if the hub uses one."""
         if name != MAKES_CLUSTERS:
             return None
         make_driver = _load(OPTIONAL_PORTS, "automation", name, hub_id)
@@ -146,7 +146,7 @@ class DriverMaker:
     def _automation(
         self, hub_id: str, drivers: Mapping[str, str], client: KubeClient | None
     ) -> Automation | None:
-        """What runs the roles of the hub's orders: this machine, unless the hub's work is done elsewhere."""
+        """The automation that runs the roles of the hub's orders; None when they run on another machine."""
         name = drivers.get("automation") or ("" if client is not None else RUNS_ROLES)
         if name:
             _load(OPTIONAL_PORTS, "automation", name, hub_id)

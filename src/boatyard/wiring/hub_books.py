@@ -1,4 +1,4 @@
-"""The order books of Kubernetes hubs, seen from the service. Used by its reconcilers, feedback and API."""
+"""The service's access to the order books of Kubernetes hubs. Used by its reconcilers, order watch and API."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from boatyard.wiring.hub_clients import HubClients
 
 
 class HubBooks:
-    """What was learned on the way to a hub is kept for as long as its client and its settings are the same."""
+    """Order books by hub. The connection to a hub is kept while its client and its settings are the same."""
 
     def __init__(self, ledger: Ledger, clients: HubClients) -> None:
         self._ledger = ledger
         self._clients = clients
         self._connections: dict[str, tuple[KubeClient, Place, HubConnection]] = {}
         self._seen: dict[str, tuple[float, Hub | None]] = {}
-        self.fresh_seconds = 2.0  # for so long a hub is taken as it was read
+        self.fresh_seconds = 2.0  # for so long a hub is not read again
 
     async def keeps(self, hub_id: str) -> bool:
-        """Whether the hub keeps its orders itself; else they are in the ledger."""
+        """Whether the hub keeps its own orders; otherwise they are in the ledger."""
         hub = await self.hub(hub_id)
         return hub is not None and is_kubernetes(hub)
 
     async def hub(self, hub_id: str) -> Hub | None:
-        """Also one that was removed: its orders are where they were."""
+        """The hub, also when it was removed: its orders are still there. At most `fresh_seconds` old."""
         now = asyncio.get_running_loop().time()
         until, hub = self._seen.get(hub_id, (0.0, None))
         if now >= until:
@@ -49,9 +49,9 @@ class HubBooks:
         check: Callable[[], None] = always,
         secrets: Secrets = Secrets.NONE,
     ) -> KubeOrderBook | None:
-        """None when the hub is none of those. Unavailable when it can never be asked as things are.
+        """The order book of a hub; None when the ledger keeps its orders. Unavailable when no client can be made.
 
-        Its verbs are Unavailable, reason OtherCluster, where another cluster answers than the hub was.
+        The calls of the book are Unavailable, reason OtherCluster, when another cluster answers at the hub's address.
         """
         hub = await self.hub(hub_id)
         if hub is None or not is_kubernetes(hub):
@@ -70,7 +70,7 @@ class HubBooks:
         return entry[2]
 
     async def credentials(self, order: Order) -> Credentials | None:
-        """What opens the order's cluster, asked of its hub; None when the ledger itself keeps it."""
+        """The credentials of the order's cluster, read from its hub; None when the ledger keeps them."""
         book = await self.book(order.spec.hub, secrets=Secrets.ALL)
         if book is None:
             return None

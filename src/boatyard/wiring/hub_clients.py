@@ -14,7 +14,7 @@ from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.settings import CONTEXT
 
-# Short: nobody who waits for a hub has to wait for another one, but a worker is held meanwhile.
+# Short: hubs do not wait for each other, but each call occupies a worker meanwhile.
 REQUEST_SECONDS = 8.0
 PATIENCE_SECONDS = 12.0
 
@@ -36,8 +36,7 @@ class _Open:
 class HubClients:
     """The clients of all hubs. Hubs share nothing here: a dead one costs the others nothing.
 
-    A hub that fails is asked at most twice a second in all (`kube/gate.py`); whoever comes in between is told
-    Unavailable at once.
+    A hub that fails gets at most two requests a second in all (`kube/gate.py`); other calls are Unavailable at once.
     """
 
     def __init__(self, connect: Connect = connect) -> None:
@@ -45,12 +44,11 @@ class HubClients:
         self._open: dict[str, _Open] = {}
 
     async def client(self, hub: Hub) -> KubeClient:
-        """The client of the hub as it was read, secrets in clear. Nothing is asked of the hub itself.
+        """The client of the hub. `hub` must have its secrets in clear. Makes no request to the hub.
 
-        Credentials that have changed take effect with this call: the client before them is closed, which ends
-        what is under way on it, watches too, with Unavailable; whoever held it calls here again. Whoever read the
-        hub before the change is given the newer client. Unavailable, with `reason`, when none can be made:
-        Embedded, BadKubeconfig.
+        Changed credentials take effect with this call: the old client is closed, which ends its requests and watches
+        with Unavailable, and their callers ask here again. A caller with an older version of the hub gets the newer
+        client. Unavailable, with `reason` Embedded or BadKubeconfig, when no client can be made.
         """
         current = self._open.get(hub.id)
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
@@ -79,13 +77,13 @@ class HubClients:
 
 
 def credentials_digest(hub: Hub) -> str:
-    """Tells credentials apart without telling them."""
+    """A digest that differs when the hub's credentials differ, and does not reveal them."""
     parts = hub.spec.kubeconfig, hub.spec.settings.get(CONTEXT, "").encode()
     return hashlib.sha256(b"\0".join(parts)).hexdigest()
 
 
 def _older(edition: Edition, other: Edition) -> bool:
-    """A hub that was removed and registered anew begins with its first generation again."""
+    """Whether `edition` is older. A hub that was removed and registered again starts with generation 1."""
     created, generation = edition
     other_created, other_generation = other
     if created is None or other_created is None or created == other_created:
@@ -94,7 +92,7 @@ def _older(edition: Edition, other: Edition) -> bool:
 
 
 def _config(hub: Hub) -> KubeConfig:
-    """What the kubeconfig says, as far as it leads to its own server and to nothing of this machine."""
+    """The hub's kubeconfig. Unavailable when it names a program or a file: these would be of this machine."""
     if not hub.spec.kubeconfig:
         raise Unavailable(f"hub {hub.id} is embedded: it has no Kubernetes API", reason="Embedded")
     try:

@@ -1,4 +1,4 @@
-"""What is shipped for hubs in `deploy/`: CRDs and roles. Read by the wiring of reconcilers and API."""
+"""Reads the manifests for hubs from `deploy/`: CRDs and RBAC roles. Called by the wiring of reconcilers and API."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKED_OUT = Path(__file__).parents[3] / "deploy"
 
 
 def hub_access(clients: Clients) -> HubAccess:
-    """How hubs are reached, with what this version installs on them."""
+    """How to reach hubs, and the CRDs and roles that this version installs on them."""
     return HubAccess(clients=clients, roles=shipped_roles(), crds=shipped_crds())
 
 
@@ -38,7 +38,7 @@ def shipped_crds() -> Sequence[Manifest]:
 
 @cache
 def shipped_roles() -> Roles:
-    """The rights that service and operator need on a hub; none for one that is not shipped."""
+    """The rights that service and operator need on a hub; empty where no manifest is shipped."""
     return Roles(
         service=_rights("ClusterRole", SERVICE),
         system=_rights("Role", SERVICE),

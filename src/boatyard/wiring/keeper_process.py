@@ -1,6 +1,6 @@
-"""The keeper of local clusters beside `up`: started, found again, restarted when it dies.
+"""Starts the keeper of local clusters for `up`, finds one that already runs, and restarts one that dies.
 
-It is no child that ends with us: when we are killed it goes on keeping its clusters, and the next `up` finds it.
+The keeper does not end with this process: when `up` is killed it goes on, and the next `up` finds it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def find_assets(settings: Settings) -> Assets:
 
 
 def is_needed(settings: Settings) -> bool:
-    """There is something to keep, or something that could be ordered."""
+    """Whether there are local clusters, or programs to create some."""
     clusters = local_directory(settings) / _CLUSTERS
     return bool(find_assets(settings).versions()) or (clusters.is_dir() and any(clusters.iterdir()))
 
@@ -50,7 +50,7 @@ def is_needed(settings: Settings) -> bool:
 def keeper_command(
     directory: Path, *, socket: str, twin_socket: str, assets: str, real_nodes: bool = False
 ) -> list[str]:
-    """What is run to keep the clusters of a directory; it says "ready" once it listens."""
+    """The command line of a keeper for the clusters of a directory. The keeper prints "ready" once it listens."""
     command = [sys.executable, "-m", "boatyard.platforms.drivers.local.server"]
     command += ["--directory", str(directory), "--socket", socket, "--twin", twin_socket]
     command += ["--assets", assets] if assets else []
@@ -59,9 +59,9 @@ def keeper_command(
 
 @asynccontextmanager
 async def start_keeper(settings: Settings, *, twin_socket: str) -> AsyncIterator[str]:
-    """A keeper that works while we do; yields its socket, or nothing when there is nothing to keep.
+    """Runs a keeper until the context is left; yields its socket, or "" when no keeper is needed.
 
-    An orderly end stops the clusters; they start again with the next `up`.
+    Leaving the context stops the clusters; they start again with the next `up`.
     """
     if not is_needed(settings):
         yield ""
@@ -94,15 +94,15 @@ class _Keeper:
         self._real_nodes = settings.real_nodes
 
     async def ensure_as_told(self) -> None:
-        """One that was started with other settings makes room for a new one; its clusters run on meanwhile."""
+        """Ensures a keeper with our settings. Replaces one that has others; its clusters run on meanwhile."""
         await self.ensure()
         if await self._allows_real_nodes() != self._real_nodes:
-            logger.info("the keeper is replaced", extra={"real_nodes": self._real_nodes})
+            logger.info("keeper replaced", extra={"real_nodes": self._real_nodes})
             await self._end(stop_clusters=False)
             await self.ensure()
 
     async def ensure(self) -> None:
-        """The one that is there, or a new one. One that is only just starting, or ending, is waited for."""
+        """Starts a keeper unless one answers. Waits for one that is just starting or ending."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 while not await self._answers():
@@ -118,24 +118,24 @@ class _Keeper:
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
             if not await self._answers():
-                logger.warning("the keeper of local clusters does not answer; starting one")
+                logger.warning("keeper of local clusters does not answer; starting one")
                 with contextlib.suppress(Unavailable):
                     await self.ensure()
 
     async def stop(self) -> None:
-        """Ends it with its clusters stopped."""
+        """Stops the clusters and ends the keeper."""
         await self._end(stop_clusters=True)
 
     async def _end(self, *, stop_clusters: bool) -> None:
-        """Waits until it has let go of the directory."""
+        """Ends the keeper; returns when it has released the directory, or after a minute."""
         try:
             async with asyncio.timeout(_STOP_SECONDS):
                 while is_locked(self._lock):
-                    # Again: it may have been only just starting.
+                    # Asked again each time: it may have been starting before.
                     await self._ask_to_end(stop_clusters=stop_clusters)
                     await asyncio.sleep(_PAUSE_SECONDS)
         except TimeoutError:
-            logger.error("the keeper of local clusters did not end")
+            logger.error("keeper of local clusters did not end")
 
     async def _ask_to_end(self, *, stop_clusters: bool) -> None:
         client = KeeperClient(Path(self._socket), timeout=5.0)
@@ -144,7 +144,7 @@ class _Keeper:
         await client.close()
 
     async def _allows_real_nodes(self) -> bool | None:
-        """None when it cannot say."""
+        """Whether the running keeper allows real nodes; None when it does not tell."""
         client = KeeperClient(Path(self._socket), timeout=5.0)
         try:
             return bool((await client.call("keeper.real_nodes"))["allowed"])
@@ -186,7 +186,7 @@ class _Keeper:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether a keeper lives. One that dies lets go of its lock."""
+    """Whether a living keeper has the lock. The lock of a dead one is released by the kernel."""
     if not path.exists():
         return False
     with path.open("a") as lock:

@@ -1,4 +1,4 @@
-"""The operator of a Kubernetes hub with its clients, leadership, drivers and reconcilers."""
+"""Builds the operator of a Kubernetes hub: clients, leadership, drivers and reconcilers."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from boatyard.wiring import service_process
 from boatyard.wiring.driver_maker import DriverMaker, Site
 from boatyard.wiring.settings import Settings
 
-_AT_ONCE = 64  # verbs of the book; the worker bounds its turns itself
+_AT_ONCE = 64  # requests of the order book; the worker limits its passes itself
 _REQUEST_SECONDS, _PATIENCE_SECONDS = 10.0, 15.0
-# Between requests to an API server that fails. Those for the lead come on top: two operators stay below two a second.
+# Between requests to an API server that fails. Renewals of the lead come on top: two operators stay below two a second.
 _SPACING_SECONDS = 2.0
 _LEAD_SECONDS = 8.0
 
 
 class Office:
-    """An operator with all it needs; entered for as long as it runs."""
+    """An operator with its clients and drivers, which are closed when the context is left."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Office:
             patience=_PATIENCE_SECONDS,
             gate=Gate(spacing=_SPACING_SECONDS),
         )
-        # On connections of its own and without retries: a renewal that comes late is worth nothing.
+        # Its own connections and no retries: a renewal that comes late is useless.
         self._lead_client = KubeClient(config, manager=OPERATOR, timeout=_LEAD_SECONDS, patience=0)
         self.operator = Operator(
             client=self._client,
@@ -96,7 +96,7 @@ class Office:
 
 
 def furnish(context: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Furniture:
-    """The reconcilers of a hub, on its book and its drivers."""
+    """Builds the reconcilers of a hub on its order book and its drivers."""
     config = context.config
     hub = HubConnection(
         context.client,
@@ -108,7 +108,7 @@ def furnish(context: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Fur
     drivers_cache: list[HubDrivers] = []
 
     async def drivers_for(_hub_id: str) -> HubDrivers:
-        # Made here, so that a wrong name is an order's trouble and not the operator's end.
+        # Made on first use, so that a wrong driver name fails an order and does not end the operator.
         if not drivers_cache:
             drivers_cache.append(
                 maker.make(
@@ -138,7 +138,7 @@ def furnish(context: Bench, maker: DriverMaker, *, freeze_for: timedelta) -> Fur
 
 
 class WallClock:
-    """The machine's clock, which may be set back; this one stands still meanwhile."""
+    """The machine's clock, but never going back: when that is set back, this one stands still until it catches up."""
 
     def __init__(self) -> None:
         self._last = datetime.now(UTC)

@@ -1,6 +1,6 @@
-"""Hears from Kubernetes hubs: a watch per hub makes a cluster due when its order has changed. Run by `work` and `up`.
+"""Watches the orders on Kubernetes hubs and makes a cluster due when its order has changed. Run by `work` and `up`.
 
-A change that is not heard costs time, never an order: the cluster reconciler looks by itself now and then.
+A missed change costs time, never an order: the cluster reconciler also looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from boatyard.wiring.hub_clients import HubClients
 
 logger = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 5.0  # for hubs that came, went or changed
-_BREATH_SECONDS = 0.05  # what changes within it is told at once
+_LOOK_SECONDS = 5.0  # between two looks for new, removed or changed hubs
+_BREATH_SECONDS = 0.05  # changes within it are written together
 _AGAIN_SECONDS = 2.0
 _MOST_AT_ONCE = 200
 _LONGEST_PAUSE = 10.0
@@ -37,6 +37,8 @@ Dues = dict[tuple[str, str], Due]
 
 
 class Feedback:
+    """Watches every Kubernetes hub, collects the changes, and writes them as due work."""
+
     def __init__(
         self, ledger: Ledger, books: HubBooks, clients: HubClients, *, clock: Clock
     ) -> None:
@@ -49,18 +51,18 @@ class Feedback:
         self._ears: dict[str, tuple[KubeClient, Place, list[asyncio.Task[None]]]] = {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled. A hub that cannot be watched is tried again."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tell(), name="feedback")
             while True:
                 try:
                     await self._listen(tasks)
                 except BoatyardError as error:
-                    logger.warning("hubs not looked up", extra={"why": str(error)})
+                    logger.warning("hubs not listed", extra={"why": str(error)})
                 await asyncio.sleep(_LOOK_SECONDS)
 
     async def _listen(self, tasks: asyncio.TaskGroup) -> None:
-        """One set of watches per hub, for as long as its credentials and settings are the same."""
+        """Starts the watches of each hub, and restarts them when its credentials or settings have changed."""
         hubs = (await self._ledger.documents.list(Hub, limit=1000, with_total=False)).items
         kubernetes_hubs = {hub.id: hub for hub in hubs if is_kubernetes(hub)}
         for hub_id in self._ears.keys() - kubernetes_hubs.keys():
@@ -69,7 +71,7 @@ class Feedback:
             try:
                 client = await self._clients.client(hub)
             except BoatyardError as error:
-                logger.warning("hub not heard", extra={"hub": hub.id, "why": str(error)})
+                logger.warning("hub not watched", extra={"hub": hub.id, "why": str(error)})
                 continue
             place = Place.of(hub.id, hub.spec.settings)
             current = self._ears.get(hub.id)
@@ -87,7 +89,7 @@ class Feedback:
             task.cancel()
 
     def informers(self, client: KubeClient, place: Place) -> list[Informer]:
-        """For orders and for what is left. Only that something changed is kept, not what."""
+        """Informers for the orders and Leftovers of a hub. They keep only ids and versions of the objects."""
 
         def make_informer(kind: Kind, due_kind: str) -> Informer:
             def shape(item: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +109,7 @@ class Feedback:
 
     def _hear(self, item: Mapping[str, Any], kind: str, hub_id: str) -> None:
         if item["id"] == item["metadata"]["uid"]:
-            return  # made by another tool: no cluster of ours
+            return  # created by another tool: there is no cluster for it
         due = Due(kind, item["id"], self._clock.now(), tenant=item["tenant"], hub=hub_id)
         self._due[kind, item["id"]] = due
         self._heard.set()
@@ -120,12 +122,12 @@ class Feedback:
             try:
                 await self.flush()
             except BoatyardError as error:
-                logger.warning("feedback waits", extra={"why": str(error)})
+                logger.warning("changes on hubs not written yet", extra={"why": str(error)})
                 self._heard.set()
                 await asyncio.sleep(_AGAIN_SECONDS)
 
     async def flush(self) -> int:
-        """Makes due what has been heard of; how many. What could not be written stays."""
+        """Writes the collected changes as due work; returns how many. What could not be written stays."""
         count = 0
         while self._due:
             batch = dict(list(self._due.items())[:_MOST_AT_ONCE])

@@ -1,4 +1,4 @@
-"""Whether an order of real nodes can be carried out, asked of the keeper before it is stored. Called by the API."""
+"""Asks the keeper whether real nodes can be had before an order for them is stored. Called by the API."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from boatyard.platforms.drivers.local.server import REAL_NODES_OFF, SWITCH_ON
 from boatyard.resources.world import World
 from boatyard.wiring.seed_local_catalogue import LABELS
 
-NODES = "nodes"  # the parameter, or the template's word to the platform
+NODES = "nodes"  # the tenant's parameter, and the template's setting for the platform
 _ANSWER_SECONDS = 5.0
 
 
 class RealNodesConsulted:
-    """Where no keeper answers, the order is let through: the keeper asks the same again before it makes anything."""
+    """Refuses orders for real nodes that cannot be had.
+
+    When no keeper answers the order is admitted: the keeper checks again before it creates anything.
+    """
 
     def __init__(self, socket: Path) -> None:
         self._socket = socket
@@ -49,7 +52,7 @@ def _is_local(cluster: Cluster) -> bool:
 
 
 def _real_at(cluster: Cluster, world: World) -> str:
-    """The field that asks for real nodes, if one does. What the tenant says goes before what the template says."""
+    """The path of the field that asks for real nodes, or "". The tenant's parameter wins over the template."""
     parameter = cluster.spec.template_parameters.get(NODES)
     if parameter is not None and parameter.get("value"):
         return f"spec.template_parameters.{NODES}" if parameter["value"] == "real" else ""

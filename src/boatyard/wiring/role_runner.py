@@ -22,27 +22,27 @@ _FETCH_SECONDS = 20.0
 
 
 class Runs(Protocol):
-    """What a worker needs of whoever runs roles."""
+    """What a worker needs of a runner of roles."""
 
     def for_hub(self, hub_id: str) -> Automation:
-        """The same each time for the same hub."""
+        """The automation of a hub; the same object each time."""
 
     async def close(self) -> None:
-        """Runs that are under way go on."""
+        """Closes the runner. Runs that have started go on."""
 
 
 class RolesElsewhere:
-    """Another machine runs them."""
+    """Runs no roles: another machine does."""
 
     def for_hub(self, hub_id: str) -> Automation:
         return AutomationElsewhere()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """There is nothing to close."""
 
 
 class RoleRunner:
-    """Made in the event loop in which the ledger lives: content is fetched there for the threads that start runs."""
+    """Runs roles on this machine. Created in the ledger's event loop, where threads that start runs fetch content."""
 
     def __init__(self, ledger: Ledger, settings: Settings, passes: Passes = no_passes) -> None:
         self._folders = content_folders(ledger, settings)
@@ -69,7 +69,7 @@ class RoleRunner:
         return self._made[hub_id]
 
     async def close(self) -> None:
-        """Runs that are under way go on; whoever looks for them next finds them."""
+        """Closes the runner. Runs that have started go on, and the next runner finds them."""
         for automation in self._made.values():
             await automation.close()
         await asyncio.to_thread(self.workshop.close)

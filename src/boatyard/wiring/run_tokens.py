@@ -1,4 +1,4 @@
-"""Makes the passes with which runs of roles ask their order for steps. Used by `role_runner.py`."""
+"""Makes the tokens with which runs of roles call the API for their order. Used by `role_runner.py`."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _OWN_CERTIFICATE = "tls.crt"  # in the data directory: what a server with --tls 
 class ApiWay:
     """How runs on this machine reach the API."""
 
-    url: str  # empty: nobody has said
-    ca_file: str = ""  # certificates to trust there (PEM); empty: those that the system trusts
+    url: str  # empty: not set
+    ca_file: str = ""  # certificates to trust there (PEM); empty: the system's
 
 
 def way_to(api: Doors, settings: Settings) -> ApiWay:
-    """To the API of this very process, unless the settings name another way."""
+    """How runs reach the API of this process, or the API that the settings name."""
     if settings.api_url:
         return set_way(settings)
     certificate = settings.tls_cert or api.ca_file
@@ -41,13 +41,13 @@ def way_to(api: Doors, settings: Settings) -> ApiWay:
 
 
 def set_way(settings: Settings) -> ApiWay:
-    """As the settings say. Refused when they name no address."""
+    """How runs reach the API that the settings name; without one, `url` is empty. Refused when it is no address."""
     if not settings.api_url:
         return ApiWay(url="")
     parts = urlsplit(settings.api_url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/"):
         raise Refused(
-            f"api_url {settings.api_url!r} is no address of the REST door; "
+            f"api_url {settings.api_url!r} is no address of the REST API; "
             "give for example https://boatyard.example:8080"
         )
     certificate = settings.api_ca
@@ -57,7 +57,7 @@ def set_way(settings: Settings) -> ApiWay:
 
 
 class RunPasses:
-    """Key and certificate are read at each start: they may come, or be others, while we work."""
+    """Makes run tokens. Reads key and certificate for each: they may appear or change while the process runs."""
 
     def __init__(self, settings: Settings, way: ApiWay, now: Callable[[], datetime]) -> None:
         self._key = settings.data_dir / ISSUER_KEY
@@ -65,11 +65,14 @@ class RunPasses:
         self._now = now
 
     def __call__(self, key: str, attempt: int, seconds: float) -> Pass:
-        """Unavailable where none can be made; what is missing is in the log, for tenants read the step's words."""
+        """A token for one attempt of a run. Unavailable when none can be made.
+
+        The reason is only in the log, because tenants read the error in the step's message.
+        """
         try:
             issuer, ca_text = self._found()
         except BoatyardError as error:
-            logger.error("no token for a run", extra={"run": key, "why": str(error)})
+            logger.error("token for a run not made", extra={"run": key, "why": str(error)})
             raise Unavailable(
                 "the worker that should run the role cannot make a token for it; its log says what is missing",
                 reason=getattr(error, "reason", "NoPasses"),
@@ -82,7 +85,7 @@ class RunPasses:
         return Pass(url=self._way.url, token=token, ca=ca_text, expires=expires)
 
     def missing(self) -> str:
-        """What keeps passes from being made now; empty when nothing does."""
+        """Why no token can be made now; empty when one can."""
         try:
             self._found()
         except BoatyardError as error:
@@ -92,14 +95,14 @@ class RunPasses:
     def _found(self) -> tuple[Issuer, str]:
         if not self._way.url:
             raise Unavailable(
-                "where runs of roles reach the API is not set: give BOATYARD_API_URL the address of the REST door",
+                "where runs of roles reach the API is not set: give BOATYARD_API_URL the address of the REST API",
                 reason="NoApiUrl",
             )
         return Issuer.load(self._key), _read(self._way.ca_file)
 
 
 def _on_this_machine(url: str) -> str:
-    """An address that stands for all of this machine's is reached by the machine's own."""
+    """The URL with a wildcard address (0.0.0.0, ::) replaced by the loopback address."""
     parts = urlsplit(url)
     try:
         address = ipaddress.ip_address(parts.hostname or "")

@@ -1,6 +1,4 @@
-"""What an empty data directory is given, so that one can order at once: host types, versions,
-templates, hubs, tenants.
-"""
+"""The first catalogue of an empty data directory: host types, versions, templates, hubs, tenants."""
 
 from __future__ import annotations
 
@@ -37,10 +35,7 @@ DRIVERS = ("inventory", "l2", "l3", "dns", "platform", "checks")
 
 
 async def fill(ledger: Ledger, layout: Layout, *, now: datetime) -> bool:
-    """Gives an empty ledger its first catalogue; False when it was filled before.
-
-    Killed half way, it starts over: one write.
-    """
+    """Writes the first catalogue; False when it was there before. It is one write: all of it or nothing."""
     changes = [*_catalogue(now), *_hubs(layout, now), *_tenants(now)]
     try:
         await ledger.commit(changes, now=now)

@@ -1,4 +1,4 @@
-"""What can be ordered when the programs of real clusters are at hand: a hub on this machine, versions, templates."""
+"""The catalogue of real clusters on this machine: a hub, versions and templates, once their programs are installed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ HUB = "local"
 SMALL = "kubernetes_small"
 HIGHLY_AVAILABLE = "kubernetes_ha"
 LABELS = {"platform": "local"}
-# One cluster without work takes some 300 MB; a machine is left room for what it was made for.
+# An idle cluster takes some 300 MB; the machine needs memory for other things too.
 _BYTES_PER_CLUSTER = 400 * 1024**2
 
 _CAN_BE_ORDERED = Note("Created", "Can be ordered here")
@@ -50,9 +50,9 @@ LAYOUT = HubLayout(
 
 
 async def offer(ledger: Ledger, versions: Sequence[str], *, twin: str) -> None:
-    """Adds what is not there yet. Nothing is taken away: what was ordered needs it.
+    """Adds what is missing in the catalogue. Removes nothing: existing clusters need it.
 
-    Without the programs there is one version of Kubernetes, for clusters that are simulated.
+    Without versions it adds only the default version of Kubernetes, for simulated clusters.
     """
     if not versions:
         now = ledger.clock.now()
@@ -156,6 +156,6 @@ def _hub(now: datetime) -> Sequence[Change]:
 
 
 def _room() -> int:
-    """How many clusters the memory of this machine holds."""
+    """How many clusters fit into the memory of this machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return max(1, int(memory * 0.8) // _BYTES_PER_CLUSTER)

@@ -1,4 +1,4 @@
-"""What the long-running commands share: settings, logs, signals, keys, and one clear line when they cannot start."""
+"""Shared by the long-running commands: settings, logs, signals, keys, and one clear line when they cannot start."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Body = Callable[[Settings, asyncio.Event], Awaitable[None]]
 
 
 def run(args: Namespace, body: Body) -> int:
-    """Runs a process until SIGTERM or Ctrl-C; the exit code. A second signal ends it at once."""
+    """Runs `body` until SIGTERM or Ctrl-C; returns the exit code. A second signal ends the process at once."""
     try:
         settings = load(args)
         start_logging(settings.log_level)
@@ -76,7 +76,11 @@ async def _until_signalled(settings: Settings, body: Body) -> None:
 
 
 def collect_seldom() -> None:
-    """What was imported stays for good, and documents hold no cycles: looking for some doubles a list's time."""
+    """Makes garbage collection rare.
+
+    Imported modules stay for good and documents have no reference cycles, so collecting finds nothing; with the
+    usual thresholds it doubles the time of a list call.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -86,7 +90,7 @@ def collect_seldom() -> None:
 async def open_ledger(
     settings: Settings, url: str, *, application: str, on_write: OnWrite | None = None
 ) -> AsyncIterator[Ledger]:
-    """The ledger, with its publisher and listener running beside."""
+    """Opens the ledger and runs its publisher, listener and trimming until the context is left."""
     seal = Seal.load_or_create(settings.data_dir / SEAL_KEY)
     ledger = await Ledger.open(
         url,
@@ -96,7 +100,7 @@ async def open_ledger(
         pool_size=settings.pool_size,
     )
     try:
-        # One of them failing ends the process: a server that no longer publishes must not look well.
+        # When one of them fails the process ends: a server that no longer publishes must not look healthy.
         async with asyncio.TaskGroup() as tasks:
             background_tasks = [
                 tasks.create_task(ledger.run(), name="publisher and listener"),
@@ -113,7 +117,7 @@ async def open_ledger(
 
 @asynccontextmanager
 async def ends_with(child: Awaitable[object], name: str) -> AsyncIterator[None]:
-    """Ends this process when a child of it ends by itself: what no longer works must not look well."""
+    """Ends this process when `child` ends before the context is left: it must not look healthy without it."""
 
     async def watch() -> None:
         await child
@@ -129,13 +133,13 @@ async def ends_with(child: Awaitable[object], name: str) -> AsyncIterator[None]:
     except BaseExceptionGroup as group:
         if len(group.exceptions) > 1:
             raise
-        raise group.exceptions[0] from None  # as it was raised: its kind is an exit code
+        raise group.exceptions[0] from None  # bare: its class decides the exit code
 
 
 async def _forget_old_events(ledger: Ledger, days: float) -> None:
-    """Keeps the event log, and stories of runs whose order is gone, as long as the setting says.
+    """Deletes events, and logs of runs whose order is gone, that are older than `days`. Repeats every hour.
 
-    Every process may do it; nothing is lost twice.
+    Several processes may do it at the same time.
     """
     while True:
         try:
@@ -143,11 +147,11 @@ async def _forget_old_events(ledger: Ledger, days: float) -> None:
             trimmed = await ledger.events.trim(before)
             forgotten = await ledger.stories.forget(before)
         except Unavailable as error:
-            logger.warning("old events not forgotten", extra={"why": str(error)})
+            logger.warning("events not trimmed", extra={"why": str(error)})
         else:
             if trimmed or forgotten:
                 extra = {"events": trimmed, "stories": forgotten}
-                logger.info("old events forgotten", extra=extra)
+                logger.info("events trimmed", extra=extra)
         await asyncio.sleep(_TRIM_SECONDS)
 
 
@@ -169,13 +173,13 @@ def make_data_dir(settings: Settings) -> Path:
 
 
 def say(text: str) -> None:
-    """One line for the person or script that started us."""
+    """Prints a line for the person or script that started the process."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 class _Lines(logging.Formatter):
-    """One JSON object per line: the fixed message and its fields."""
+    """Formats a record as one JSON object: the message and its fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, Any] = {

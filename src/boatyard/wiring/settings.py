@@ -1,4 +1,4 @@
-"""Every setting of the processes: from flags, then environment (BOATYARD_…), then a TOML file, then here."""
+"""Every setting of the processes: from flags, then environment (BOATYARD_…), then a TOML file, then the default."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ PREFIX = "BOATYARD_"
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One field per setting; the comment is what its page says."""
+    """One field per setting; its comment is the text of docs/guide/settings.md."""
 
     data: str = ""  # directory for keys, tokens, the embedded database and the twin
     database_url: str = ""  # a PostgreSQL of yours; empty: one is started in the data directory
-    grpc: str = "127.0.0.1:8000"  # address of the gRPC door; port 0 takes any
-    rest: str = "127.0.0.1:8080"  # address of the REST door; port 0 takes any
+    grpc: str = "127.0.0.1:8000"  # address of the gRPC API; port 0 takes any
+    rest: str = "127.0.0.1:8080"  # address of the REST API; port 0 takes any
     tls: bool = False  # serve TLS with a certificate made by us
     tls_cert: str = ""  # serve TLS with this certificate (PEM)
     tls_key: str = ""  # and its key (PEM)
@@ -32,8 +32,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     templates: tuple[
         str, ...
     ] = ()  # folders of roles to offer; empty: those shipped, and `roles` in the data directory (`up` only)
-    allowed_hosts: tuple[str, ...] = ()  # names under which the REST door may be addressed
-    api_url: str = ""  # REST door as a worker's runs of roles reach it; empty: that of `up` itself
+    allowed_hosts: tuple[str, ...] = ()  # host names under which the REST API may be called
+    api_url: str = ""  # REST API as a worker's runs of roles reach it; empty: that of `up` itself
     api_ca: str = ""  # certificates they trust there (PEM); empty: the server's, or the system's
     twin_socket: str = ""  # unix socket of the twin; empty: in the data directory
     twin_delays: str = "demo"  # how long things take in the twin: demo, instant or real

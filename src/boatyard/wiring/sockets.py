@@ -1,4 +1,4 @@
-"""Where the processes of one data directory listen for each other."""
+"""Paths of the unix sockets between the processes of one data directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_PATH = 100  # of a unix socket, in bytes
 
 
 def socket_in(directory: Path, name: str) -> str:
-    """In the directory, or in a short one of our own when that path is too long for a socket."""
+    """The path of a socket in `directory`, or in a temporary directory of this user when that is too long."""
     path = directory / name
     if len(os.fsencode(path)) <= _LONGEST_PATH:
         return str(path)

@@ -1,7 +1,7 @@
 """Watches folders of roles and keeps the catalogue in step with them. Started by `up` and `serve`.
 
-A look is a list of names, sizes and times; files are read only when those have changed and have then stood still
-from one look to the next, so that a role is not judged while it is being copied.
+Each look lists names, sizes and times. Files are read only when these have changed and were then the same in two
+looks, so that a role is not judged while it is being copied.
 """
 
 from __future__ import annotations
@@ -27,23 +27,20 @@ from boatyard.wiring.settings import Settings
 logger = logging.getLogger(__name__)
 
 SECONDS = 0.5  # between two looks
-AGAIN_SECONDS = (
-    10.0  # before a role is tried again that could not be offered for want of something else
-)
+AGAIN_SECONDS = 10.0  # before a role that could not be offered is tried again
 CONTENTS = "contents"  # where published content is unpacked, in the data directory
-OWN = "roles"  # the folder of the data directory that is always watched
+OWN = "roles"  # in the data directory; watched unless the setting names other folders
 _MOST_ENTRIES = 5000
 
-_INSTALLED = (
-    Path(__file__).parents[1] / "templates" / "roles"
-)  # inside the package, as a wheel has it
+# Inside the package, as in a wheel; else in the checked-out repository.
+_INSTALLED = Path(__file__).parents[1] / "templates" / "roles"
 _CHECKED_OUT = Path(__file__).parents[3] / "templates" / "roles"
 
 Look = tuple[tuple[str, int, int, int], ...]
 
 
 def watched_folders(settings: Settings) -> Sequence[Path]:
-    """Those of the setting, or what comes with Boatyard, and the one in the data directory."""
+    """The folders of the setting; without one, the shipped roles and the folder in the data directory."""
     if settings.templates:
         return [Path(name).expanduser().absolute() for name in settings.templates]
     own = settings.data_dir / OWN
@@ -52,13 +49,13 @@ def watched_folders(settings: Settings) -> Sequence[Path]:
 
 
 def content_folders(ledger: Ledger, settings: Settings) -> ContentFolders:
-    """Published content as folders, for whoever runs roles in this process."""
+    """The published content of roles as folders, for the runner of roles in this process."""
     return ContentFolders(settings.data_dir / CONTENTS, ledger.contents.get)
 
 
 @asynccontextmanager
 async def watching(ledger: Ledger, folders: Sequence[Path]) -> AsyncIterator[None]:
-    """Watches until left. What comes with Boatyard is on offer when it begins: nobody is writing there."""
+    """Watches the folders until the context is left. Shipped roles are offered before it is entered."""
     if not folders:
         yield
         return
@@ -73,19 +70,21 @@ async def watching(ledger: Ledger, folders: Sequence[Path]) -> AsyncIterator[Non
 
 
 class TemplateFolders:
-    """What was seen of each role, and what became of it."""
+    """Keeps the offered templates equal to the roles in the folders."""
 
     def __init__(self, ledger: Ledger, folders: Sequence[Path]) -> None:
         self._offering = Offering(ledger)
         self._folders = folders
-        self._last: dict[Path, Look] = {}  # of the look before
-        self._done: dict[Path, Look] = {}  # as it was handled
-        self._again: dict[Path, float] = {}  # when one is to be handled though nothing has changed
-        self._complete: dict[Path, set[str]] = {}  # names for which nothing is left to withdraw
-        self._silent: set[Path] = set()  # folders that cannot be listed, told once
+        self._last: dict[Path, Look] = {}  # each role as it was at the last look
+        self._done: dict[Path, Look] = {}  # each role as it was when handled
+        self._again: dict[
+            Path, float
+        ] = {}  # when to handle a role again although it has not changed
+        self._complete: dict[Path, set[str]] = {}  # role names for which all others were withdrawn
+        self._silent: set[Path] = set()  # folders that cannot be listed, logged once
 
     async def offer_shipped(self) -> None:
-        """Offers the roles that come with Boatyard at once. One that cannot be is tried again in its turn."""
+        """Offers the shipped roles at once, without a second look: nobody writes there. `run` retries failures."""
         now = asyncio.get_running_loop().time()
         for folder in self._folders:
             if folder in (_INSTALLED, _CHECKED_OUT):
@@ -93,25 +92,25 @@ class TemplateFolders:
                     await self._handle(path, look, folder, now)
 
     async def run(self) -> None:
-        """Looks for ever. What goes wrong with one role is told and tried again; the others do not notice."""
+        """Looks at the folders until cancelled. A role that fails is logged and retried; others are not affected."""
         while True:
             pause = SECONDS
             try:
                 await self.look()
             except BoatyardError as error:
-                logger.warning("template folders not looked at", extra={"why": str(error)})
+                logger.warning("template folders not read", extra={"why": str(error)})
                 pause = AGAIN_SECONDS
             await asyncio.sleep(pause)
 
     async def look(self) -> None:
-        """One round over all folders."""
+        """Looks once at all folders: offers roles that have changed, withdraws roles that are gone."""
         now = asyncio.get_running_loop().time()
         missing_names: set[str] = set()
         names: dict[Path, set[str]] = {}
         for folder in self._folders:
             looks = await asyncio.to_thread(_looks, folder)
             if looks is None:
-                # It may be a disk that comes back: nothing is withdrawn.
+                # The disk may come back: nothing is withdrawn.
                 self._tell_silent(folder)
                 continue
             self._silent.discard(folder)
@@ -138,7 +137,7 @@ class TemplateFolders:
         files: Files = await asyncio.to_thread(read_folder, path, mistakes)
         self._again.pop(path, None)
         if not is_template(files) and not mistakes:
-            self._done[path] = look  # a role that serves others
+            self._done[path] = look  # a role that only other roles use
             return
         try:
             source = await self._offering.offer(
@@ -147,19 +146,19 @@ class TemplateFolders:
         except BoatyardError as error:
             logger.warning("role not offered yet", extra={"role": path.name, "why": str(error)})
             return
-        except Exception:  # what one author wrote must not stop the server for all
+        except Exception:  # one author's role must not stop the server for all
             logger.exception("role cannot be read", extra={"role": path.name})
             self._done[path] = look
             return
         if source.status.state == TemplateSourceState.FAULTY:
             if self._done.get(path) != look:
                 logger.warning("role not offered", extra=_told(path, source))
-            # A host type or a version may come, another role of that name may go.
+            # A missing host type or version may be added, another role of that name may go.
             self._again[path] = now + AGAIN_SECONDS
         self._done[path] = look
 
     async def _gone(self, folder: Path, names: set[str]) -> set[str]:
-        """Roles that this folder offered and no longer has, by two looks."""
+        """Roles that this folder offered and that were missing in the last two looks."""
         return {
             source.id
             for source in await self._offering.sources()
@@ -169,7 +168,7 @@ class TemplateFolders:
         }
 
     def _forget(self, folder: Path, looks: Mapping[Path, Look]) -> None:
-        """What is no longer there comes back as something new."""
+        """Forgets roles that are no longer in the folder, so that one that comes back is handled as new."""
         for path in [
             known_path
             for known_path in self._done
@@ -194,7 +193,7 @@ def _told(path: Path, source: TemplateSource) -> dict[str, object]:
 
 
 def _looks(folder: Path) -> dict[Path, Look] | None:
-    """Every role of the folder as it looks now; None when the folder cannot be listed."""
+    """The names, sizes and times of every role in the folder; None when the folder cannot be listed."""
     try:
         entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError:
@@ -214,7 +213,7 @@ def _look(path: Path) -> Look:
             try:
                 status = os.lstat(os.path.join(folder, name))
             except OSError:
-                continue  # gone a moment ago
+                continue  # removed meanwhile
             place = os.path.relpath(os.path.join(folder, name), path)
             files.append((place, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
         if len(files) > _MOST_ENTRIES:

@@ -17,13 +17,13 @@ _STOP_SECONDS = 10.0
 
 
 def default_socket(settings: Settings) -> str:
-    """In the data directory, or in a short directory of our own when that path is too long for a socket."""
+    """The twin's socket: as set, else in the data directory (see `socket_in` for long paths)."""
     return settings.twin_socket or socket_in(settings.data_dir, "twin.sock")
 
 
 @asynccontextmanager
 async def start_twin(settings: Settings) -> AsyncIterator[str]:
-    """Runs the twin as a child that ends with us, however we end; yields its socket."""
+    """Runs the twin as a child process that ends with this one, even when this one is killed; yields its socket."""
     socket_path = default_socket(settings)
     command = [
         sys.executable,
@@ -43,7 +43,7 @@ async def start_twin(settings: Settings) -> AsyncIterator[str]:
         *command,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        # A Ctrl-C at the terminal is for us: the twin must outlive the work that is being ended.
+        # Ctrl-C at the terminal must not reach the twin: it must outlive the work that is being ended.
         start_new_session=True,
     )
     try:

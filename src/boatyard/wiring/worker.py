@@ -1,4 +1,4 @@
-"""A worker with its reconcilers and the drivers of all hubs. Run inside `up` and `work`; the proof uses its parts."""
+"""Builds a worker with its reconcilers and the drivers of all hubs. Used by `up`, `work` and the proof."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ class HubDirectory:
         self._made: dict[str, tuple[object, HubDrivers]] = {}
         self._seen: dict[str, Hub] = {}
         self._fresh_until: dict[str, float] = {}
-        self.fresh_seconds = 2.0  # for so long a hub's settings are taken as read
+        self.fresh_seconds = 2.0  # for so long a hub is not read again
 
     async def drivers_for(self, hub_id: str) -> HubDrivers:
         hub = await self._hub(hub_id)
         cached = self._made.get(hub_id)
-        # A hub that was removed and registered anew begins with its first generation again.
+        # The generation alone is not enough: a hub that was removed and registered again starts with 1.
         edition = hub.metadata.creation_timestamp, hub.metadata.generation
         if cached is not None and cached[0] == edition:
             return cached[1]
@@ -91,7 +91,7 @@ def make_reconcilers(
     sweep_every: timedelta = SWEEP_EVERY,
     freeze_for: timedelta = FREEZE_FOR,
 ) -> dict[str, Reconciler]:
-    """One reconciler per kind that something must happen for."""
+    """The reconcilers by kind of object."""
 
     def book_of_turn(turn: Turn) -> OrderBook:
         return EmbeddedOrderBook(ledger, turn.lease)
@@ -160,15 +160,15 @@ def worker_name() -> str:
 
 
 def runs_of_roles(ledger: Ledger, settings: Settings, api: ApiWay) -> Runs:
-    """On this machine, unless it shall run none."""
+    """The runner of roles on this machine; with `runs_at_once` 0, one that runs none."""
     return role_runner(ledger, settings, api) if settings.runs_at_once else RolesElsewhere()
 
 
 def role_runner(ledger: Ledger, settings: Settings, api: ApiWay) -> RoleRunner:
-    """Runs roles on this machine; they reach the API by `api`."""
+    """The runner of roles on this machine. Runs reach the API by `api`; warns when they cannot."""
     passes = RunPasses(settings, api, ledger.clock.now)
     if missing := passes.missing():
-        logger.warning("roles that decide what is done cannot run here", extra={"why": missing})
+        logger.warning("roles that call the API cannot run on this worker", extra={"why": missing})
     return RoleRunner(ledger, settings, passes)
 
 
@@ -181,7 +181,7 @@ async def work(
     keeper_socket: str,
     roles: Runs,
 ) -> None:
-    """Works on what is due until asked to stop. `roles` are run by whoever is given, which is closed at the end."""
+    """Works on what is due until `stop` is set. `roles` runs the roles of templates, and is closed at the end."""
     site = Site(
         twin_socket=twin_socket,
         connect_twin=connect_twin,
