@@ -46,12 +46,12 @@ def run(args: Namespace) -> int:
 
 
 def assets_of(settings: Settings) -> Assets:
-    """The programs as the settings say where they are."""
+    """The programs in the directory of the settings."""
     return Assets(settings.assets_dir)
 
 
 def _versions(args: Namespace) -> tuple[str, ...]:
-    """What was asked for, ascending; empty when nothing was."""
+    """The versions given as flags, ascending; empty when there are none."""
     if args.all:
         return PINNED
     chosen_versions = {release_of(text).kubernetes for text in args.versions or ()}
@@ -75,10 +75,10 @@ def _install(args: Namespace, settings: Settings, versions: Sequence[str]) -> in
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """SIGTERM and a terminal that is closed end it like Ctrl-C does: the compiler ends with it.
+    """Makes SIGTERM and SIGHUP (a closed terminal) act like Ctrl-C, so that the compiler ends too.
 
-    Python drops exceptions of finalizers and fork hooks. When it has dropped an interrupt there, an
-    alarm raises it again a moment later, where the program is by then: no signal is lost.
+    Python drops exceptions raised in finalizers and fork hooks. When it has dropped an interrupt there, an
+    alarm raises it again a moment later, wherever the program is then: no signal is lost.
     """
 
     def raise_dropped_again(unraisable: sys.UnraisableHookArgs) -> None:

@@ -1,6 +1,6 @@
-"""`boatyard demo`: one cluster from order to receipt, typed as a user would, leaving nothing behind.
+"""`boatyard demo`: one cluster from order to receipt, with the commands a user would type, leaving nothing behind.
 
-Every act is a process of its own, so that what is shown is what one gets.
+Every act is a process of its own, so that the demo shows exactly what a user gets.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _LOOK = (
     Act("A data centre, and what can be ordered:", ("get", "hubs")),
     Act("", ("get", "clustertemplates")),
 )
-# Where programs are; everything else of Boatyard's environment is the demo's own.
+# Variables that say where programs are; of all others of Boatyard the demo has its own.
 _PLACES = ("BOATYARD_ASSETS", "BOATYARD_CACHE", "BOATYARD_ANSIBLE")
 _KUBECTL = ("--kubeconfig", "web-2.kubeconfig")
 
 
 def acts(template: str) -> tuple[Act, ...]:
-    """One cluster from order to receipt."""
+    """The acts of one cluster, from order to receipt."""
     return (
         *_LOOK,
         Act(
@@ -103,7 +103,7 @@ That was all of it, and it is gone again: no process, no file. What to try next:
 
 
 def closing_words(boatyard: str, kubectl: str = "") -> str:
-    """What one can do now to have what was shown, and keep it. Without `kubectl` it was simulated."""
+    """The commands to try next. Without `kubectl` the clusters of the demo were simulated."""
     template = seed_local_catalogue.SMALL if kubectl else "small"
     lines = [
         f"{boatyard} demo --keep    the same, and what it has made stays until Ctrl-C",
@@ -190,7 +190,7 @@ def _run(home: Path, *, keep: bool, simulated: bool) -> int:
 
 
 def _environment(home: Path, kubectl: Path | None) -> Mapping[str, str]:
-    """The user's own environment, but with a login, a pointer and data that live in the demo."""
+    """The user's environment variables, but with runtime, configuration and data directories of the demo."""
     for name in ("run", "config"):
         (home / name).mkdir(mode=0o700)
     environ = {
@@ -212,7 +212,7 @@ def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
     command_line = f"{act.program} {shlex.join(act.words)}"
     print(f"\n# {act.why}\n$ {command_line}" if act.why else f"\n$ {command_line}", flush=True)
     program = _boatyard() if act.program == "boatyard" else (act.program,)
-    # A program's own words must not overtake ours, which may wait in a pipe.
+    # Our output was flushed above: the program's must not overtake it in a pipe.
     process = subprocess.run([*program, *act.words], env=dict(environ), cwd=home, check=False)
     if process.returncode == 130:
         raise KeyboardInterrupt
@@ -221,7 +221,7 @@ def _perform(act: Act, home: Path, environ: Mapping[str, str]) -> None:
 
 
 def _typed(name: str, program: Path) -> str:
-    """How a program is called here: by its name, or by where it is when no PATH leads there."""
+    """How a user can call the program: by name, or by path when it is not on PATH."""
     if shutil.which(name) or not program.exists():
         return name
     with suppress(ValueError):
@@ -234,7 +234,7 @@ def _boatyard() -> Sequence[str]:
 
 
 class _Yard:
-    """`boatyard up` as a child in a session of its own, so that Ctrl-C reaches us and not it."""
+    """Runs `boatyard up` as a child process in its own session, so that Ctrl-C does not reach it."""
 
     def __init__(self, home: Path, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -259,7 +259,7 @@ class _Yard:
         return self
 
     def wait_ready(self) -> None:
-        """Returns when `up` has left its pointer, which it does when it answers."""
+        """Waits for the file in which `up` writes its addresses, which it does once it answers."""
         deadline = time.monotonic() + READY_SECONDS
         while not current_path(self._environ).exists() or read_current(self._environ) is None:
             if self._process.poll() is not None:
@@ -271,8 +271,9 @@ class _Yard:
             time.sleep(0.05)
 
     def __exit__(self, *_: object) -> None:
-        """Stops it the polite way, and whatever of its session is still there the other way."""
-        previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # we are already at it
+        """Ends `up` by SIGTERM, and kills what is left of its session."""
+        # A second Ctrl-C changes nothing.
+        previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
             self._stop()
         finally:
@@ -306,7 +307,7 @@ class _Yard:
             status = (entry / "stat").read_text().rpartition(")")[2].split()
             command_line = (entry / "cmdline").read_bytes().decode(errors="replace")
         except OSError:
-            return False  # gone while we looked
+            return False  # ended meanwhile
         state, session = status[0], int(status[3])
         is_related = (
             session == self._process.pid

@@ -1,4 +1,4 @@
-"""The flags of the commands that run Boatyard itself. None is a flag not given: settings decide."""
+"""The flags of the commands that run Boatyard itself. A flag that is not given is None: the settings decide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_app_verbs(subparsers: Subparsers) -> None:
-    """Adds the verbs that start or tend processes."""
+    """Adds the commands that run or maintain Boatyard's processes."""
     for name, line, example, flags in _VERBS:
         run = f"boatyard.app.{name}:run"
         add_verb(subparsers, name, run=run, line=line, example=example, flags=flags)

@@ -1,4 +1,4 @@
-"""`boatyard keeper`: the keeper of local clusters alone, beside workers that were started by `boatyard work`."""
+"""`boatyard keeper`: only the keeper of local clusters, for workers that were started by `boatyard work`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.wiring.twin_process import default_socket
 
 
 def run(args: Namespace) -> int:
-    """Until SIGTERM or Ctrl-C; its clusters go on, and the next keeper finds them."""
+    """Runs until SIGTERM or Ctrl-C; its clusters go on, and the next keeper finds them."""
     try:
         settings = load(args)
         service_process.make_data_dir(settings)

@@ -1,4 +1,4 @@
-"""`boatyard migrate`: brings a database to this version, or says which step it stands at."""
+"""`boatyard migrate`: brings a database to this version and prints its revision."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from boatyard.wiring.settings import Settings
 
 
 def run(args: Namespace) -> int:
-    """Until SIGTERM or Ctrl-C; the next one goes on where this one was."""
+    """Runs until SIGTERM or Ctrl-C; the next one continues from the state on the hub."""
 
     async def body(_: Settings, stop: asyncio.Event) -> None:
         pace = read_pace(args.pace)

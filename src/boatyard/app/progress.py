@@ -1,4 +1,4 @@
-"""Progress of long local work: bars on a terminal, a line now and then everywhere else."""
+"""Shows the progress of long local work: bars on a terminal, a line now and then everywhere else."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_teller(stream: TextIO) -> AbstractContextManager[Teller]:
 
 
 class LineTeller:
-    """One line when something happens, and one every quarter of a minute of something long."""
+    """Prints a line when something happens, and one every 15 seconds during a long task."""
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
@@ -86,7 +86,7 @@ def _bars(stream: TextIO) -> Iterator[Teller]:
 
 
 class BarTeller:
-    """A bar per task, which goes with it; what has happened stays above."""
+    """Draws a bar for each task and removes it at the end; lines stay above the bars."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress = progress

@@ -20,7 +20,7 @@ _MOST_SHOWN = 40
 
 
 def run(args: Namespace) -> int:
-    """0 when nothing differs, 1 when something does, 2 for a journey that there is not."""
+    """Exit code 0 when nothing differs, 1 when something does, 2 for an unknown journey."""
     journeys = tuple(args.journeys.split(",")) if args.journeys else ()
     try:
         assets = load(args).assets_dir if args.platform == "local" else None
@@ -71,7 +71,7 @@ def _read_hub(args: Namespace) -> bytes:
 
 
 async def _prove(options: Options) -> Verdict:
-    """Ends cleanly when told to: PostgreSQL and the twins are children of ours."""
+    """Runs the proof. SIGTERM ends it cleanly: PostgreSQL and the twins are child processes."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -79,7 +79,7 @@ async def _prove(options: Options) -> Verdict:
 
 
 def _progress(verdict: Verdict, done: int, total: int) -> None:
-    """One line that renews itself on a terminal, a line for each tenth elsewhere."""
+    """Shows the progress: one line that is rewritten on a terminal, a line for each tenth elsewhere."""
     counts = f"{len(verdict.killed)} kills, {len(verdict.differences)} differences"
     text = f"{done}/{total} runs, {counts}" if total else "undisturbed runs, to compare with"
     if sys.stdout.isatty():

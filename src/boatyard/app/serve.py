@@ -1,4 +1,4 @@
-"""`boatyard serve`: the API alone, beside others on one database."""
+"""`boatyard serve`: only the API, beside other processes on one database."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ USAGE = 2
 
 
 def run(args: Namespace) -> int:
-    """0 when every question was answered well, 1 when one was not, 2 when it was asked in a wrong way."""
+    """Exit code 0 when the role passes every test, 1 when it fails one, 2 for wrong usage."""
     try:
         role_folder = _role(Path(args.path))
         options = _options(args)
@@ -41,7 +41,7 @@ def run(args: Namespace) -> int:
         sys.stderr.write(f"boatyard: {error}\n")
         return USAGE
     directory = Path(tempfile.mkdtemp(prefix="boatyard-try-"))
-    directory.chmod(0o711)  # runs have numbers of their own, and pass through
+    directory.chmod(0o711)  # runs have user ids of their own, and must pass through
     try:
         _start_log(directory)
         _have_ansible()
@@ -99,7 +99,7 @@ def _values(name: str) -> dict[str, Any]:
 
 
 def _older(args: Namespace) -> Found:
-    """A folder, or content that a Boatyard of this machine has run."""
+    """The older role: a folder, or the digest of content in the data directory."""
     if not is_digest(args.older):
         return _role(Path(args.older))
     content_folder = load(args).data_dir / CONTENTS / args.older.removeprefix("sha256:")
@@ -109,7 +109,7 @@ def _older(args: Namespace) -> Found:
 
 
 async def _try(role_folder: Found, directory: Path, options: Options, data: Path) -> Report:
-    """Ends cleanly when told to: PostgreSQL, the twin and runs are children of ours."""
+    """Tests the role. SIGTERM ends it cleanly: PostgreSQL, the twin and runs are child processes."""
     task = asyncio.current_task()
     if task is not None:
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
@@ -120,7 +120,7 @@ async def _try(role_folder: Found, directory: Path, options: Options, data: Path
 
 
 def _begin(question: str) -> None:
-    """On a terminal: what is being asked, until the answer takes its place."""
+    """Shows on a terminal which test runs, until its answer replaces the line."""
     if is_terminal(sys.stdout):
         print(f"\r\x1b[K… {question}", end="", flush=True)
 
@@ -131,7 +131,7 @@ def _tell(answer: Answer) -> None:
 
 
 def _have_ansible() -> None:
-    """Made before the first question, which must not wait for it."""
+    """Installs Ansible if needed, before the first test, which must not wait for it."""
     environment = Environment()
     if not environment.is_ready():
         print("Ansible is being set up; that is done once.", flush=True)
@@ -139,7 +139,7 @@ def _have_ansible() -> None:
 
 
 def _start_log(directory: Path) -> None:
-    """What the yard has to say goes into a file: the terminal is for the answers."""
+    """Sends the log of the test environment to a file: the terminal is for the answers."""
     log_file = directory / "yard" / LOG
     log_file.parent.mkdir(mode=0o711)
     logging.basicConfig(filename=log_file, level=logging.INFO, force=True)

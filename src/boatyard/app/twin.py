@@ -1,4 +1,4 @@
-"""`boatyard twin`: the simulated data centre alone."""
+"""`boatyard twin`: only the simulated data centre."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`boatyard up`: everything on this machine: one process, with PostgreSQL and the twin as children."""
+"""`boatyard up`: everything on this machine in one process, with PostgreSQL and the twin as child processes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def _up(settings: Settings, stop: asyncio.Event) -> None:
 
 @asynccontextmanager
 async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, str, str]]:
-    """PostgreSQL, its schema, the twin, the keeper, the first catalogue and the doors, taken down in reverse."""
+    """Runs PostgreSQL, twin, keeper and API, with schema and catalogue in place; stops all in reverse order."""
     check_doors(settings)
     service_process.make_data_dir(settings)
     async with AsyncExitStack() as stack:
@@ -101,7 +101,7 @@ async def _everything(settings: Settings) -> AsyncIterator[tuple[Ledger, Doors, 
 
 
 def _write_token(settings: Settings, api: Doors) -> Path:
-    """A fresh operator token for the owner of the data directory; our command line finds it by itself."""
+    """Writes a new operator token into the data directory, where the command line finds it by itself."""
     token = api.issuer.create_token(
         tenant=SHARED,
         user=os.environ.get("USER") or "operator",

@@ -1,4 +1,4 @@
-"""`boatyard work`: a worker alone, beside others on one database."""
+"""`boatyard work`: only a worker, beside other processes on one database."""
 
 from __future__ import annotations
 
