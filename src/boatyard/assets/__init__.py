@@ -1,6 +1,6 @@
-"""The programs real clusters are made of: which versions, where they are, how they come here.
+"""The programs of real clusters: which versions there are, where they are, and how they are installed.
 
-Everybody asks `Assets`; only `boatyard assets` installs.
+Other packages use `Assets` to find them; only `boatyard assets` installs them.
 """
 
 from boatyard.assets.found import Assets, default_directory

@@ -1,4 +1,4 @@
-"""Asks programs what they are: the version they say, and the hash of their file."""
+"""Identifies programs: the version they print, and the hash of their file."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 from boatyard.assets.manifest import Record, Source
 from boatyard.assets.releases import ASKING, ASKING_OTHERS, told_version
 
-# A program of a hundred megabytes that is not in memory yet takes its time on a busy machine.
+# Loading a program of a hundred megabytes takes long on a busy machine.
 ANSWER_SECONDS = 60.0
 
 
 def ask_version(program: Path, name: str) -> str:
-    """The version that the program says it has; empty when it does not run or says none."""
+    """The version that the program prints; empty when it does not run or prints none."""
     try:
         process = subprocess.run(
             [str(program), *ASKING.get(name, ASKING_OTHERS)],
@@ -46,9 +46,9 @@ def take_record(
     sha256: str = "",
     recipe: str = "",
 ) -> Record:
-    """What to remember of a program. `sha256` when the caller has just computed it."""
+    """The record of a program for the manifest. Pass `sha256` when it has just been computed."""
     with path.open("rb") as file:
-        # Before it is read: what changes meanwhile must not fit later.
+        # Taken before the file is read: a file that changes meanwhile must not match its record.
         status = os.fstat(file.fileno())
         digest = sha256 or hashlib.file_digest(file, "sha256").hexdigest()
     return Record(

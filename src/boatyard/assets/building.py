@@ -1,4 +1,4 @@
-"""Builds all programs of one release from their Go modules, as one file that is called by several names."""
+"""Builds all programs of a release from their Go modules, as one binary with several names. Used by `installing.py`."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ BINARY = "kube"
 WORK = ".build-"
 
 _STAMPED = ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version")
-# Clients want 40 digits here. Modules do not carry their commit, and a made-up one would mislead.
+# Clients expect 40 digits here. Modules do not contain their commit, and an invented one would mislead.
 _COMMIT = "0" * 40
 _LAST_LINES = 12
 _END_SECONDS = 5.0
-# Becomes the compiler after asking the kernel (PR_SET_PDEATHSIG) to end it with us, so that it does not outlive us
-# even when nothing of ours runs any more. Not a preexec_fn: with one, Python runs its fork hooks in our own process,
-# and drops the KeyboardInterrupt of a signal that arrives meanwhile.
+# Becomes the compiler after asking the kernel (PR_SET_PDEATHSIG) to kill it when this process ends, however that
+# happens. Not a preexec_fn: with one, Python runs its fork hooks in this process, and drops the KeyboardInterrupt of
+# a signal that arrives meanwhile.
 BECOME_COMPILER = """\
 import ctypes, os, signal, sys
 ctypes.CDLL(None).prctl(1, signal.SIGKILL)
@@ -42,7 +42,7 @@ if os.getppid() == int(sys.argv[1]):  # else we have ended before the kernel was
 
 @dataclass(frozen=True)
 class Recipe:
-    """What one release is built from: our main file, and the modules it needs by version and hash."""
+    """The sources of a release: our main file, and the modules it needs by version and hash."""
 
     release: Release
     folder: Path = RECIPES
@@ -53,14 +53,14 @@ class Recipe:
         return tuple(path for path in paths if path.exists())
 
     def digest(self) -> str:
-        """Changes when what would be built changes; not with the compiler."""
+        """A digest of files and flags: it changes when the build would change, but not with the compiler."""
         digest = hashlib.sha256(" ".join(self.flags()).encode())
         for path in self.files():
             digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
         return digest.hexdigest()
 
     def flags(self) -> tuple[str, ...]:
-        """The same for every build: other flags would find nothing in the compiler's cache."""
+        """The build flags. They are the same each time: with others the compiler's cache would be useless."""
         major, _, minor = self.release.minor.partition(".")
         stamps = {
             "gitVersion": f"v{self.release.kubernetes}",
@@ -92,14 +92,14 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Compiler:
-    """A Go that is new enough."""
+    """A Go compiler that is new enough."""
 
     program: str
     version: str
 
 
 def find_compiler(recipe: Recipe, path: str) -> Compiler:
-    """The Go on PATH. Unavailable, with what is there instead, when it cannot build the recipe."""
+    """The Go on PATH. Unavailable, saying what is there instead, when it cannot build the recipe."""
     needed = recipe.needed_go()
     needed_text = ".".join(map(str, needed))
     program = shutil.which("go", path=path)
@@ -127,9 +127,9 @@ def find_compiler(recipe: Recipe, path: str) -> Compiler:
 def built(
     recipe: Recipe, compiler: Compiler, folder: Path, teller: Teller, path: str
 ) -> Iterator[Path]:
-    """The built file, in a directory inside `folder` that goes with the context: to be tried and moved.
+    """Builds the binary; yields its path in a directory inside `folder`, which is removed afterwards.
 
-    Unavailable, with the compiler's last words, when it fails: mostly modules that cannot be fetched.
+    Unavailable, with the last output of the compiler, when it fails: mostly modules that cannot be fetched.
     """
     with workplace(folder) as work:
         for file in recipe.files():
@@ -145,7 +145,7 @@ def built(
 
 @contextmanager
 def workplace(folder: Path) -> Iterator[Path]:
-    """A directory inside `folder` that goes with the context, and before it those that a killed process has left."""
+    """Yields a new directory inside `folder`, which is removed afterwards, as are those that killed processes left."""
     for directory in folder.glob(f"{WORK}*"):
         shutil.rmtree(directory, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=WORK, dir=folder))
@@ -156,7 +156,7 @@ def workplace(folder: Path) -> Iterator[Path]:
 
 
 def _count_packages(go: _Go, teller: Teller) -> int:
-    """How many packages there are to compile. Fetches modules that are not there yet: minutes, once."""
+    """How many packages there are to compile. Fetches missing modules, which takes minutes the first time."""
     fetched = packages = 0
     with (
         teller.task("fetching Go modules", unit=Unit.MODULES, total=None) as task,
@@ -197,7 +197,10 @@ class _Go:
 
     @contextmanager
     def lines(self, *arguments: str) -> Iterator[Iterator[str]]:
-        """Runs the compiler and gives what it says, line by line. It ends with the context, one way or another."""
+        """Runs the compiler and yields its output, line by line. The compiler ends with the context.
+
+        Unavailable, with its last lines, when it fails.
+        """
         last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         wrapper = (sys.executable, "-I", "-S", "-c", BECOME_COMPILER, str(os.getpid()))
         process = subprocess.Popen(
@@ -233,7 +236,7 @@ def _listened(stream: Iterator[str], on_message: Callable[[str], None]) -> Itera
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """Ends the compiler and the processes it has started; content when it has ended."""
+    """Ends the compiler and the processes it has started. Does nothing when it has ended."""
     if process.poll() is not None:
         return
     for signal_number in (signal.SIGTERM, signal.SIGKILL):
@@ -245,7 +248,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def _environment(path: str) -> dict[str, str]:
-    """The user's own (proxy, caches), but for what would build something else or for elsewhere."""
+    """The user's environment variables (proxy, caches) without those that would change what is built."""
     dropped_names = ("GOOS", "GOARCH", "GO111MODULE", "GOEXPERIMENT")
     environ = {name: value for name, value in os.environ.items() if name not in dropped_names}
     return environ | {

@@ -1,7 +1,7 @@
-"""The cache directory, and the builds in it. Called by installations of programs, and for Ansible's environment.
+"""The cache directory and the builds in it. Used to install programs, and for Ansible's environment.
 
 A build lies in `<cache>/built/<name>-<version>-<digest of its recipe>`, so several recipes lie side by side. Its
-directory comes into place by one rename, with a manifest of every file: it is there as a whole, or not at all.
+directory is put into place by one rename, with a manifest of every file: it is complete, or not there.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def cache_directory(environ: Mapping[str, str] = os.environ, *, root: bool | Non
 
 
 def make_directory(path: Path) -> None:
-    """Has a directory that every user may read; those above it that are missing, too. Others stay as they are."""
+    """Creates a directory, and missing ones above it, that every user may read. Existing ones stay as they are."""
     if path.is_dir():
         return
     make_directory(path.parent)
@@ -55,7 +55,10 @@ def make_directory(path: Path) -> None:
 
 @contextmanager
 def hold_lock(file: Path, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
-    """One process at a time; one that is killed holds nothing. BlockingIOError instead of waiting without `on_wait`."""
+    """Holds a lock between processes; that of a killed process is released.
+
+    Calls `on_wait` before it waits for another process; without it raises BlockingIOError instead of waiting.
+    """
     with file.open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,7 +82,7 @@ class CachedFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildManifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a build consists of, and what made it from which recipe."""
+    """The files of a build, the compiler that made them, and the digest of the recipe."""
 
     recipe: str
     compiler: str
@@ -88,7 +91,7 @@ class BuildManifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class CachedBuild:
-    """One build in the cache, known by the digest of its recipe; it need not be there."""
+    """A build in the cache, identified by the digest of its recipe. It need not exist."""
 
     cache: Path
     name: str
@@ -106,8 +109,8 @@ class CachedBuild:
     def put_into(self, folder: Path) -> BuildManifest | None:
         """Puts every file of the build into `folder`; None when the build is not in the cache.
 
-        DamagedBuild when a file is not what was stored. Needs no lock: the files are read where they were put.
-        A file is a hard link where that is possible, since it takes no room and stays when the cache is
+        DamagedBuild when a file is not what was stored. Needs no lock: the files are checked in `folder`.
+        A file is a hard link where possible, since that takes no space and stays when the cache is
         emptied; a copy on another file system, or of another user's file.
         """
         if not self.directory.is_dir():
@@ -116,7 +119,7 @@ class CachedBuild:
         for name, file in manifest.files.items():
             _link_or_copy(self.directory / name, folder / name)
             _must_be(folder / name, file)
-        with suppress(OSError):  # a cache of another user
+        with suppress(OSError):  # the cache may belong to another user
             os.utime(self.directory)  # `prune` goes by it
         return manifest
 
@@ -134,11 +137,11 @@ class CachedBuild:
 
     @contextmanager
     def locked(self, on_wait: Callable[[], None] | None) -> Iterator[Path]:
-        """Holds the lock for building; gives a directory to work in, which is empty and goes with the context."""
+        """Holds the lock for building; yields an empty work directory, which is removed afterwards."""
         make_directory(self.cache / BUILT)
         with hold_lock(self._beside(_LOCK), on_wait):
             work = self._beside(_WORK)
-            shutil.rmtree(work, ignore_errors=True)  # of one that was killed
+            shutil.rmtree(work, ignore_errors=True)  # left by a killed process
             make_directory(work)
             try:
                 yield work
@@ -146,7 +149,7 @@ class CachedBuild:
                 shutil.rmtree(work, ignore_errors=True)
 
     def store(self, files: Mapping[str, Path], compiler: str) -> None:
-        """Moves these files into the cache, in the place of what is there. They lie in the directory of `locked`."""
+        """Moves files from the work directory of `locked` into the cache; replaces an earlier build."""
         build_directory = self._beside(_WORK) / self.key
         make_directory(build_directory)
         cached_files = {}
@@ -175,8 +178,8 @@ class CachedBuild:
 def prune(cache: Path, keep: Collection[str], before: float) -> Iterator[tuple[str, int]]:
     """Removes builds that nobody has installed since `before` (seconds since 1970), but for the keys in `keep`.
 
-    Gives the key and the size of each that it removes; removes what killed builds have left, too. What another
-    process is building is left alone.
+    Yields the key and the size of each build it removes. Also removes what killed processes have left. Leaves alone
+    what another process is building.
     """
     for directory in sorted((cache / BUILT).glob("*-*-*")):
         key = directory.name.removeprefix(".").removesuffix(_WORK)

@@ -1,4 +1,4 @@
-"""One file over HTTP: resumed where it stopped, and only handed over when its checksum fits."""
+"""Downloads files over HTTP: resumes partial ones, and returns a file only when its checksum is right."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _MOST_TEXT = 1 << 20
 
 @dataclass(frozen=True)
 class Patience:
-    """How long an outside that does not answer is waited for."""
+    """How long to wait for a server that does not answer."""
 
-    reach: float = 6.0  # for a small file as a whole, finding the name included
-    silence: float = 30.0  # between two bytes of a large one
-    tries: int = 4  # in a row that bring nothing
+    reach: float = 6.0  # for a whole small file, including the lookup of the host name
+    silence: float = 30.0  # between two bytes of a large file
+    tries: int = 4  # in a row without a new byte
     pause: Callable[[float], None] = time.sleep
 
 
@@ -43,7 +43,7 @@ class _Cut(Exception):
 
 
 class _Part(msgspec.Struct, frozen=True, kw_only=True):
-    """What a half file is half of; kept beside it."""
+    """What a partial file is part of; stored beside it."""
 
     url: str
     sha256: str
@@ -54,7 +54,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_text(url: str, patience: Patience) -> str:
-    """A small file. Unavailable after `patience.reach` seconds at the latest, whatever hangs."""
+    """Downloads a small text file. Unavailable after `patience.reach` seconds at the latest, whatever hangs."""
     answers: queue.SimpleQueue[bytes | Exception] = queue.SimpleQueue()
 
     def work() -> None:
@@ -66,7 +66,7 @@ def read_text(url: str, patience: Patience) -> str:
                 error.close()
             answers.put(error)
 
-    # Looking up a name cannot be given a time limit: a thread that nobody waits for can.
+    # The lookup of a host name has no time limit, so it runs in a thread that nobody waits for.
     threading.Thread(target=work, name="boatyard-reach", daemon=True).start()
     try:
         answer = answers.get(timeout=patience.reach)
@@ -80,10 +80,10 @@ def read_text(url: str, patience: Patience) -> str:
 
 
 def fetch(offer: Offer, folder: Path, teller: Teller, patience: Patience) -> Path:
-    """The file, complete and with the published checksum, in `folder`; still to be moved to its place.
+    """Downloads a file into `folder` and checks its checksum. The caller moves it to its place.
 
-    What an earlier try has brought is not asked for again. Unavailable when the server does not have
-    it or stays silent (what has come is kept), Refused when the checksum is wrong (it is removed).
+    Continues an earlier partial download. Unavailable when the server does not have the file or does not answer
+    (the part is kept), Refused when the checksum is wrong (the file is removed).
     """
     part = folder / f"{offer.file}.part"
     fruitless_tries = 0
@@ -109,13 +109,13 @@ def fetch(offer: Offer, folder: Path, teller: Teller, patience: Patience) -> Pat
 
 
 def forget(part: Path) -> None:
-    """Removes a half file and what is known of it."""
+    """Removes a partial file and its notes."""
     part.unlink(missing_ok=True)
     _notes(part).unlink(missing_ok=True)
 
 
 def _carry_on(part: Path, offer: Offer, teller: Teller, patience: Patience) -> None:
-    """One request: the rest of the file, or all of it when the server does not give a rest."""
+    """Sends one request for the rest of the file, or for all of it when the server does not support ranges."""
     notes = _read_part(part)
     offset = _size(part)
     if notes is None or (notes.url, notes.sha256) != (offer.url, offer.sha256):
@@ -160,7 +160,7 @@ def _carry_on(part: Path, offer: Offer, teller: Teller, patience: Patience) -> N
 
 
 def _judge(error: urllib.error.HTTPError, part: Path) -> None:
-    """Raises _Cut when the same request, or one from the beginning, may go better."""
+    """Raises _Cut when the request, or one from the beginning, may succeed later."""
     if error.code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and _size(part):
         forget(part)
         raise _Cut("the server's file is shorter than what has come")
@@ -185,7 +185,7 @@ def _announced(response: http.client.HTTPResponse, offset: int) -> int:
 
 def _validator(response: http.client.HTTPResponse) -> str:
     tag: str = response.headers.get("ETag", "")
-    # A weak tag may stand for other bytes, and must not be used for pieces.
+    # A weak tag may stand for different bytes, so it must not be used for parts of a file.
     return tag if tag and not tag.startswith("W/") else response.headers.get("Last-Modified", "")
 
 
@@ -213,9 +213,9 @@ def _size(part: Path) -> int:
 
 
 def _read(response: http.client.HTTPResponse) -> bytes:
-    """What has come, nothing at the end. What goes wrong here is the network's, not the disk's."""
+    """The next bytes, empty at the end. Errors of the network become _Cut; errors of the disk do not come from here."""
     try:
-        return response.read1(_CHUNK)  # read() would keep what has come till the piece is full
+        return response.read1(_CHUNK)  # read() would wait until the chunk is full
     except (OSError, http.client.HTTPException) as error:
         raise _Cut(_why(error)) from error
 

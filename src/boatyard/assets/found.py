@@ -1,4 +1,4 @@
-"""Which programs are here, asked by the local platform, templates and demo. Reads a few small files, starts nothing."""
+"""Finds installed programs, for the local platform, templates and demo. Reads a few small files, starts nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
 class Assets:
     """The programs of every pinned version in one directory: `<directory>/<version>/<program>`.
 
-    A program counts when it was installed by `boatyard assets install` and has not changed since.
+    A program counts as installed when `boatyard assets install` recorded it and it has not changed since.
     `path` is where an installation looks for programs that are already on the machine.
     """
 
@@ -45,12 +45,12 @@ class Assets:
         )
 
     def missing(self, version: str) -> tuple[str, ...]:
-        """The programs of a version that are not here, or not as they were installed."""
+        """The programs of a version that are not installed, or have changed since."""
         recorded = self.recorded(version)
         return tuple(name for name in PROGRAMS if name not in recorded)
 
     def program(self, version: str, name: str) -> Path:
-        """The file to run. Refused, with the remedy, when it is not here."""
+        """The path of a program. Refused, with the command that installs it, when it is not installed."""
         release = release_of(version)
         if name not in PROGRAMS:
             raise Refused(f"{name} is not one of the programs: {', '.join(PROGRAMS)}")
@@ -66,7 +66,7 @@ class Assets:
         return self.directory / release_of(version).kubernetes
 
     def recorded(self, version: str) -> dict[str, Record]:
-        """What is known of each program that is here and of the pinned version."""
+        """The records of the programs that are installed, unchanged and of the pinned version."""
         release = release_of(version)
         folder = self.folder(version)
         return {
@@ -77,6 +77,6 @@ class Assets:
 
 
 def remedy(release: Release) -> str:
-    """The words to type to have the programs of a release."""
+    """The command that installs the programs of a release."""
     command = "boatyard assets install"
     return command if release.kubernetes == DEFAULT else f"{command} --version {release.kubernetes}"

@@ -1,4 +1,4 @@
-"""Brings the programs of a release here: found on the machine, else downloaded, else built."""
+"""Installs the programs of a release: found on the machine, else downloaded, else built."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ DOWNLOADS = ".download"
 
 
 class Way(StrEnum):
-    """How programs may come here; tried in this order."""
+    """How programs are installed; tried in this order."""
 
     FOUND = "found"
     DOWNLOAD = "download"
@@ -61,10 +61,10 @@ class Means:
 
 
 def install(assets: Assets, version: str, means: Means, teller: Teller) -> None:
-    """Has every program of a version here, and remembers them; quick when they are, and writes nothing then.
+    """Installs and records every program of a version. Quick, and without a write, when all are installed.
 
-    Two at once wait for each other. Refused or Unavailable when something is missing at the end;
-    what has come by then stays.
+    Two at once wait for each other. Refused or Unavailable when a program is missing at the end; those
+    installed by then stay.
     """
     release = release_of(version)
     folder = assets.folder(release.kubernetes)
@@ -72,19 +72,19 @@ def install(assets: Assets, version: str, means: Means, teller: Teller) -> None:
     if not installation.is_complete():
         with _writing(assets.directory), _locked(assets.directory, teller):
             make_directory(folder)
-            folder.chmod(0o755)  # clusters run their programs under numbers of their own
+            folder.chmod(0o755)  # clusters run their programs under user ids of their own
             installation.run()
     installation.say_ready()
 
 
 def cached_build(recipe: building.Recipe, cache: Path) -> CachedBuild:
-    """Where the cache has what this recipe makes, or would have it."""
+    """The build of this recipe in the cache, whether it exists or not."""
     version = recipe.release.kubernetes
     return CachedBuild(cache=cache, name="kubernetes", version=version, recipe=recipe.digest())
 
 
 class _Installation:
-    """One release being brought to one directory, under the lock."""
+    """Installs one release into one directory. The caller holds the lock."""
 
     def __init__(
         self, assets: Assets, release: Release, folder: Path, means: Means, teller: Teller
@@ -104,7 +104,7 @@ class _Installation:
         self._adopt()
         steps = (
             (Way.FOUND, self._look_around),
-            (Way.BUILD, self._take_built),  # seconds, and nobody has to be reached
+            (Way.BUILD, self._take_built),  # takes seconds and needs no network
             (Way.DOWNLOAD, self._download),
             (Way.BUILD, self._build),
         )
@@ -149,7 +149,7 @@ class _Installation:
     # --- what is in place ---------------------------------------------------------------------
 
     def _adopt(self) -> None:
-        """Takes what lies in the directory without being remembered, when it is of the right version."""
+        """Records programs that are in the directory without a record, when they are of the right version."""
         recorded = self._recorded()
         manifest_records = read_manifest(self._folder).programs
         records = {}
@@ -167,7 +167,7 @@ class _Installation:
     # --- found --------------------------------------------------------------------------------
 
     def _look_around(self) -> None:
-        """Links to programs that are on the machine, in the given directory or on PATH."""
+        """Links to programs that are already on the machine, in the given directory or on PATH."""
         records = {}
         for name in self._missing():
             for candidate in self._candidates(name):
@@ -202,7 +202,7 @@ class _Installation:
 
     def _download(self) -> None:
         patience = self._means.patience
-        # All checksums first: a mirror that cannot be reached is noticed before anything large comes.
+        # All checksums first: an unreachable mirror is noticed before a large download starts.
         offers = list(
             self._means.mirrors.offers(
                 self._release, self._missing(), read=lambda url: read_text(url, patience)
@@ -218,7 +218,7 @@ class _Installation:
         shutil.rmtree(work)
 
     def _unpack(self, offer: Offer, part: Path) -> None:
-        """Puts the programs of a good file into their places, once they have said the right version."""
+        """Installs the programs of a downloaded file, once all of them have printed the right version."""
         staged = part.parent / "staged"
         staged.mkdir(exist_ok=True)
         for name in offer.programs:
@@ -240,7 +240,7 @@ class _Installation:
     # --- built --------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        """Builds the release into the cache, and takes it from there; another process may have built it meanwhile."""
+        """Builds the release into the cache, unless another process has meanwhile, and installs it from there."""
         with _writing(self._means.cache, _OTHER_CACHE), self._cached.locked(self._wait) as work:
             try:
                 if self._take():
@@ -262,13 +262,13 @@ class _Installation:
                 raise Unavailable(f"{self._cached.directory} does not last: {damage}") from damage
 
     def _take_built(self) -> None:
-        """Takes the release from the cache when it is there and as it was stored. What is damaged, `_build` sees to."""
+        """Installs the release from the cache when it is there and not damaged. `_build` replaces a damaged one."""
         with suppress(DamagedBuild):
             self._take()
 
     def _take(self) -> bool:
-        """Whether the cache has the release; its programs are here then. DamagedBuild when they are not as stored."""
-        # Whatever is a name of the old file already changes with it.
+        """Installs the release from the cache; False when it is not there. DamagedBuild when it is not as stored."""
+        # Names that link to the old binary change with it, so they are recorded again too.
         names = [
             name for name in PROGRAMS if name in self._wanted() or _is_built(self._folder / name)
         ]
@@ -344,7 +344,7 @@ def _is_built(path: Path) -> bool:
 
 
 def _link(path: Path, target: Path) -> None:
-    """A symbolic link, in the place of whatever was there."""
+    """Makes `path` a symbolic link to `target`; replaces what was there."""
     new_link = path.with_name(f".{path.name}.new")
     new_link.unlink(missing_ok=True)
     new_link.symlink_to(target)
@@ -352,7 +352,7 @@ def _link(path: Path, target: Path) -> None:
 
 
 def _extract(archive: Path, member: str, target: Path) -> None:
-    """One regular file of an archive; nothing else in it is looked at."""
+    """Extracts one regular file of an archive and nothing else."""
     try:
         with tarfile.open(archive, "r:gz") as tar:
             source = tar.extractfile(member) if tar.getmember(member).isreg() else None
@@ -371,7 +371,7 @@ def _extract(archive: Path, member: str, target: Path) -> None:
 
 @contextmanager
 def _locked(directory: Path, teller: Teller) -> Iterator[None]:
-    """One installation at a time; a killed one holds nothing."""
+    """Holds the lock of the directory, so that one installation runs at a time."""
     make_directory(directory)
     message = f"another installation is at work in {directory}; waiting for it"
     with hold_lock(directory / LOCK, on_wait=lambda: teller.say(message)):
@@ -385,7 +385,7 @@ _OTHER_CACHE = "BOATYARD_CACHE names another directory"
 
 @contextmanager
 def _writing(directory: Path, remedy: str = _OTHER_DIRECTORY) -> Iterator[None]:
-    """What the file system refuses is said in one line. Nothing of the network's gets here."""
+    """Turns errors of the file system into Refused with one line. Errors of the network do not get here."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What is remembered of the programs of one version, so that nobody has to run or read them to know them."""
+"""The manifest of the programs of one version, so that they can be trusted without running or reading them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAME = "manifest.json"
 
 
 class Source(StrEnum):
-    """How a program came here."""
+    """How a program was installed."""
 
     BUILT = "built"
     DOWNLOADED = "downloaded"
@@ -22,7 +22,7 @@ class Source(StrEnum):
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """One program, as it was when its hash was taken and it was asked for its version."""
+    """One program, as it was when its hash was computed and its version was checked."""
 
     version: str
     sha256: str
@@ -57,7 +57,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def add_records(folder: Path, records: Mapping[str, Record]) -> None:
-    """Remembers these programs beside those already known. Whole or not at all; callers hold the lock."""
+    """Adds records to the manifest in one atomic write. Callers hold the lock."""
     programs = read_manifest(folder).programs | dict(records)
     text = msgspec.json.format(msgspec.json.encode(Manifest(programs=programs), order="sorted"))
     new_file = folder / f".{NAME}.new"

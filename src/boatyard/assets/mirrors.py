@@ -1,4 +1,4 @@
-"""Where the upstream releases are: addresses, file names and published checksums."""
+"""The addresses, file names and published checksums of the upstream releases. Used by `installing.py`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Mirrors:
     machine: str = ""  # as `uname -m` says it; empty: this one
 
     def offers(self, release: Release, programs: Iterable[str], read: ReadText) -> Iterator[Offer]:
-        """What to download to have these programs. Reads checksums; Unavailable when one cannot be had."""
+        """The files to download for these programs. Reads their checksums; Unavailable when one cannot be read."""
         names = set(programs)
         arch = self._architecture()
         etcd_programs = tuple(name for name in ETCD if name in names)
@@ -68,7 +68,7 @@ class Mirrors:
 
 
 def _alone(text: str, url: str) -> str:
-    """The checksum in a file of one; some tools write the file's name behind it."""
+    """The checksum in a file that has only one; some tools write the file's name after it."""
     checksum = (text.split() or [""])[0].lower()
     if not _HASH.fullmatch(checksum):
         raise Unavailable(f"{url} does not hold a checksum")

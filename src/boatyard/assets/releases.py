@@ -1,4 +1,4 @@
-"""The pinned releases: what each Kubernetes version is made of. A new version is one more entry and its recipe."""
+"""The pinned releases of Kubernetes. A new version needs one more entry here and its recipe."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ETCD = ("etcd", "etcdutl")
 CONTROL_PLANE = (*ETCD, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (*CONTROL_PLANE, "kubelet", "kube-proxy", "kubectl")
 
-# What makes a program say its version and end.
+# Arguments with which a program prints its version.
 ASKING: Mapping[str, tuple[str, ...]] = {
     "etcdutl": ("version",),
     "kubectl": ("version", "--client"),
@@ -22,18 +22,18 @@ ASKING_OTHERS = ("--version",)
 
 @dataclass(frozen=True)
 class Release:
-    """One Kubernetes version, and the etcd that it itself is tested with."""
+    """One Kubernetes version, and the version of etcd that upstream tests it with."""
 
     kubernetes: str
     etcd: str
-    published: str  # RFC 3339; stamped into what we build, so that two builds are the same
+    published: str  # RFC 3339; stamped into our builds, so that two builds are equal
 
     @property
     def minor(self) -> str:
         return self.kubernetes.rpartition(".")[0]
 
     def version_of(self, program: str) -> str:
-        """What the program must say of itself."""
+        """The version that the program must print."""
         return self.etcd if program in ETCD else self.kubernetes
 
 
@@ -60,6 +60,6 @@ def release_of(version: str) -> Release:
 
 
 def told_version(text: str) -> str:
-    """The first version in what a program says, with any suffix (1.36.3, 1.34.1+k3s1); empty when there is none."""
+    """The first version in a program's output, with any suffix (1.36.3, 1.34.1+k3s1); empty when there is none."""
     match = re.search(r"(?<![\w.])v?(\d+\.\d+\.\d+[^\s\"',]*)", text)
     return match[1] if match else ""

@@ -1,4 +1,4 @@
-"""How an installation tells of its progress; the command line draws it, tests listen to it."""
+"""The interface through which an installation reports its progress. The command line shows it, tests record it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class Unit(StrEnum):
-    """What a task is counted in."""
+    """The unit of a task's progress."""
 
     BYTES = "bytes"
     MODULES = "modules"
@@ -16,19 +16,19 @@ class Unit(StrEnum):
 
 
 class Task(Protocol):
-    """One long thing that is being done."""
+    """A long task in progress."""
 
     def at(self, done: int) -> None:
-        """It has come so far, counted from its beginning."""
+        """Reports how much is done, counted from the beginning."""
 
 
 class Teller(Protocol):
-    """Listens to an installation."""
+    """Receives the progress of an installation."""
 
     def say(self, line: str) -> None:
-        """Something happened: one line."""
+        """Shows one line."""
 
     def task(
         self, title: str, *, unit: Unit, total: int | None, done: int = 0
     ) -> AbstractContextManager[Task]:
-        """Something long begins, and ends with the context. `total` is None when nobody knows."""
+        """Starts a task that ends with the context. `total` is None when it is not known."""

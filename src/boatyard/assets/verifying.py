@@ -1,4 +1,4 @@
-"""Looks at installed programs thoroughly: every byte, and what they say. Asked by `boatyard assets verify`."""
+"""Checks installed programs thoroughly: every byte, and the version they print. Called by `boatyard assets verify`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.assets.releases import PROGRAMS, release_of
 
 @dataclass(frozen=True)
 class Finding:
-    """One program of one version; `wrong` is empty when all is well."""
+    """The result for one program of one version; `wrong` is empty when it is good."""
 
     version: str
     program: str
@@ -22,7 +22,7 @@ class Finding:
 
 
 def verify(assets: Assets, version: str) -> Iterator[Finding]:
-    """One finding per program, as they are looked at: seconds each."""
+    """Checks the programs of a version one by one, which takes seconds each."""
     release = release_of(version)
     folder = assets.folder(version)
     records = read_manifest(folder).programs
@@ -39,7 +39,7 @@ def verify(assets: Assets, version: str) -> Iterator[Finding]:
 
 
 def _look(path: Path, hashes: dict[tuple[int, int], str], expected: str) -> str:
-    """What is wrong with a file; one that has several names is read once."""
+    """What is wrong with a file; empty when nothing is. A file with several names is read once."""
     try:
         status = path.stat()
         key = (status.st_dev, status.st_ino)
