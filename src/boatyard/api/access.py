@@ -108,12 +108,12 @@ class Access:
 
     async def _kubeconfig(self, cluster: Cluster) -> str:
         try:
-            found = await credentials_of(self._ledger, cluster, self._elsewhere)
+            credentials = await credentials_of(self._ledger, cluster, self._elsewhere)
         except NotFound as error:
             raise Precondition(str(error)) from error
-        if found.simulated:
+        if credentials.simulated:
             raise Precondition("a simulated cluster issues none: there is nothing behind its API")
-        return found.kubeconfig
+        return credentials.kubeconfig
 
     async def _record(self, cluster: Cluster, note: Note) -> None:
         """On the cluster, unless it is being deleted."""
@@ -150,7 +150,7 @@ _USER_REMEDY = f"use 1 to {LONGEST_USER} printable characters without spaces and
 
 def _problem(user: str) -> str:
     """What keeps this text from being a user's name in a certificate, or nothing."""
-    if not user.isprintable() or any(one.isspace() or one == "/" for one in user):
+    if not user.isprintable() or any(character.isspace() or character == "/" for character in user):
         return "has characters that a name may not have"
     if len(user.encode(errors="replace")) > LONGEST_USER:
         return "is too long"
@@ -168,14 +168,14 @@ def _issued_by(caller: Caller) -> str:
 
 def _asked(user: str, ttl: timedelta, caller: Caller) -> Note:
     minutes = ttl.total_seconds() / 60
-    what = f"A kubeconfig for {user}, good for {minutes:g} minutes, was asked for"
-    return writing.note("AccessRequested", caller, what)
+    action = f"A kubeconfig for {user}, good for {minutes:g} minutes, was asked for"
+    return writing.note("AccessRequested", caller, action)
 
 
 def _granted(user: str, issued: Issued, caller: Caller) -> Note:
     until = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    what = f"Issued a kubeconfig for {user}, valid until {until},"
-    return writing.note("AccessIssued", caller, what)
+    action = f"Issued a kubeconfig for {user}, valid until {until},"
+    return writing.note("AccessIssued", caller, action)
 
 
 @asynccontextmanager
@@ -191,18 +191,18 @@ async def _opened(connect: Connect, config: KubeConfig) -> AsyncIterator[KubeCli
 async def _reaching(cluster: Cluster) -> AsyncIterator[None]:
     """Bounds what is asked of the cluster, and says in our words when it does not answer or will not."""
     name = shown(cluster.metadata.name or cluster.id)
-    silent = (
+    message = (
         f"the API of the cluster {name} does not answer; when it rests, wake it, then try again"
     )
     try:
         async with asyncio.timeout(ISSUE_SECONDS):
             yield
     except TimeoutError:
-        raise Unavailable(silent) from None
+        raise Unavailable(message) from None
     except Unavailable as error:
         logger.warning("cluster out of reach", extra={"cluster": cluster.id, "why": str(error)})
         if error.reason == "CertificateNotTrusted":
-            silent = f"what answers as the API of the cluster {name} is not what is known as such"
-        raise Unavailable(silent) from error
+            message = f"what answers as the API of the cluster {name} is not what is known as such"
+        raise Unavailable(message) from error
     except BoatyardError as error:
         raise Precondition(f"the cluster {name} issues no access: {error}") from error

@@ -91,11 +91,15 @@ class Issuer:
         return self._signed(claims, ttl, now)
 
     def _signed(self, claims: dict[str, Any], ttl: timedelta, now: datetime) -> str:
-        issued = int(now.timestamp())
-        times = {"iat": issued, "nbf": issued, "exp": issued + math.ceil(ttl.total_seconds())}
+        issued_at = int(now.timestamp())
+        times = {
+            "iat": issued_at,
+            "nbf": issued_at,
+            "exp": issued_at + math.ceil(ttl.total_seconds()),
+        }
         header = {"alg": ALGORITHM, "kid": self.kid, "typ": TYPE}
-        whole = {"iss": ISSUER, **claims, **times}
-        return jwt.encode(header, whole, self._key, algorithms=[ALGORITHM])
+        payload = {"iss": ISSUER, **claims, **times}
+        return jwt.encode(header, payload, self._key, algorithms=[ALGORITHM])
 
     def public_key(self) -> ECKey:
         return ECKey.import_key(self._key.as_dict(private=False))
@@ -132,8 +136,8 @@ class TokenChecker:
 
     def _verify(self, token: str, now: float) -> _Checked:
         try:
-            signed = jws.extract_compact(token.encode("ascii"), registry=self._registry)
-            header = signed.headers()
+            signature = jws.extract_compact(token.encode("ascii"), registry=self._registry)
+            header = signature.headers()
             if not _HEADER.issuperset(header):
                 raise Unauthenticated("the token's header carries fields that are not accepted")
             if header.get("alg") != ALGORITHM:
@@ -197,8 +201,8 @@ def _checked(claims: dict[str, Any], now: float) -> _Checked:
 
 def _run(claims: dict[str, Any]) -> Caller:
     order, item, attempt = (claims.get(claim) for claim in ("order", "item", "attempt"))
-    named = isinstance(order, str) and order and isinstance(item, str) and item
-    if not named or not isinstance(attempt, int) or isinstance(attempt, bool):
+    has_names = isinstance(order, str) and order and isinstance(item, str) and item
+    if not has_names or not isinstance(attempt, int) or isinstance(attempt, bool):
         raise Unauthenticated("the token does not say which run it is for")
     run = OrderRun(order=str(order), item=str(item), attempt=attempt)
     return Caller(user="the template's role", tenant="", role=Role.RUN, run=run)

@@ -83,10 +83,10 @@ class Method:
             raise Unimplemented(f"{self.name} is not served")
         return await self.unary(request, call)
 
-    def parts(self, request: Any, call: Call, begun: Begun) -> AsyncIterator[Part]:
+    def parts(self, request: Any, call: Call, on_start: Begun) -> AsyncIterator[Part]:
         if self.stream is None:
             raise Unimplemented(f"{self.name} is not served")
-        return self.stream(request, call, begun)
+        return self.stream(request, call, on_start)
 
 
 def methods(
@@ -130,17 +130,19 @@ def _answers(
     service: str, crud: Crud, watches: Watches, orders: Orders, access: Access
 ) -> Mapping[str, Callable[..., Any]]:
     package, _, name = service.rpartition(".")
-    found: dict[str, Callable[..., Any]] = {}
+    answers: dict[str, Callable[..., Any]] = {}
     if service in VIEWS:
-        found |= _generic(VIEWS[service], crud, _messages(package, name))
+        answers |= _generic(VIEWS[service], crud, _messages(package, name))
     if name == "Events":
-        found["Watch"] = lambda request, call, begun: watches.watch(package, request, call, begun)
+        answers["Watch"] = lambda request, call, on_start: watches.watch(
+            package, request, call, on_start
+        )
     if name == "Capabilities":
-        found["Get"] = _capabilities(package)
+        answers["Get"] = _capabilities(package)
     if service == f"{PUBLIC}.Clusters":
-        found |= _credentials(orders, _messages(package, name))
+        answers |= _credentials(orders, _messages(package, name))
     if service == f"{OURS}.Orders":
-        found |= {
+        answers |= {
             "Explain": orders.explain,
             "Follow": orders.follow,
             "Retry": orders.retry,
@@ -148,8 +150,8 @@ def _answers(
             "History": orders.history,
         }
     if service == f"{OURS}.Access":
-        found["Issue"] = access.issue
-    return {rpc: run for rpc, run in found.items() if f"{service}/{rpc}" not in _LEFT_OUT}
+        answers["Issue"] = access.issue
+    return {rpc: run for rpc, run in answers.items() if f"{service}/{rpc}" not in _LEFT_OUT}
 
 
 def _messages(package: str, service: str) -> Callable[[str], type[Message]]:

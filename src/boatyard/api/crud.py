@@ -115,10 +115,10 @@ class Crud:
         policy.check(caller, Verb.CREATE, kind.name, private=view.private)
         now = self.ledger.clock.now()
         prepared = _prepare(view, message, caller, now)
-        chosen = prepared.metadata.name if kind.ids == NAME else message.id
-        if chosen and (kind.finalizers or kind.ids == NAME):
-            await self._check_never_used(kind, chosen)
-        for last in writing.tries():
+        chosen_id = prepared.metadata.name if kind.ids == NAME else message.id
+        if chosen_id and (kind.finalizers or kind.ids == NAME):
+            await self._check_never_used(kind, chosen_id)
+        for is_last_try in writing.tries():
             doc, world = await self._admit(view, prepared, caller)
             if call.dry_run:
                 return fields.redact(replace(doc, id=""), kind.sensitive)
@@ -132,7 +132,7 @@ class Crud:
                 raise writing.taken(kind, doc, error) from error
             except (Conflict, Precondition):
                 # What was remembered of the catalogue has changed: its rules are asked again.
-                if last:
+                if is_last_try:
                     raise
                 self.catalogue.clear()
                 continue
@@ -172,9 +172,9 @@ class Crud:
         resolved.found["Tenant", tenant.id] = tenant
         if not metadata.project:
             return ()
-        found = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
-        if found:
-            resolved.found["Project", found[0].id] = found[0]
+        projects = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
+        if projects:
+            resolved.found["Project", projects[0].id] = projects[0]
             return ()
         return [
             Violation(
@@ -214,7 +214,7 @@ class Crud:
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.DELETE, kind.name, private=view.private)
         check_wet(call)
-        for last in writing.tries():
+        for is_last_try in writing.tries():
             old = await self.find(kind, id, caller, sealed=False)
             policy.check_owner(caller, Verb.DELETE, old.metadata.tenant)
             if old.metadata.deletion_timestamp is not None:
@@ -223,7 +223,7 @@ class Crud:
             try:
                 await self.commit(kind, _deletion(view, old, caller, now), now)
             except Conflict:
-                if last:
+                if is_last_try:
                     raise
                 continue
             return
@@ -279,17 +279,17 @@ def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:
     name = doc.metadata.name
     if kind.names_from_ids and doc.id and not message.HasField("metadata"):
         name = name_from_id(doc.id)
-    given = doc.metadata
+    sent_metadata = doc.metadata
     metadata = replace(
-        given,
+        sent_metadata,
         name=name,
-        tenant=writing.tenant_of_new(kind, given.tenant, caller),
+        tenant=writing.tenant_of_new(kind, sent_metadata.tenant, caller),
         creator=caller.user,
         creation_timestamp=now,
         deletion_timestamp=None,
         version=0,
         generation=1,
-        finalizers=writing.finalizers(kind, given.finalizers if view.private else ()),
+        finalizers=writing.finalizers(kind, sent_metadata.finalizers if view.private else ()),
     )
     id = doc.id if kind.ids != MADE else ""
     doc = replace(doc, metadata=metadata, id=id or (new_id(now) if kind.ids != NAME else ""))
@@ -317,23 +317,28 @@ def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Chang
 
 def _predicate(view: View, text: str) -> Predicate | None:
     """The caller's filter, and beside it what its package leaves out unless it is asked about."""
-    asked = compiled(text, view.message) if text else None
+    predicate = compiled(text, view.message) if text else None
     if view.private:
-        return asked
+        return predicate
     for field, default in _PUBLIC_DEFAULTS.get(view.kind.name, ()):
-        if asked is None or field not in asked.fields:
-            other = compiled(default, view.message)
-            asked = other if asked is None else asked & other
-    return asked
+        if predicate is None or field not in predicate.fields:
+            default_predicate = compiled(default, view.message)
+            predicate = default_predicate if predicate is None else predicate & default_predicate
+    return predicate
 
 
 def _check_open(kind: Kind, where: Predicate | None, order: str) -> None:
     """What tenants are not shown they cannot ask about either: the answer would tell."""
-    asked = set(where.fields) if where is not None else set()
-    asked |= {key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()}
-    for path in kind.operators_only:
-        if any(one == path or one.startswith(f"{path}.") for one in asked):
-            raise Refused(f"only operators may ask about {path}", reason="BadFilter")
+    queried_paths = set(where.fields) if where is not None else set()
+    queried_paths |= {
+        key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()
+    }
+    for hidden_path in kind.operators_only:
+        if any(
+            queried_path == hidden_path or queried_path.startswith(f"{hidden_path}.")
+            for queried_path in queried_paths
+        ):
+            raise Refused(f"only operators may ask about {hidden_path}", reason="BadFilter")
 
 
 def compiled(text: str, message: str, variable: str = "this") -> Predicate:

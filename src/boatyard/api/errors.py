@@ -82,10 +82,10 @@ class Failure:
         if self.violations:
             details = error_details_pb2.BadRequest()
             for violation in self.violations:
-                described = str(Violation("", violation.message, violation.remedy))
+                description = str(Violation("", violation.message, violation.remedy))
                 details.field_violations.add(
                     field=_short(violation.path, LONGEST_PATH),
-                    description=_short(described, LONGEST_DETAILS // 2),
+                    description=_short(description, LONGEST_DETAILS // 2),
                 )
                 if details.ByteSize() > LONGEST_DETAILS:
                     break

@@ -41,7 +41,7 @@ def walk(value: Any, path: tuple[str, ...], at: str = "") -> list[tuple[str, Any
                 else [(f"{here}[{index}]", entry) for index, entry in enumerate(value)]
             )
             below = path[place + 1 :]
-            return [found for at, entry in entries for found in walk(entry, below, at)]
+            return [match for at, entry in entries for match in walk(entry, below, at)]
         value = getattr(value, name)
     return [] if value is None else [(_join(at, path), value)]
 

@@ -28,8 +28,8 @@ class Guard:
     def __init__(self, app: ASGIApp, address: str, hosts: Sequence[str]) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
-        bound = address.rpartition(":")[0].strip("[]")
-        self._any_host = not hosts and not _is_loopback(bound)
+        bound_host = address.rpartition(":")[0].strip("[]")
+        self._any_host = not hosts and not _is_loopback(bound_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,8 +49,8 @@ class Guard:
         if origin is not None and not self._same(origin, host):
             return _refused(403, f"calls from {origin[:80]!r} are not accepted")
         if method in _BODIES:
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
+            content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if content_type != "application/json":
                 return _refused(415, "the body must be sent as application/json")
         return None
 
@@ -65,15 +65,15 @@ class Guard:
         return parts.netloc.lower() == host.lower() or (parts.hostname or "") in self._hosts
 
 
-def answer(found: Failure, *, status: int | None = None) -> Response:
+def answer(failure: Failure, *, status: int | None = None) -> Response:
     """A failure in the form of the gateway: the gRPC status as JSON."""
     body = json_format.MessageToDict(
-        found.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
+        failure.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
     headers = {}
-    if found.code is grpc.StatusCode.UNAUTHENTICATED:
-        headers["www-authenticate"] = found.message.encode("ascii", "replace").decode()
-    return JSONResponse(body, status_code=status or found.http, headers=headers)
+    if failure.code is grpc.StatusCode.UNAUTHENTICATED:
+        headers["www-authenticate"] = failure.message.encode("ascii", "replace").decode()
+    return JSONResponse(body, status_code=status or failure.http, headers=headers)
 
 
 def _refused(status: int, text: str) -> Response:

@@ -50,8 +50,8 @@ class Hubs:
         """Asks the hub at once. A hub that does not answer is an answer, not a failure of the call."""
         policy.check(call.caller, Verb.CHECK, "Hub", private=True)
         hub = await self._find(request.hub)
-        looked = await check(hub, self._reach(), self._ledger.clock.now())
-        return _response("Check")(report=_report(hub, looked))
+        result = await check(hub, self._reach(), self._ledger.clock.now())
+        return _response("Check")(report=_report(hub, result))
 
     async def prepare(self, request: Any, call: Call) -> Message:
         """Installs what is missing; the report says what is left. On record on the hub."""
@@ -70,17 +70,20 @@ class Hubs:
             raise _not_prepared(hub, error) from error
         await self._record(hub, done, call)
         now = self._ledger.clock.now()
-        looked = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
-        return _response("Prepare")(done=done, report=_report(hub, looked))
+        result = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
+        return _response("Prepare")(done=done, report=_report(hub, result))
 
     async def _record(self, hub: Hub, done: list[str], call: Call) -> None:
         """Workers look at once: the hub may be ready now."""
         now = self._ledger.clock.now()
-        words = "; ".join(done) or "Nothing was missing"
+        message = "; ".join(done) or "Nothing was missing"
         await self._ledger.commit(
             [
                 Signal(
-                    "Hub", hub.id, hub.metadata.tenant, writing.note("Prepared", call.caller, words)
+                    "Hub",
+                    hub.id,
+                    hub.metadata.tenant,
+                    writing.note("Prepared", call.caller, message),
                 ),
                 Due("Hub", hub.id, now, tenant=hub.metadata.tenant, hub=hub.id),
             ],
@@ -90,15 +93,15 @@ class Hubs:
     async def _find(self, key: str) -> Hub:
         """By id or name, with its credentials in clear: for use here, and for nothing that is answered."""
         check_id(key)
-        found = await self._ledger.documents.get(Hub, key)
-        if found is not None:
-            return found
-        named = await self._ledger.documents.find(Hub, name=key, tenants=None)
-        if len(named) > 1:
+        hub = await self._ledger.documents.get(Hub, key)
+        if hub is not None:
+            return hub
+        candidates = await self._ledger.documents.find(Hub, name=key, tenants=None)
+        if len(candidates) > 1:
             raise Refused("", Violation("hub", f"{shown(key)} is ambiguous", "give the id"))
-        if not named:
+        if not candidates:
             raise missing(_HUB, key)
-        return named[0]
+        return candidates[0]
 
     def _reach(self) -> HubAccess:
         if self._access is None:
@@ -112,12 +115,12 @@ def _not_prepared(hub: Hub, error: BoatyardError) -> Precondition:
         return Precondition(
             f"we may not install it: {error}; apply deploy/rbac/service.yaml to the hub"
         )
-    failed = next(one for one in judge_failure(hub, error) if one.remedy)
-    return Precondition(f"{failed.message}; {failed.remedy}")
+    failed_finding = next(finding for finding in judge_failure(hub, error) if finding.remedy)
+    return Precondition(f"{failed_finding.message}; {failed_finding.remedy}")
 
 
-def _report(hub: Hub, looked: Looked) -> Message:
-    return convert.TO_MESSAGE[f"{OURS}.HubReport"](report(hub, looked.version, looked.findings))
+def _report(hub: Hub, result: Looked) -> Message:
+    return convert.TO_MESSAGE[f"{OURS}.HubReport"](report(hub, result.version, result.findings))
 
 
 def _response(rpc: str) -> Callable[..., Message]:

@@ -70,8 +70,8 @@ class Kind:
     @property
     def operators_only(self) -> tuple[str, ...]:
         """Fields that tenants neither see nor ask about, in a package that both use."""
-        found: tuple[str, ...] = getattr(self.rules, "OPERATORS_ONLY", ())
-        return found
+        paths: tuple[str, ...] = getattr(self.rules, "OPERATORS_ONLY", ())
+        return paths
 
     @property
     def sensitive(self) -> tuple[str, ...]:

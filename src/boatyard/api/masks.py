@@ -47,19 +47,19 @@ def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
     if not tree:
         return _overlay(old, new, descriptor)
     changed: dict[str, Any] = {}
-    for name, below in tree.items():
+    for name, subtree in tree.items():
         field = descriptor.fields_by_name[name]
         before, after = getattr(old, name), getattr(new, name)
-        if not below:
+        if not subtree:
             changed[name] = _value(before, after, field)
         elif _is_map(field):
-            changed[name] = _merge_map(before, after, below, field)
+            changed[name] = _merge_map(before, after, subtree, field)
         else:
             before = type(after)() if before is None and after is not None else before
             if before is None:
                 continue  # absent in both: there is nothing to clear
             after = type(before)() if after is None else after
-            changed[name] = merge(before, after, below, _inside(field))
+            changed[name] = merge(before, after, subtree, _inside(field))
     return msgspec.structs.replace(old, **changed)
 
 
@@ -77,14 +77,14 @@ def without(tree: Tree, path: str) -> Tree:
     head, _, rest = path.partition(".")
     if head not in tree:
         return tree
-    kept = {name: below for name, below in tree.items() if name != head}
+    branches = {name: subtree for name, subtree in tree.items() if name != head}
     if rest and tree[head]:
-        below = without(tree[head], rest)
-        if below:
-            kept[head] = below
+        subtree = without(tree[head], rest)
+        if subtree:
+            branches[head] = subtree
     elif rest:
-        kept[head] = {}
-    return kept
+        branches[head] = {}
+    return branches
 
 
 def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
@@ -113,31 +113,31 @@ def _segments(path: str, descriptor: Descriptor) -> list[str]:
     """The names along a path. The keys of a map of plain values may contain dots."""
     if not path or len(path) > LONGEST_PATH:
         raise _BadPath(f"a path has 1 to {LONGEST_PATH} characters")
-    found: list[str] = []
+    segments: list[str] = []
     inside: Descriptor | None = descriptor
     rest = path
     while rest:
         name, rest = _next(rest)
         if inside is None:
-            raise _BadPath(f"{found[-1]!r} has nothing below it")
+            raise _BadPath(f"{segments[-1]!r} has nothing below it")
         field = inside.fields_by_name.get(name)
         if field is None:
             raise _BadPath(f"{inside.name} has no field {shown(name)}")
-        found.append(name)
+        segments.append(name)
         inside = field.message_type
         if _is_map(field):
             inside = _values(field)
             if rest and inside is None:
-                found.append(_whole(rest))
+                segments.append(_whole(rest))
                 rest = ""
             elif rest:
                 key, rest = _next(rest)
-                found.append(key)
+                segments.append(key)
         elif field.is_repeated and rest:
-            raise _BadPath(f"{name!r} is a list", f"name {'.'.join(found)} to replace all of it")
+            raise _BadPath(f"{name!r} is a list", f"name {'.'.join(segments)} to replace all of it")
         if inside is not None and _is_free(inside):
             inside = None
-    return found
+    return segments
 
 
 def _next(rest: str) -> tuple[str, str]:
@@ -175,13 +175,15 @@ def _merge_map(
 ) -> Mapping[str, Any]:
     inside = _values(field)
     entries = dict(old)
-    for key, below in tree.items():
-        if below:
+    for key, subtree in tree.items():
+        if subtree:
             if key not in old and key not in new:
                 continue  # nothing to change, nothing to clear
             assert inside is not None, "only messages have something below them"
-            kind = type(new[key] if key in new else old[key])
-            entries[key] = merge(old.get(key, kind()), new.get(key, kind()), below, inside)
+            entry_type = type(new[key] if key in new else old[key])
+            entries[key] = merge(
+                old.get(key, entry_type()), new.get(key, entry_type()), subtree, inside
+            )
         elif key in new:
             entries[key] = _entry(old.get(key), new[key], inside)
         else:

@@ -50,9 +50,11 @@ class RestDoor:
         self._hosts = hosts
         routes = [Route("/healthz", _health), Route("/openapi.json", _openapi)]
         # Paths are tried one after the other: those that are served come first.
-        bound = [(binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES]
-        bound.sort(key=lambda one: not one[1].served)
-        routes += [self._route(*one) for one in bound]
+        bound_methods = [
+            (binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES
+        ]
+        bound_methods.sort(key=lambda bound_method: not bound_method[1].served)
+        routes += [self._route(*bound_method) for bound_method in bound_methods]
         self._app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
         self._server: HttpServer | None = None
 
@@ -92,11 +94,11 @@ class RestDoor:
         sse = "text/event-stream" in request.headers.get("accept", "")
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-        async def begun(start: str) -> None:
+        async def on_start(start: str) -> None:
             if not started.done():
                 started.set_result(start)
 
-        parts = _Ahead(method.parts(message, call, begun))
+        parts = _Ahead(method.parts(message, call, on_start))
         try:
             await parts.until(started)
         except BaseException:
@@ -142,9 +144,9 @@ async def _message(request: Request, binding: bindings.Route, method: Method) ->
         # An empty mask would mean everything; an empty body means nothing.
         if not body:
             message.update_mask.paths.append("id")
-    last = request.headers.get("last-event-id")
-    if last and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
-        message.after = last
+    last_event_id = request.headers.get("last-event-id")
+    if last_event_id and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
+        message.after = last_event_id
     return message, derived
 
 
@@ -225,15 +227,15 @@ def _answer(message: Message, response_body: str) -> Response:
     if isinstance(message, httpbody_pb2.HttpBody):
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         return Response(message.data, media_type=message.content_type, headers=headers)
-    shown_part = getattr(message, response_body) if response_body else message
-    return JSONResponse(as_json(shown_part))
+    body = getattr(message, response_body) if response_body else message
+    return JSONResponse(as_json(body))
 
 
 def as_json(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = json_format.MessageToDict(
+    fields: dict[str, Any] = json_format.MessageToDict(
         message, preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
-    return shown
+    return fields
 
 
 class _Patient(StreamingResponse):
@@ -265,21 +267,21 @@ class _Ahead:
 
     async def until(self, started: asyncio.Future[str]) -> None:
         """Returns once the stream has begun; raises what kept it from beginning."""
-        asked = self._asked()
-        both: set[asyncio.Future[Any]] = {asked, started}
+        next_part = self._asked()
+        both: set[asyncio.Future[Any]] = {next_part, started}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
-            asked.result()
+            next_part.result()
             started.set_result("")
 
     async def next(self, timeout: float) -> Part | None:
         """The next part, or None when there was none in time."""
-        asked = self._asked()
-        done, _ = await asyncio.wait({asked}, timeout=timeout)
+        next_part = self._asked()
+        done, _ = await asyncio.wait({next_part}, timeout=timeout)
         if not done:
             return None
         self._next = None
-        return asked.result()
+        return next_part.result()
 
     async def aclose(self) -> None:
         if self._next is not None:
@@ -309,8 +311,8 @@ async def _lines(
     except StopAsyncIteration:
         return
     except Exception as error:
-        found = failure(error, call=method.name)
-        text = json.dumps({"error": as_json(found.status())})
+        rpc_failure = failure(error, call=method.name)
+        text = json.dumps({"error": as_json(rpc_failure.status())})
         yield f"event: error\ndata: {text}\n\n" if sse else text + "\n"
     finally:
         await parts.aclose()

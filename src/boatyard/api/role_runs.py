@@ -39,7 +39,7 @@ class RoleRuns:
         """Written into the order, in one commit with its being due: what was answered is carried out."""
         policy.check(call.caller, Verb.ASK, "RoleRun", private=False)
         check_wet(call)
-        for last in writing.tries():
+        for is_last_try in writing.tries():
             order = await self._order(request.order, call, sealed=False)
             _check_step(request.step)
             if await self._elsewhere.keeps(order.spec.hub):
@@ -47,26 +47,26 @@ class RoleRuns:
                     "orders of this hub are kept in its Kubernetes, where no role decides yet; "
                     "order the template on an embedded hub"
                 )
-            changed, new = asking.asked_for(order, request.step)
-            if not new:
+            changed_order, new_steps = asking.asked_for(order, request.step)
+            if not new_steps:
                 return _response("Ask")()
-            note = Note("Asked", f"The template's role asks for {', '.join(new)}")
+            note = Note("Asked", f"The template's role asks for {', '.join(new_steps)}")
             now = self._ledger.clock.now()
             due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
             try:
-                await self._ledger.commit([Replace(changed, note), due], now=now)
+                await self._ledger.commit([Replace(changed_order, note), due], now=now)
             except Conflict:
-                if last:
+                if is_last_try:
                     raise
                 continue
-            return _response("Ask")(steps=new)
+            return _response("Ask")(steps=new_steps)
         raise AssertionError("the last try returns or raises")
 
     async def get(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.GET, "RoleRun", private=False)
         order = await self._order(request.order, call, sealed=not request.kubeconfig)
-        told = asking.told_run(order, kubeconfig=request.kubeconfig)
-        return _response("Get")(object=convert.TO_MESSAGE[f"{OURS}.RoleRun"](told))
+        role_run = asking.told_run(order, kubeconfig=request.kubeconfig)
+        return _response("Get")(object=convert.TO_MESSAGE[f"{OURS}.RoleRun"](role_run))
 
     async def _order(self, id: str, call: Call, *, sealed: bool) -> Order:
         run = call.caller.run
@@ -79,13 +79,13 @@ class RoleRuns:
         return order
 
 
-def _check_step(word: str) -> None:
-    if word not in asking.STEP_OF:
+def _check_step(step: str) -> None:
+    if step not in asking.STEP_OF:
         raise Refused(
             "",
             Violation(
                 "step",
-                f"{shown(word)} is no step that a role can ask for",
+                f"{shown(step)} is no step that a role can ask for",
                 f"ask for one of {', '.join(asking.STEP_OF)}",
             ),
         )

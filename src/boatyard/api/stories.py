@@ -43,13 +43,13 @@ class Stories:
         policy.check(call.caller, Verb.STORY, "Cluster", private=False)
         after, limit = _after(request), _limit(request)
         _check_run(request.run)
-        cluster, _gone = await self._orders.find_ever(request.cluster, call.caller)
-        told = await self._told(cluster.id, after, request.run, limit)
-        items = [_fields(line, call.caller) for line in told.lines]
-        return _READ(items=items, missing=told.missing)
+        cluster, _deleted = await self._orders.find_ever(request.cluster, call.caller)
+        page = await self._told(cluster.id, after, request.run, limit)
+        items = [_fields(line, call.caller) for line in page.lines]
+        return _READ(items=items, missing=page.missing)
 
     async def watch(
-        self, request: Any, call: Call, begun: Callable[[str], Awaitable[None]]
+        self, request: Any, call: Call, on_start: Callable[[str], Awaitable[None]]
     ) -> AsyncIterator[Part]:
         """Every line that is kept; with `follow` also those that come, until no more are to be expected.
 
@@ -61,22 +61,22 @@ class Stories:
         _check_run(request.run)
         watcher = await self._watches.follow(None, None)
         try:
-            cluster, gone = await self._orders.find_ever(request.cluster, call.caller)
-            await begun("")
+            cluster, deleted = await self._orders.find_ever(request.cluster, call.caller)
+            await on_start("")
             while True:
-                explanation = await self._orders.explanation(cluster, call.caller, gone=gone)
-                ended = not request.follow or is_over(explanation)
+                explanation = await self._orders.explanation(cluster, call.caller, deleted=deleted)
+                is_complete = not request.follow or is_over(explanation)
                 while True:
-                    told = await self._told(cluster.id, after, request.run, PAGE)
-                    if told.missing:
-                        yield _missing(told.missing)
-                    for line in told.lines:
+                    page = await self._told(cluster.id, after, request.run, PAGE)
+                    if page.missing:
+                        yield _missing(page.missing)
+                    for line in page.lines:
                         yield _part(line, call.caller)
-                    if len(told.lines) < PAGE:
-                        after = told.last_seq
+                    if len(page.lines) < PAGE:
+                        after = page.last_seq
                         break
-                    after = told.lines[-1].seq
-                if ended:
+                    after = page.lines[-1].seq
+                if is_complete:
                     return
                 while entries := await watcher.entries(LOOK_SECONDS):
                     if any(
@@ -84,16 +84,16 @@ class Stories:
                         for entry in entries
                     ):
                         break
-                cluster, gone = await self._orders.again(cluster)
+                cluster, deleted = await self._orders.again(cluster)
         finally:
             self._watches.leave(watcher)
 
     async def _told(self, order_id: str, after: int, run: str, limit: int) -> Told:
-        told = await self._ledger.stories.read(order_id, after=after, run=run, limit=limit)
-        if after > told.last_seq:
+        page = await self._ledger.stories.read(order_id, after=after, run=run, limit=limit)
+        if after > page.last_seq:
             remedy = "leave it out to read from the beginning"
             raise Refused("", Violation("after", f"there is no line {after} yet", remedy))
-        return told
+        return page
 
 
 def is_over(explanation: Explanation) -> bool:

@@ -47,24 +47,24 @@ class Templates:
         files = _files(request)
         source = await self._offering.offer(request.role, files, origin=PUBLISHED)
         self._crud.catalogue.forget("ClusterTemplate")
-        made = convert.TO_MESSAGE[f"{OURS}.TemplateSource"](source)
-        return wire.message(f"{OURS}.TemplatesPublishResponse")(object=made)
+        message = convert.TO_MESSAGE[f"{OURS}.TemplateSource"](source)
+        return wire.message(f"{OURS}.TemplatesPublishResponse")(object=message)
 
     async def _find(self, key: str, call: Call) -> ClusterTemplate:
         """By id or name; one that the caller may not see is answered like one that is not there."""
         check_id(key)
         ledger, caller = self._crud.ledger, call.caller
-        found = await ledger.documents.get(ClusterTemplate, key, sealed=True)
-        if found is not None and sees(caller, found):
-            return found
-        named = await ledger.documents.find(
+        template = await ledger.documents.get(ClusterTemplate, key, sealed=True)
+        if template is not None and sees(caller, template):
+            return template
+        candidates = await ledger.documents.find(
             ClusterTemplate, name=key, tenants=caller.visible_tenants, sealed=True
         )
-        if len(named) > 1:
+        if len(candidates) > 1:
             raise Refused("", Violation("template", f"{shown(key)} is ambiguous", "give the id"))
-        if not named:
+        if not candidates:
             raise missing(_TEMPLATE, key)
-        return named[0]
+        return candidates[0]
 
 
 def _files(request: Any) -> dict[str, RoleFile]:
@@ -73,17 +73,17 @@ def _files(request: Any) -> dict[str, RoleFile]:
         violations.append(Violation("role", f"{shown(request.role)} is not the name of a folder"))
     elif "/" in request.role:
         violations.append(Violation("role", f"{shown(request.role)} is not one folder"))
-    found: dict[str, RoleFile] = {}
+    files: dict[str, RoleFile] = {}
     for index, file in enumerate(request.files):
         problem = path_problem(file.path)
-        if not problem and file.path in found:
+        if not problem and file.path in files:
             problem = "is there twice"
         if problem:
             violations.append(Violation(f"files[{index}].path", problem, "give it once, below /"))
-        found[file.path] = RoleFile(file.content, file.executable)
-    problem = size_problem(found)
+        files[file.path] = RoleFile(file.content, file.executable)
+    problem = size_problem(files)
     if problem:
         violations.append(Violation("files", f"the role {problem}"))
     if violations:
         raise Refused("", *violations)
-    return found
+    return files

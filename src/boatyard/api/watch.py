@@ -111,15 +111,15 @@ class Watcher:
         while True:
             self._watches.check()
             if self._live_from is None:
-                found = await self._catch_up()
+                entries = await self._catch_up()
             else:
-                found = [entry for entry in self._queue if entry.row.seq > self.seq]
+                entries = [entry for entry in self._queue if entry.row.seq > self.seq]
                 self._queue.clear()
-                if found:
-                    self.seq = found[-1].row.seq
-            seen = [entry for entry in found if self._sees(entry)]
-            if seen:
-                return seen
+                if entries:
+                    self.seq = entries[-1].row.seq
+            visible_entries = [entry for entry in entries if self._sees(entry)]
+            if visible_entries:
+                return visible_entries
             if self._live_from is None or self._queue:
                 continue
             if not await self._ring(timeout):
@@ -235,7 +235,7 @@ class Watches:
             self._watched.clear()
 
     async def watch(
-        self, package: str, request: Any, call: Call, begun: Callable[[str], Any]
+        self, package: str, request: Any, call: Call, on_start: Callable[[str], Any]
     ) -> AsyncIterator[Part]:
         """Events/Watch of either package. `begun` is told the id from which the watch starts.
 
@@ -244,18 +244,20 @@ class Watches:
         """
         private = package == PRIVATE
         policy.check(call.caller, Verb.WATCH, "Event", private=private)
-        wanted = compiled(request.filter, f"{package}.Event", "event") if request.filter else None
+        predicate = (
+            compiled(request.filter, f"{package}.Event", "event") if request.filter else None
+        )
         bookmarks = request.HasField("after")
         watcher = await self.follow(_after(request), call.caller.visible_tenants)
         try:
             start = self.ledger.seal.place_id(watcher.seq)
-            await begun(start)
+            await on_start(start)
             if bookmarks:
                 yield self._bookmark(package, watcher.seq)
             while True:
                 entries = await watcher.entries(BOOKMARK_SECONDS)
                 for entry in entries:
-                    if _shows(entry, wanted, private=private):
+                    if _shows(entry, predicate, private=private):
                         yield entry.private if private else entry.public
                 if bookmarks and not entries:
                     yield self._bookmark(package, watcher.at())
@@ -273,13 +275,13 @@ def _after(request: Any) -> str:
     return after
 
 
-def _shows(entry: Entry, wanted: Predicate | None, *, private: bool) -> bool:
+def _shows(entry: Entry, predicate: Predicate | None, *, private: bool) -> bool:
     kind = entry.kind
     if kind is None or kind.rules is None or kind.ours:
         return False  # orders, leftovers and backups have their own calls
     if not private and (not kind.public or entry.row.type == EventType.OBJECT_SIGNALED):
         return False
-    return wanted is None or wanted.matches(entry.event)
+    return predicate is None or predicate.matches(entry.event)
 
 
 def _part(event: Event, package: str) -> Part:

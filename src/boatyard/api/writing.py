@@ -36,37 +36,41 @@ def tries() -> Iterator[bool]:
         yield attempt == TRIES - 1
 
 
-def note(reason: str, caller: Caller, what: str) -> Note:
-    who = "an operator" if caller.is_operator else caller.user
-    return Note(reason, f"{what} by {who}")
+def note(reason: str, caller: Caller, action: str) -> Note:
+    actor = "an operator" if caller.is_operator else caller.user
+    return Note(reason, f"{action} by {actor}")
 
 
-def tenant_of_new(kind: Kind, asked: str, caller: Caller) -> str:
+def tenant_of_new(kind: Kind, requested_tenant: str, caller: Caller) -> str:
     """Whose the new document is. The answer to a stranger's name is the same whether it exists."""
     if caller.is_operator:
-        return asked or (kind.tenant if caller.tenant == SHARED else caller.tenant)
-    if asked not in ("", caller.tenant):
-        raise Denied(f"the tenant {shown(asked)} cannot be assigned")
+        return requested_tenant or (kind.tenant if caller.tenant == SHARED else caller.tenant)
+    if requested_tenant not in ("", caller.tenant):
+        raise Denied(f"the tenant {shown(requested_tenant)} cannot be assigned")
     return caller.tenant
 
 
-def finalizers(kind: Kind, given: Sequence[str]) -> tuple[str, ...]:
-    return tuple(sorted({*kind.finalizers, *given}))
+def finalizers(kind: Kind, requested: Sequence[str]) -> tuple[str, ...]:
+    return tuple(sorted({*kind.finalizers, *requested}))
 
 
-def requirements(kind: Kind, doc: Any, found: Found, *, but: Any = None) -> list[Change]:
+def requirements(
+    kind: Kind, doc: Any, referenced_docs: Found, *, previous: Any = None
+) -> list[Change]:
     """What must exist, as it was read, while the document is stored: references, tenant, project.
 
     What the document `but`, as stored before, referred to already is left out.
     """
-    needed = _referred(kind, doc)
-    if but is not None:
-        needed -= _referred(kind, but)
+    required_keys = _referred(kind, doc)
+    if previous is not None:
+        required_keys -= _referred(kind, previous)
     elif kind.name != "Tenant":
-        needed.add(("Tenant", doc.metadata.tenant))
+        required_keys.add(("Tenant", doc.metadata.tenant))
         if doc.metadata.project:
-            needed |= {key for key in found if key[0] == "Project"}
-    return [Require(*key, version=_version(found.get(key))) for key in sorted(needed)]
+            required_keys |= {key for key in referenced_docs if key[0] == "Project"}
+    return [
+        Require(*key, version=_version(referenced_docs.get(key))) for key in sorted(required_keys)
+    ]
 
 
 def _version(doc: Any | None) -> int | None:
@@ -105,14 +109,14 @@ def beside(kind: Kind, old: Any | None, new: Any, world: World) -> list[Change]:
     holds = getattr(kind.rules, "holds", None)
     if holds is None:
         return changes
-    before = set(holds(old)) if old is not None else set()
-    given_up = {key: other for other in others for key in holds_before(world, kind, other, holds)}
-    for key in sorted(set(holds(new)) - before):
+    old_keys = set(holds(old)) if old is not None else set()
+    freed_keys = {key: other for other in others for key in holds_before(world, kind, other, holds)}
+    for key in sorted(set(holds(new)) - old_keys):
         # Whoever gives the key up does so in this transaction, guarded by its version.
-        room = 2 if key in given_up else 1
+        room = 2 if key in freed_keys else 1
         changes.append(Reserve(key, owner(kind, new.id), 1, room))
-    changes += [Unreserve(owner(kind, new.id), key) for key in sorted(before - set(holds(new)))]
-    changes += [Unreserve(owner(kind, other.id), key) for key, other in sorted(given_up.items())]
+    changes += [Unreserve(owner(kind, new.id), key) for key in sorted(old_keys - set(holds(new)))]
+    changes += [Unreserve(owner(kind, other.id), key) for key, other in sorted(freed_keys.items())]
     return changes
 
 
@@ -139,9 +143,11 @@ def ask(violations: list[Violation], rule: Callable[[], Any]) -> Any:
     except Refused as error:
         if type(error) is not Refused or not error.violations:
             raise
-        seen = {violation.path for violation in violations}
-        more = [violation for violation in error.violations if violation.path not in seen]
-        raise Refused("", *violations, *more) from error
+        reported_paths = {violation.path for violation in violations}
+        new_violations = [
+            violation for violation in error.violations if violation.path not in reported_paths
+        ]
+        raise Refused("", *violations, *new_violations) from error
     if violations:
         raise Refused("", *violations)
     return admitted
@@ -154,8 +160,8 @@ def maybe(rules: Any, name: str, *arguments: Any) -> Any:
 
 
 def _referred(kind: Kind, doc: Any) -> set[tuple[str, str]]:
-    more: set[tuple[str, str]] = maybe(kind.rules, "requires", doc) or set()
-    return more | {
+    extra_keys: set[tuple[str, str]] = maybe(kind.rules, "requires", doc) or set()
+    return extra_keys | {
         (target, reference.id)
         for path, target in kind.references.items()
         if target in CLASSES and not path.startswith("status.")
