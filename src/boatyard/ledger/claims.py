@@ -17,10 +17,12 @@ _BELOW = "owner = $1 or (owner >= $1 || '/' and owner < $1 || '0')"  # '0' comes
 class Claims:
     """Rests on two unique keys: one owner per item, and one item per owner, in each pool."""
 
-    def __init__(self, connections: Connections, tell: Callable[[str], Awaitable[None]]) -> None:
+    def __init__(
+        self, connections: Connections, on_write: Callable[[str], Awaitable[None]]
+    ) -> None:
         """`tell` is called before and after each claim."""
         self._connections = connections
-        self._tell = tell
+        self._tell = on_write
 
     async def claim(
         self,
@@ -58,23 +60,23 @@ class Claims:
         self, requests: Sequence[ClaimRequest], *, tenant: str, lease: Lease | None, now: datetime
     ) -> list[str | None]:
         # In the same order everywhere, so that two claimers do not wait for each other in a ring.
-        places = sorted(range(len(requests)), key=lambda place: requests[place].pool)
-        asked = [
-            {"pool": r.pool, "candidates": list(r.candidates), "owner": r.owner}
-            for r in (requests[place] for place in places)
+        indexes = sorted(range(len(requests)), key=lambda index: requests[index].pool)
+        entries = [
+            {"pool": request.pool, "candidates": list(request.candidates), "owner": request.owner}
+            for request in (requests[index] for index in indexes)
         ]
         rows = await self._connections.write(
             "claiming",
             "select boatyard_claim($1, $2, $3, $4)",
-            msgspec.json.encode(asked),
+            msgspec.json.encode(entries),
             lease_argument(lease),
             tenant,
             now,
         )
-        given: list[str | None] = [None] * len(requests)
-        for place, item in zip(places, rows[0][0], strict=True):
-            given[place] = item
-        return given
+        items: list[str | None] = [None] * len(requests)
+        for index, item in zip(indexes, rows[0][0], strict=True):
+            items[index] = item
+        return items
 
     async def of_owner(self, owner_prefix: str) -> list[Claim]:
         """What this owner and those below it (`prefix/…`) hold."""

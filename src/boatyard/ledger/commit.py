@@ -64,11 +64,11 @@ def payload(
         message["lease"] = _lease_entry(lease)
     if finish is not None:
         message["finish"] = _finish_entry(finish)
-    touched = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
+    work_keys = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
     if lease is not None:
-        touched.append({"kind": lease.kind, "id": lease.id})
-    if len(touched) > 1 or "wakes" in parts:
-        message["lock_work"] = touched
+        work_keys.append({"kind": lease.kind, "id": lease.id})
+    if len(work_keys) > 1 or "wakes" in parts:
+        message["lock_work"] = work_keys
     return msgspec.json.encode(message)
 
 
@@ -124,8 +124,8 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
 def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
     doc, metadata = change.doc, change.doc.metadata
     version: int = metadata.version
-    op, type_, stored = _OPERATIONS[type(change)]
-    data, shown = codec.encode(doc, stored(version))
+    op, type_, stored_version = _OPERATIONS[type(change)]
+    data, masked_data = codec.encode(doc, stored_version(version))
     entry: Entry = {
         "op": op,
         "kind": type(doc).__name__,
@@ -139,8 +139,8 @@ def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
         "type": type_,
         "data": data,
     }
-    if shown is not None:
-        entry["shown"] = shown
+    if masked_data is not None:
+        entry["shown"] = masked_data
     return entry | _note_entry(change.note)
 
 

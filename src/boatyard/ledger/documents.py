@@ -70,7 +70,7 @@ class Documents:
         """One page, ordered by `order` and then by id. A full page with a total is two round trips."""
         parameters = Parameters()
         condition = _condition(cls, where, tenants, parameters)
-        asked = tuple(parameters.values)
+        filter_values = tuple(parameters.values)
         items: tuple[T, ...] = ()
         if limit > 0:
             keys = [key.sql(parameters) for key in order]
@@ -85,7 +85,7 @@ class Documents:
         if len(items) < limit and (items or offset == 0):
             return Page(items, offset + len(items))  # the last page: no need to count
         count = f"select count(*) from documents where {condition}"
-        return Page(items, (await self._read(cls, count, *asked))[0][0])
+        return Page(items, (await self._read(cls, count, *filter_values))[0][0])
 
     async def archived(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
         """The document as it left."""

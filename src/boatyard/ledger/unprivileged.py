@@ -46,7 +46,7 @@ def unprivileged(paths: Sequence[Path]) -> Identity:
     """We ourselves, or for root a user who reaches all of these paths."""
     if os.geteuid() != 0:
         return Identity()
-    user = next((found for name in _CANDIDATES if (found := _user(name))), None)
+    user = next((account for name in _CANDIDATES if (account := _user(name))), None)
     if user is None:
         raise Refused(
             f"PostgreSQL does not run as root and none of {', '.join(_CANDIDATES)} exists here; "

@@ -103,10 +103,10 @@ class WorkTable:
         self, leases: Sequence[Lease], lease_seconds: float, now: datetime
     ) -> set[tuple[str, str]]:
         """Prolongs the leases that are still held, and names them as (kind, id)."""
-        asked = [{"kind": held.kind, "id": held.id, "token": held.token} for held in leases]
+        entries = [{"kind": lease.kind, "id": lease.id, "token": lease.token} for lease in leases]
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
-            "extending leases", _EXTEND, msgspec.json.encode(asked), until
+            "extending leases", _EXTEND, msgspec.json.encode(entries), until
         )
         return {(row["kind"], row["id"]) for row in rows}
 

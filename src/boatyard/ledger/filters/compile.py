@@ -40,11 +40,11 @@ def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> 
 
 
 def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
-    found = _KEY.fullmatch(part)
-    if found is None:
+    match = _KEY.fullmatch(part)
+    if match is None:
         raise _refused(f"{part[:100]!r} is not a field, with or without asc or desc")
     path = Path(Kind.MESSAGE, message=descriptor)
-    for name in found["path"].removeprefix(f"{variable}.").split("."):
+    for name in match["path"].removeprefix(f"{variable}.").split("."):
         try:
             path = field_of(path, name)
         except ValueError as error:
@@ -56,7 +56,7 @@ def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
         collate = ' collate "C"' if path.kind is Kind.STRING else ""
         return path.value(parameters) + collate
 
-    return OrderBy(sql, descending=(found["way"] or "").lower() == "desc")
+    return OrderBy(sql, descending=(match["way"] or "").lower() == "desc")
 
 
 def _refused(message: str) -> Refused:

@@ -46,13 +46,13 @@ class Literal:
 
 def _enum_number(enum: EnumDescriptor, name: str) -> int:
     """By full name (CLUSTER_STATE_READY) or without what all names of the enum begin with (READY)."""
-    found = enum.values_by_name.get(name)
-    if found is None:
+    enum_value = enum.values_by_name.get(name)
+    if enum_value is None:
         prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-        found = enum.values_by_name.get(prefix + name)
-    if found is None:
+        enum_value = enum.values_by_name.get(prefix + name)
+    if enum_value is None:
         raise ValueError(f"{name!r} is not a value of {enum.name}")
-    return int(found.number)
+    return int(enum_value.number)
 
 
 def read_literal(kind: TokenKind, text: str) -> Literal:
@@ -96,16 +96,16 @@ def read_string(text: str) -> str:
     return value
 
 
-def _unescape(found: re.Match[str]) -> str:
-    for digits, base in ((found[1], 16), (found[2], 16), (found[3], 16), (found[4], 8)):
+def _unescape(match: re.Match[str]) -> str:
+    for digits, base in ((match[1], 16), (match[2], 16), (match[3], 16), (match[4], 8)):
         if digits is not None:
             try:
                 return chr(int(digits, base))
             except (ValueError, OverflowError) as error:
-                raise ValueError(f"{found[0]} is no character") from error
-    if found[5] not in _ESCAPES:
-        raise ValueError(f"{found[0]!r} is not an escape")
-    return _ESCAPES[found[5]]
+                raise ValueError(f"{match[0]} is no character") from error
+    if match[5] not in _ESCAPES:
+        raise ValueError(f"{match[0]!r} is not an escape")
+    return _ESCAPES[match[5]]
 
 
 def read_timestamp(text: str) -> Literal:

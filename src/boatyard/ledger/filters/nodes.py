@@ -181,11 +181,11 @@ class Holds:
         return f"{field} @> to_jsonb({self.constant.sql(parameters)})"
 
     def match(self) -> Match:
-        get, wanted = self.path.getter(), self.constant.value
+        get, constant = self.path.getter(), self.constant.value
 
         def holds(value: Any) -> bool:
-            held = get(value)
-            return held is not ABSENT and wanted in held
+            container = get(value)
+            return container is not ABSENT and constant in container
 
         return holds
 
@@ -199,25 +199,25 @@ class Text:
     wanted: str
 
     def sql(self, parameters: Parameters) -> str:
-        value, wanted = self.path.value(parameters), parameters.add(self.wanted, "text")
+        value, operand = self.path.value(parameters), parameters.add(self.wanted, "text")
         match self.op:
             case "startsWith":
-                return f"starts_with({value}, {wanted})"
+                return f"starts_with({value}, {operand})"
             case "endsWith":
-                return f"right({value}, length({wanted})) = {wanted}"
+                return f"right({value}, length({operand})) = {operand}"
             case _:
-                return f"strpos({value}, {wanted}) > 0"
+                return f"strpos({value}, {operand}) > 0"
 
     def match(self) -> Match:
-        get, wanted = self.path.getter(), self.wanted
+        get, operand = self.path.getter(), self.wanted
         test: Callable[[str], bool]
         match self.op:
             case "startsWith":
-                test = lambda text: text.startswith(wanted)  # noqa: E731
+                test = lambda text: text.startswith(operand)  # noqa: E731
             case "endsWith":
-                test = lambda text: text.endswith(wanted)  # noqa: E731
+                test = lambda text: text.endswith(operand)  # noqa: E731
             case _:
-                test = lambda text: wanted in text  # noqa: E731
+                test = lambda text: operand in text  # noqa: E731
 
         def tested(value: Any) -> bool:
             text = get(value)
@@ -247,12 +247,14 @@ class Has:
         is_entry = self._is_entry
 
         def has(value: Any) -> bool:
-            found = get(value)
-            if found is None or found is ABSENT:
+            current = get(value)
+            if current is None or current is ABSENT:
                 return False
             if bare or is_entry:
                 return True
-            return found != type(found)() if isinstance(found, msgspec.Struct) else bool(found)
+            return (
+                current != type(current)() if isinstance(current, msgspec.Struct) else bool(current)
+            )
 
         return has
 
