@@ -40,34 +40,34 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 
 async def _kubeconfig(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(CLUSTER, args.name)
-    issued = await _issue(client, found, args) if args.user or args.ttl else None
-    secret = issued.kubeconfig if issued else await client.kubeconfig(found.id)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    issued = await _issue(client, cluster_object, args) if args.user or args.ttl else None
+    secret = issued.kubeconfig if issued else await client.kubeconfig(cluster_object.id)
     if args.output == "-":
         _deliver(secret, "-")
         return
     if issued:
-        ends = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-        print(f"Issued to {clean(issued.user)}, valid until {ends}.")
+        expiry = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        print(f"Issued to {clean(issued.user)}, valid until {expiry}.")
     if args.output:
         _deliver(secret, args.output)
         print(f"Wrote {clean(args.output)}, readable by you only.")
         _next("--kubeconfig", args.output)
         return
     user = issued.user.removeprefix(_USERS) if issued else ""
-    _merge(secret, _owner(client, found, user), args)
+    _merge(secret, _owner(client, cluster_object, user), args)
 
 
-async def _issue(client: Client, found: Found, args: argparse.Namespace) -> IssuedAccess:
+async def _issue(client: Client, cluster_object: Found, args: argparse.Namespace) -> IssuedAccess:
     seconds = min(int(parse_duration(args.ttl)), _LONGEST_SECONDS) if args.ttl else None
-    return await client.issue(found.id, user=args.user, seconds=seconds)
+    return await client.issue(cluster_object.id, user=args.user, seconds=seconds)
 
 
-def _owner(client: Client, found: Found, user: str) -> Owner:
-    metadata = found.document.metadata
+def _owner(client: Client, cluster_object: Found, user: str) -> Owner:
+    metadata = cluster_object.document.metadata
     return Owner(
-        cluster=found.id,
-        name=metadata.name or found.id,
+        cluster=cluster_object.id,
+        name=metadata.name or cluster_object.id,
         server=client.target.address,
         tenant=metadata.tenant,
         project=metadata.project,
@@ -132,13 +132,13 @@ def password(args: argparse.Namespace) -> int:
 async def _password(client: Client, args: argparse.Namespace) -> None:
     if not args.output:
         raise Refused("say where the password goes: -o FILE, or -o - to print it")
-    found = await client.find_one(CLUSTER, args.name)
-    _deliver(await client.password(found.id), args.output)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    _deliver(await client.password(cluster_object.id), args.output)
 
 
-def _deliver(secret: str, place: str) -> None:
+def _deliver(secret: str, path: str) -> None:
     text = secret if secret.endswith("\n") else secret + "\n"
-    if place == "-":
+    if path == "-":
         sys.stdout.write(text)
         return
-    write_private_file(Path(place), text.encode())
+    write_private_file(Path(path), text.encode())

@@ -43,29 +43,34 @@ async def follow_until(
     Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
     Interrupted, it says that the order goes on and how to watch it again.
     """
-    seen: list[Explanation] = []
-    again = f"boatyard wait cluster {clean(name)} --for {goal}"
+    explanations: list[Explanation] = []
+    wait_command = f"boatyard wait cluster {clean(name)} --for {goal}"
     try:
         with open_screen(stream, doing=doing, clock=terminal_now, before=before) as screen:
             async with asyncio.timeout(timeout or None):
                 stale = before if must_move else None
-                last = await _follow(
-                    client, cluster, goal=goal, screen=screen, stale=stale, seen=seen
+                explanation = await _follow(
+                    client,
+                    cluster,
+                    goal=goal,
+                    screen=screen,
+                    stale=stale,
+                    explanations=explanations,
                 )
     except TimeoutError as error:
-        scarce = bool(seen) and waits_for_room(seen[-1])
-        why = ", waiting for room at the provider" if scarce else ""
+        scarce = bool(explanations) and waits_for_room(explanations[-1])
+        reason = ", waiting for room at the provider" if scarce else ""
         raise StillRunning(
-            f"still {doing} after {spell_duration(timeout)}{why}; it goes on. Watch it again: {again}",
+            f"still {doing} after {spell_duration(timeout)}{reason}; it goes on. Watch it again: {wait_command}",
             code=CAPACITY if scarce else STILL_RUNNING,
         ) from error
     except asyncio.CancelledError:
-        print(f"\nThe order goes on without you. Watch it again: {again}", file=stream)
+        print(f"\nThe order goes on without you. Watch it again: {wait_command}", file=stream)
         raise
-    verdict = judge(last, goal)
+    verdict = judge(explanation, goal)
     if isinstance(verdict, Unsuccessful):
         raise verdict
-    return last
+    return explanation
 
 
 async def _follow(
@@ -75,39 +80,39 @@ async def _follow(
     goal: str,
     screen: Screen,
     stale: Explanation | None,
-    seen: list[Explanation],
+    explanations: list[Explanation],
 ) -> Explanation:
-    def lost(error: BoatyardError) -> None:
+    def show_cut(error: BoatyardError) -> None:
         screen.tell(f"connection lost, trying again: {clean(str(error))}")
 
-    last: Explanation | None = None
+    explanation: Explanation | None = None
     final = moved = False
     try:
-        async with aclosing(client.follow(cluster, on_cut=lost)) as stream:
+        async with aclosing(client.follow(cluster, on_cut=show_cut)) as stream:
             while True:
                 try:
                     async with asyncio.timeout(STALE_SECONDS if final else None):
-                        last = await anext(stream)
+                        explanation = await anext(stream)
                 except TimeoutError:
-                    if last is not None and final:
-                        return last
+                    if explanation is not None and final:
+                        return explanation
                     raise
-                seen[:] = [last]
-                screen.show(last)
-                final = bool(judge(last, goal))
-                moved = moved or last != stale
+                explanations[:] = [explanation]
+                screen.show(explanation)
+                final = bool(judge(explanation, goal))
+                moved = moved or explanation != stale
                 if final and moved:
-                    return last
+                    return explanation
     except (NotFound, StopAsyncIteration):
         if goal != DELETED:
             raise
-        return _gone(last, await client.receipt(cluster), cluster)
+        return _gone(explanation, await client.receipt(cluster), cluster)
 
 
 def _gone(last: Explanation | None, receipt: Receipt, cluster: str) -> Explanation:
     """The stream was cut at the very end: what it would have said last."""
-    known = last or Explanation(cluster=cluster)
-    return msgspec.structs.replace(known, gone=True, receipt=receipt)
+    explanation = last or Explanation(cluster=cluster)
+    return msgspec.structs.replace(explanation, gone=True, receipt=receipt)
 
 
 def waits_for_room(explanation: Explanation) -> bool:
@@ -129,30 +134,34 @@ def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
         return True
     if explanation.state == "HIBERNATED":
         return Unsuccessful(f"cluster {name} rests; wake it: boatyard resume cluster {name}")
-    stuck = _stuck_step(explanation)
-    if explanation.state != "FAILED" and (stuck is None or stuck.state is StepState.FAILED):
+    stuck_step = _stuck_step(explanation)
+    if explanation.state != "FAILED" and (
+        stuck_step is None or stuck_step.state is StepState.FAILED
+    ):
         return False
-    return _failure(name, explanation, stuck)
+    return _failure(name, explanation, stuck_step)
 
 
 def _stuck_step(explanation: Explanation) -> Step | None:
-    stuck = [
+    stuck_steps = [
         step
         for step in explanation.steps
         if step.state in (StepState.FAILED, StepState.QUARANTINED)
     ]
-    named = [step for step in stuck if step.name == explanation.blocked_by]
-    return next(iter(named or stuck), None)
+    blocking_steps = [step for step in stuck_steps if step.name == explanation.blocked_by]
+    return next(iter(blocking_steps or stuck_steps), None)
 
 
-def _failure(name: str, explanation: Explanation, stuck: Step | None) -> Unsuccessful:
-    words = clean(stuck.message if stuck and stuck.message else explanation.summary)
-    where = f" at {clean(stuck.name)}" if stuck else ""
-    remedy = clean((stuck.remedy if stuck else "") or explanation.remedy)
-    scarce = stuck is not None and any(word in stuck.reason for word in _SCARCE)
+def _failure(name: str, explanation: Explanation, stuck_step: Step | None) -> Unsuccessful:
+    message = clean(
+        stuck_step.message if stuck_step and stuck_step.message else explanation.summary
+    )
+    where = f" at {clean(stuck_step.name)}" if stuck_step else ""
+    remedy = clean((stuck_step.remedy if stuck_step else "") or explanation.remedy)
+    scarce = stuck_step is not None and any(word in stuck_step.reason for word in _SCARCE)
     advice = f" {remedy.rstrip('.')}." if remedy else ""
     return Unsuccessful(
-        f"cluster {name} failed{where}: {words}{advice} "
+        f"cluster {name} failed{where}: {message}{advice} "
         f"More: boatyard explain cluster {name}; again: boatyard retry cluster {name}",
         code=CAPACITY if scarce else FAILED,
     )

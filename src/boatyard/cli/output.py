@@ -13,11 +13,11 @@ from boatyard.client.client import Found
 from boatyard.client.kinds import Kind
 
 
-def print_object(found: Found, kind: Kind, form: str) -> None:
+def print_object(row: Found, kind: Kind, form: str) -> None:
     if form == "name":
-        print_names([found], kind)
+        print_names([row], kind)
         return
-    print(as_form(as_data(found.message), form))
+    print(as_form(as_data(row.message), form))
 
 
 def print_objects(rows: Sequence[Found], form: str) -> None:

@@ -42,8 +42,8 @@ async def _logs(client: Client, args: argparse.Namespace) -> None:
                 page.add(line)
     page.end()
     if not page.shown:
-        of_run = f" called {clean(args.part)}" if args.part else " of its template"
-        _remark(f"{clean(args.name)}: no run{of_run} has told anything")
+        run_words = f" called {clean(args.part)}" if args.part else " of its template"
+        _remark(f"{clean(args.name)}: no run{run_words} has told anything")
 
 
 class Page:
@@ -61,9 +61,9 @@ class Page:
         self.shown = 0
 
     def add(self, line: StoryLine) -> None:
-        held, self._held = self._held, None
-        if held is not None and not _is_result_of(line, held):
-            self._print(held)
+        task_line, self._held = self._held, None
+        if task_line is not None and not _is_result_of(line, task_line):
+            self._print(task_line)
         if line.kind == "task" and not self._at_once:
             self._held = line
         else:
@@ -80,8 +80,8 @@ class Page:
         if self._console is not None:
             self._console.print(as_text(lines, cut=False), soft_wrap=True)
             return
-        for one in lines:
-            print(plain(one), file=self._stream, flush=self._at_once)
+        for text_line in lines:
+            print(plain(text_line), file=self._stream, flush=self._at_once)
 
 
 def story_lines(line: StoryLine) -> list[Line]:
@@ -102,9 +102,13 @@ def story_lines(line: StoryLine) -> list[Line]:
     return [head, *((Span(_INDENT), Span(clean(text))) for text in more)]
 
 
-def _is_result_of(line: StoryLine, begun: StoryLine) -> bool:
-    same = (line.run, line.attempt, line.task) == (begun.run, begun.attempt, begun.task)
-    return same and line.kind in _RESULTS
+def _is_result_of(line: StoryLine, task_line: StoryLine) -> bool:
+    is_same_task = (line.run, line.attempt, line.task) == (
+        task_line.run,
+        task_line.attempt,
+        task_line.task,
+    )
+    return is_same_task and line.kind in _RESULTS
 
 
 def _are(number: int) -> str:

@@ -185,16 +185,18 @@ def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> 
     name = clean(after.name or after.cluster)
     lines = []
     word = state_word(after, doing)[0]
-    known = {step.name: step for step in before.steps} if before else {}
+    old_steps = {step.name: step for step in before.steps} if before else {}
     if (before is None or not before.steps) and not after.steps:
-        words = after.placement or after.summary
-        if words and (before is None or words != (before.placement or before.summary)):
-            lines.append(f"{name}: {clean(words)}")
+        message = after.placement or after.summary
+        if message and (before is None or message != (before.placement or before.summary)):
+            lines.append(f"{name}: {clean(message)}")
     elif before is not None and not before.steps and after.placement != before.placement:
         lines.append(f"{name}: {clean(after.placement)}")
     for step in after.steps:
-        was = known.get(step.name)
-        if _says(was) != _says(step) and not (was is None and step.state is StepState.QUEUED):
+        old_step = old_steps.get(step.name)
+        if _says(old_step) != _says(step) and not (
+            old_step is None and step.state is StepState.QUEUED
+        ):
             lines.append(_news_line(name, step))
     if before is None or word != state_word(before, doing)[0]:
         lines.append(f"{name}: {word}")
@@ -220,25 +222,25 @@ def _news_line(name: str, step: Step) -> str:
 def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
     """Everything an explanation says: summary, tree, what blocks and who can act, why this hub."""
     lines = tree(explanation, now=now)
-    told = []
+    facts = []
     if explanation.summary.lower() != state_word(explanation)[0]:
-        told.append(("", explanation.summary))
+        facts.append(("", explanation.summary))
     if explanation.blocked_by:
         since = f", for {age(explanation.since, now)}" if explanation.since else ""
-        told.append(("blocked by", f"{explanation.blocked_by}{since}"))
+        facts.append(("blocked by", f"{explanation.blocked_by}{since}"))
         if explanation.tries:
-            told.append(("tries", str(explanation.tries)))
+            facts.append(("tries", str(explanation.tries)))
         if explanation.next_look:
             seconds = (explanation.next_look - now).total_seconds()
-            told.append(("next look", f"in {spell_duration(seconds)}"))
+            facts.append(("next look", f"in {spell_duration(seconds)}"))
     if explanation.state not in ("READY", "") or explanation.blocked_by:
-        told.append(("who acts", _ACTORS.get(explanation.actor, "")))
-    told.append(("remedy", explanation.remedy))
-    told.append(("placement", explanation.placement))
-    shown = [(label, clean(words)) for label, words in told if words]
-    if shown:
+        facts.append(("who acts", _ACTORS.get(explanation.actor, "")))
+    facts.append(("remedy", explanation.remedy))
+    facts.append(("placement", explanation.placement))
+    visible_facts = [(label, clean(words)) for label, words in facts if words]
+    if visible_facts:
         lines.append(())
-    for label, words in shown:
+    for label, words in visible_facts:
         lines.append((Span(f"{label + ':':<12}" if label else "", "dim"), Span(words)))
     for hub in explanation.hubs:
         mark = Span("  fits    ", "good") if hub.fits else Span("  no      ", "dim")
@@ -249,15 +251,17 @@ def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
 
 def receipt_lines(name: str, receipt: Receipt) -> list[Line]:
     """What is gone and what is left, by kind."""
-    took = ""
+    duration = ""
     if receipt.requested_at and receipt.finished_at:
-        took = f" in {age(receipt.requested_at, receipt.finished_at)}"
-    gone = f"{count(len(receipt.gone), 'thing')} taken back"
-    left = "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+        duration = f" in {age(receipt.requested_at, receipt.finished_at)}"
+    removed_count = f"{count(len(receipt.gone), 'thing')} taken back"
+    leftover_count = (
+        "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+    )
     lines: list[Line] = [
         (
-            Span(f"receipt: {clean(name)} deleted{took}, {gone}, ", "name"),
-            Span(left, "late" if receipt.left else "good"),
+            Span(f"receipt: {clean(name)} deleted{duration}, {removed_count}, ", "name"),
+            Span(leftover_count, "late" if receipt.left else "good"),
         )
     ]
     by_kind: dict[str, list[str]] = {}

@@ -15,7 +15,9 @@ def clean(text: str) -> str:
     """The text, with escapes for all that could move the cursor or hide or reorder text."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escape(one) for one in text)
+    return "".join(
+        character if character.isprintable() else _escape(character) for character in text
+    )
 
 
 def _escape(character: str) -> str:
