@@ -124,14 +124,14 @@ class Client(Connection):
         if not kind.event or kind.package == "boatyard.v1":
             raise Refused(f"{kind.plural} cannot be watched")
         text = _both(f"has(event.{kind.event})", where)
-        after, stretch = "", Stretch()
+        after, backoff = "", Stretch()
         while True:
             fields = {"after": after} if after else {}
             try:
                 async for answer in self.stream(
                     f"{kind.package}.Events/Watch", filter=text, **fields
                 ):
-                    stretch.reset()
+                    backoff.reset()
                     if isinstance(answer, Opened):
                         if not after:
                             after = answer.start
@@ -145,7 +145,7 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: resume
-            await stretch.rest()
+            await backoff.rest()
 
     # --- clusters -----------------------------------------------------------------------------
 
@@ -253,13 +253,13 @@ class Client(Connection):
 
     async def publish_role(self, name: str, files: Files) -> TemplateSource:
         """Sends the role; the answer says whether it is offered, and if not, why."""
-        sent = [
+        file_fields = [
             {"path": path, "content": file.data, "executable": file.executable}
             for path, file in files.items()
         ]
-        answer = await self.call("boatyard.v1.Templates/Publish", role=name, files=sent)
-        found: TemplateSource = as_struct(answer.object)
-        return found
+        answer = await self.call("boatyard.v1.Templates/Publish", role=name, files=file_fields)
+        source: TemplateSource = as_struct(answer.object)
+        return source
 
     # --- orders -------------------------------------------------------------------------------
 
@@ -270,13 +270,13 @@ class Client(Connection):
 
     async def follow(self, cluster: str, *, on_cut: OnCut) -> AsyncGenerator[Explanation, None]:
         """The explanation now and after each change, over lost connections, until it is gone."""
-        stretch = Stretch()
+        backoff = Stretch()
         while True:
             try:
                 async for answer in self.stream("boatyard.v1.Orders/Follow", cluster=cluster):
                     if isinstance(answer, Opened):
                         continue
-                    stretch.reset()
+                    backoff.reset()
                     explanation: Explanation = as_struct(answer.explanation)
                     yield explanation
                     if explanation.gone:
@@ -286,15 +286,15 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: the next stream starts with the truth
-            await stretch.rest()
+            await backoff.rest()
 
     async def retry(self, cluster: str) -> None:
         await self.call("boatyard.v1.Orders/Retry", cluster=cluster)
 
     async def receipt(self, cluster: str) -> Receipt:
         answer = await self.call("boatyard.v1.Orders/GetReceipt", cluster=cluster)
-        found: Receipt = as_struct(answer.receipt)
-        return found
+        receipt: Receipt = as_struct(answer.receipt)
+        return receipt
 
     async def history(self, cluster: str, limit: int | None = None) -> tuple[Happening, ...]:
         fields = {} if limit is None else {"limit": limit}
@@ -308,14 +308,14 @@ class Client(Connection):
 
         With `follow` it goes on over lost connections, none lost and none twice, until the work has ended.
         """
-        after, stretch = "", Stretch()
+        after, backoff = "", Stretch()
         while True:
             fields = {"cluster": cluster, "run": run, "follow": follow, "after": after}
             try:
                 async for answer in self.stream("boatyard.v1.Stories/Watch", **fields):
                     if isinstance(answer, Opened):
                         continue
-                    stretch.reset()
+                    backoff.reset()
                     if answer.HasField("line"):
                         line: StoryLine = as_struct(answer.line)
                         after = line.id
@@ -330,7 +330,7 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: go on after the last line
-            await stretch.rest()
+            await backoff.rest()
 
     # --- the server ---------------------------------------------------------------------------
 
@@ -345,21 +345,21 @@ def quoted(text: str) -> str:
     return json.dumps(text)
 
 
-def _both(one: str, other: str) -> str:
-    return f"({one}) && ({other})" if one and other else one or other
+def _both(first: str, second: str) -> str:
+    return f"({first}) && ({second})" if first and second else first or second
 
 
 def _pick(kind: Kind, key: str, rows: Sequence[Found]) -> Found:
     by_id = [row for row in rows if row.id == key]
     if by_id:
         return by_id[0]
-    named = [row for row in rows if row.document.metadata.name == key]
-    if not named:
+    same_name = [row for row in rows if row.document.metadata.name == key]
+    if not same_name:
         raise NotFound(f"there is no {kind.name} {key!r}; see `boatyard get {kind.plural}`")
-    if len(named) > 1:
-        choices = ", ".join(f"{row.id} ({_whose(row)})" for row in named)
-        raise Conflict(f"{len(named)} {kind.plural} are called {key!r}; use an id: {choices}")
-    return named[0]
+    if len(same_name) > 1:
+        choices = ", ".join(f"{row.id} ({_whose(row)})" for row in same_name)
+        raise Conflict(f"{len(same_name)} {kind.plural} are called {key!r}; use an id: {choices}")
+    return same_name[0]
 
 
 def _whose(row: Found) -> str:

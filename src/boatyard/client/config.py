@@ -61,36 +61,38 @@ def find_target(
     A token is only ever sent to the address it was given for: a token kept by `login` or by `up`
     is left out when another address is asked for.
     """
-    asked = address or environ.get("BOATYARD_ADDRESS", "")
+    requested_address = address or environ.get("BOATYARD_ADDRESS", "")
     token = token or environ.get("BOATYARD_TOKEN", "")
     ca_file = ca_file or environ.get("BOATYARD_CA_FILE", "")
-    known = _login(environ), _local(environ)
-    if asked:
-        host, tls = parse_address(asked, tls=True if ca_file or insecure else None)
-        kept = next((one for one in known if one and one.address == host), None)
-        if kept and "://" not in asked:
-            tls = tls or kept.tls
+    targets = _login(environ), _local(environ)
+    if requested_address:
+        host, tls = parse_address(requested_address, tls=True if ca_file or insecure else None)
+        saved_target = next(
+            (target for target in targets if target and target.address == host), None
+        )
+        if saved_target and "://" not in requested_address:
+            tls = tls or saved_target.tls
         return Target(
             address=host,
-            token=token or (kept.token if kept else ""),
+            token=token or (saved_target.token if saved_target else ""),
             tls=tls,
-            ca_file=ca_file or (kept.ca_file if kept else ""),
-            insecure=insecure or bool(kept and kept.insecure),
+            ca_file=ca_file or (saved_target.ca_file if saved_target else ""),
+            insecure=insecure or bool(saved_target and saved_target.insecure),
             source="--address" if address else "BOATYARD_ADDRESS",
         )
-    found = next((one for one in known if one), None)
-    if found is None:
+    default_target = next((target for target in targets if target), None)
+    if default_target is None:
         raise NotConfigured(
             "no Boatyard to talk to; start one with `boatyard up`, "
             "or point to one with `boatyard login ADDRESS`"
         )
     return Target(
-        address=found.address,
-        token=token or found.token,
-        tls=found.tls,
-        ca_file=ca_file or found.ca_file,
-        insecure=insecure or found.insecure,
-        source=found.source,
+        address=default_target.address,
+        token=token or default_target.token,
+        tls=default_target.tls,
+        ca_file=ca_file or default_target.ca_file,
+        insecure=insecure or default_target.insecure,
+        source=default_target.source,
     )
 
 
@@ -169,18 +171,18 @@ def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
 
 def _login(environ: Mapping[str, str]) -> Target | None:
     path = config_path(environ)
-    kept = _read_object(path)
-    if kept is None:
+    content = _read_object(path)
+    if content is None:
         return None
-    address = kept.get("address")
+    address = content.get("address")
     if not isinstance(address, str) or not address:
         raise NotConfigured(f"{path} names no address; run `boatyard login ADDRESS` again")
     return Target(
         address=address,
-        token=str(kept.get("token", "")),
-        tls=bool(kept.get("tls", False)),
-        ca_file=str(kept.get("ca_file", "")),
-        insecure=bool(kept.get("insecure", False)),
+        token=str(content.get("token", "")),
+        tls=bool(content.get("tls", False)),
+        ca_file=str(content.get("ca_file", "")),
+        insecure=bool(content.get("insecure", False)),
         source="login",
     )
 
@@ -223,23 +225,23 @@ def write_current(
 def clear_current(*, pid: int, environ: Mapping[str, str] = os.environ) -> None:
     """Removes the pointer if it is still this process's; content when there is none."""
     path = current_path(environ)
-    kept = _read_object(path)
-    if kept is not None and kept.get("pid") == pid:
+    content = _read_object(path)
+    if content is not None and content.get("pid") == pid:
         path.unlink(missing_ok=True)
 
 
 def read_current(environ: Mapping[str, str] = os.environ) -> Current | None:
     """The local `up`, or None when there is none or its process is gone."""
-    kept = _read_object(current_path(environ))
-    if kept is None:
+    content = _read_object(current_path(environ))
+    if content is None:
         return None
     try:
         current = Current(
-            grpc=str(kept["grpc"]),
-            rest=str(kept.get("rest", "")),
-            token_file=str(kept.get("token_file", "")),
-            pid=int(kept["pid"]),
-            ca_file=str(kept.get("ca_file", "")),
+            grpc=str(content["grpc"]),
+            rest=str(content.get("rest", "")),
+            token_file=str(content.get("token_file", "")),
+            pid=int(content["pid"]),
+            ca_file=str(content.get("ca_file", "")),
         )
     except (KeyError, TypeError, ValueError):
         return None

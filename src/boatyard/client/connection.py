@@ -84,10 +84,10 @@ class Connection:
         )
         call = invoke(request, metadata=self._metadata, timeout=STREAM_SECONDS)
         try:
-            begun = dict(await call.initial_metadata())
-            yield Opened(start=str(begun.get("boatyard-start", "")))
-            async for one in call:
-                yield one
+            initial_metadata = dict(await call.initial_metadata())
+            yield Opened(start=str(initial_metadata.get("boatyard-start", "")))
+            async for answer_message in call:
+                yield answer_message
         except grpc.aio.AioRpcError as error:
             raise understand(error, address=self.target.address) from error
         finally:
@@ -111,9 +111,9 @@ def as_struct(received: Any) -> Any:
 
 def _prepare(method: str, fields: dict[str, Any]) -> tuple[Any, str, Any]:
     service, _, name = method.partition("/")
-    described = services()[service].methods_by_name[name]
-    request = message(described.input_type.full_name)(**fields)
-    return request, f"/{method}", message(described.output_type.full_name)
+    method_descriptor = services()[service].methods_by_name[name]
+    request = message(method_descriptor.input_type.full_name)(**fields)
+    return request, f"/{method}", message(method_descriptor.output_type.full_name)
 
 
 async def _open(target: Target) -> grpc.aio.Channel:

@@ -62,5 +62,5 @@ def find_kind(word: str) -> Kind:
     for kind in KINDS:
         if typed in (kind.name, kind.plural, *kind.also):
             return kind
-    known = ", ".join(kind.plural for kind in KINDS)
-    raise Refused(f"there is no kind {word!r}; there are {known}")
+    plurals = ", ".join(kind.plural for kind in KINDS)
+    raise Refused(f"there is no kind {word!r}; there are {plurals}")

@@ -28,10 +28,10 @@ def roles_at(path: Path) -> list[Found]:
         raise NotFound(f"there is no folder {str(path)!r}")
     if (path / "meta").is_dir() or (path / "tasks").is_dir():
         return [_read(path)]
-    found = [_read(one) for one in sorted(path.iterdir()) if _is_role(one)]
-    if not found:
+    roles = [_read(folder) for folder in sorted(path.iterdir()) if _is_role(folder)]
+    if not roles:
         raise NotFound(f"there is no role in {str(path)!r}: a role has the folders meta and tasks")
-    return found
+    return roles
 
 
 def _is_role(path: Path) -> bool:
@@ -47,5 +47,5 @@ def _read(path: Path) -> Found:
     match read_role(name, files, mistakes):
         case Role() as role:
             return Found(name, files, role)
-        case Faulty(mistakes=told):
-            return Found(name, files, None, tuple(str(one) for one in told))
+        case Faulty(mistakes=role_mistakes):
+            return Found(name, files, None, tuple(str(mistake) for mistake in role_mistakes))
