@@ -1,7 +1,7 @@
-"""Documents that orders are made from, remembered for a moment. Called by the generic create and update.
+"""A short-lived cache of the documents that orders refer to. Called by the generic create and update.
 
-What is remembered may be a moment old: a commit requires that what it refers to is still as it was
-read, and begins anew, from the ledger, when it is not. Absence is never remembered.
+A cached document may be a second old: a commit requires that the documents it refers to still have the
+version that was read, and is retried with fresh ones when they do not. Absence is never cached.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class Catalogue:
         }
 
     async def by_id(self, cls: type[Any], id: str, tenants: Sequence[str]) -> Any | None:
-        """The document of that id, whoever owns it.
+        """The document with that id, whoever owns it.
 
-        One that is not of these tenants is always read anew: a quick answer would tell its id from
-        one that nobody has.
+        A document of another tenant is always read from the ledger: a quick answer from the cache would
+        reveal that the id exists.
         """
         entries, doc = self._look(cls, id)
         if doc is None or doc.metadata.tenant not in tenants:

@@ -1,4 +1,4 @@
-"""One create, get, list, delete and signal for every kind. Called by both doors; update is in updates.py."""
+"""One create, get, list, delete and signal for every kind. Called by both servers; update is in updates.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from boatyard.resources.world import SettingChecks, Want, World
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
 
-# What tenants are shown of the catalogue when they do not ask about it.
+# Filters on what tenants list, unless their own filter mentions the field.
 _PUBLIC_DEFAULTS = {
     "ClusterVersion": (
         ("spec.state", "this.spec.state in [1, 2]"),
@@ -50,14 +50,14 @@ _PUBLIC_DEFAULTS = {
 
 @dataclass(frozen=True)
 class Call:
-    """Who asks, and how."""
+    """The caller and the options of one API call."""
 
     caller: Caller
     dry_run: bool = False
-    mask_from_body: bool = False  # REST: the mask was not given but read off the body
+    mask_from_body: bool = False  # REST: the request had no mask, it was derived from the body
 
 
-# Asked of every new document that its rules have admitted: Refused when those who would carry it out cannot.
+# Called with every new document that its rules have admitted. Raises Refused when it could not be carried out.
 Consult = Callable[[Any, World], Awaitable[None]]
 
 
@@ -82,7 +82,7 @@ class Crud:
         return await self.find(view.kind, id, call.caller, sealed=True)
 
     async def find(self, kind: Kind, id: str, caller: Caller, *, sealed: bool) -> Any:
-        """The document; one that the caller may not see is answered like one that is not there."""
+        """Returns the document. NotFound, in the same words, when it does not exist or the caller may not see it."""
         check_id(id)
         doc = await self.ledger.documents.get(kind.struct, id, sealed=sealed)
         if doc is None or not sees(caller, doc):
@@ -90,7 +90,7 @@ class Crud:
         return doc
 
     async def list(self, view: View, request: Any, call: Call) -> Page[Any]:
-        """A page of what the caller sees. `request` is any List request of the contract."""
+        """Returns a page of the documents that the caller may see. `request` is the List request of any kind."""
         kind = view.kind
         policy.check(call.caller, Verb.LIST, kind.name, private=view.private)
         limit = request.limit if request.HasField("limit") else DEFAULT_LIMIT
@@ -110,7 +110,7 @@ class Crud:
         )
 
     async def create(self, view: View, message: Any, call: Call) -> Any:
-        """The new document as stored, secrets hidden; a dry run answers it without id, stores nothing."""
+        """Stores a new document and returns it, secrets hidden. A dry run stores nothing and returns no id."""
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.CREATE, kind.name, private=view.private)
         now = self.ledger.clock.now()
@@ -131,7 +131,7 @@ class Crud:
             except Taken as error:
                 raise writing.taken(kind, doc, error) from error
             except (Conflict, Precondition):
-                # What was remembered of the catalogue has changed: its rules are asked again.
+                # A cached document of the catalogue has changed: the rules decide again on fresh ones.
                 if is_last_try:
                     raise
                 self.catalogue.clear()
@@ -140,7 +140,7 @@ class Crud:
         raise AssertionError("the last try returns or raises")
 
     async def _admit(self, view: View, doc: Any, caller: Caller) -> tuple[Any, World]:
-        """The document as its rules complete it, and what they saw."""
+        """Returns the document as its rules complete it, and the world that the rules were given."""
         kind, rules = view.kind, view.kind.rules
         assert rules is not None
         violations = list(admission.metadata_violations(kind, doc, new=True))
@@ -157,12 +157,12 @@ class Crud:
         return admitted, world
 
     async def _check_never_used(self, kind: Kind, id: str) -> None:
-        """An id is never given twice: tokens, receipts and things outside outlive what had it before."""
+        """Exists when a deleted document had this id: its tokens, receipts and things outside outlive it."""
         if await self.ledger.documents.archived(kind.struct, id, sealed=True) is not None:
             raise Exists(f"a {kind.words} {shown(id)} was deleted; choose another")
 
     async def _home_violations(self, kind: Kind, resolved: Resolved) -> Sequence[Violation]:
-        """Whether the tenant and the project that the document is in exist."""
+        """Violations when the tenant or the project of the document does not exist."""
         metadata = resolved.doc.metadata
         if kind.struct is Tenant:
             return ()
@@ -187,7 +187,7 @@ class Crud:
     async def world(
         self, view: View, resolved: Resolved, caller: Caller, *, now: datetime, old: Any = None
     ) -> World:
-        """What the kind's rules may know: what is referred to, and what else they want to see."""
+        """Returns what the kind's rules may read: the documents referred to, and the kinds that the rules ask for."""
         tenants = (resolved.doc.metadata.tenant, SHARED)
         for want in _wants(view.kind, old, resolved.doc):
             for doc in await self.catalogue.all(want.kind):
@@ -210,7 +210,7 @@ class Crud:
             self.catalogue.forget(kind.name)
 
     async def delete(self, view: View, id: str, call: Call) -> None:
-        """Asks for the end of a document: at once, or when its finalizers are done. May be repeated."""
+        """Deletes a document: at once, or when its last finalizer is removed. May be called again."""
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.DELETE, kind.name, private=view.private)
         check_wet(call)
@@ -229,7 +229,7 @@ class Crud:
             return
 
     async def signal(self, view: View, id: str, call: Call) -> None:
-        """Says that something about the document is worth a look."""
+        """Records a signal event on the document and makes its reconciler run now."""
         kind = view.kind
         policy.check(call.caller, Verb.SIGNAL, kind.name, private=view.private)
         doc = await self.find(kind, id, call.caller, sealed=True)
@@ -263,13 +263,13 @@ def check_id(id: str) -> None:
 
 
 def check_wet(call: Call) -> None:
-    """Who asks for a dry run of something that has none must not find it done."""
+    """Rejects dry_run on calls that cannot do one."""
     if call.dry_run:
         raise Refused("only Create has dry runs; leave X-Dry-Run out")
 
 
 def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:
-    """The document with its id and what the service writes into the metadata of every kind."""
+    """Returns the document with its id and with the metadata that the service writes for every kind."""
     kind = view.kind
     doc = admission.read(view, message)
     if doc.id and not caller.is_operator:
@@ -316,7 +316,7 @@ def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Chang
 
 
 def _predicate(view: View, text: str) -> Predicate | None:
-    """The caller's filter, and beside it what its package leaves out unless it is asked about."""
+    """The caller's filter, combined with the public defaults for fields that it does not mention."""
     predicate = compiled(text, view.message) if text else None
     if view.private:
         return predicate
@@ -328,7 +328,7 @@ def _predicate(view: View, text: str) -> Predicate | None:
 
 
 def _check_open(kind: Kind, where: Predicate | None, order: str) -> None:
-    """What tenants are not shown they cannot ask about either: the answer would tell."""
+    """Refuses filters and orders on fields that tenants are not shown: the result would reveal their values."""
     queried_paths = set(where.fields) if where is not None else set()
     queried_paths |= {
         key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()

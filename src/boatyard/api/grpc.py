@@ -1,4 +1,4 @@
-"""The gRPC door: every call of the wire, health and reflection. Started by the API server."""
+"""The gRPC server: every method of the API, health and reflection. Started by the API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GrpcDoor:
         self._health = health.aio.HealthServicer()
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        """Listens, and answers the port."""
+        """Starts to listen and returns the port."""
         server = grpc.aio.server(options=_OPTIONS)
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -79,8 +79,8 @@ class GrpcDoor:
                 )
         return _ByName(handlers)
 
-    # Requests arrive as bytes and are read after the caller is known: a stranger learns nothing
-    # about what would have been valid, and what cannot be read is answered in our words.
+    # Requests arrive as bytes and are parsed after authentication: an unknown caller learns nothing
+    # about what would have been valid, and a message that cannot be parsed gets our error text.
 
     def _unary(self, method: Method) -> Callable[[bytes, Any], Any]:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
@@ -127,7 +127,7 @@ class GrpcDoor:
 
 
 class _ByName(grpc.GenericRpcHandler):
-    """All services in one look-up; a handler per service would be asked one after the other."""
+    """Finds the handler of all services in one look-up; gRPC would ask a handler per service one after the other."""
 
     def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
         self._handlers = handlers

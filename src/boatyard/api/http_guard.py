@@ -1,4 +1,4 @@
-"""Who may speak to the REST door from where: Host, Origin and content type. Wraps the application."""
+"""Checks Host, Origin and content type of each request to the REST server. Wraps the application."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _BODIES = ("POST", "PUT", "PATCH")
 
 
 class Guard:
-    """Refuses what a browser was talked into: a foreign name in Host, a foreign Origin, a form as body.
+    """Refuses requests that a foreign page makes a browser send: a foreign Host or Origin, a form as body.
 
-    On loopback only loopback names (and those given) are answered, so that a page that rebinds its
-    name to this machine reaches nothing.
+    On loopback only loopback names (and `hosts`) are accepted, so that a page that rebinds its
+    name to this machine (DNS rebinding) reaches nothing.
     """
 
     def __init__(self, app: ASGIApp, address: str, hosts: Sequence[str]) -> None:
@@ -66,7 +66,7 @@ class Guard:
 
 
 def answer(failure: Failure, *, status: int | None = None) -> Response:
-    """A failure in the form of the gateway: the gRPC status as JSON."""
+    """The response to a failed call, as grpc-gateway forms it: the gRPC status as JSON."""
     body = json_format.MessageToDict(
         failure.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
     )

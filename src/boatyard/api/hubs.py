@@ -1,4 +1,4 @@
-"""Looking at a hub and making it ready, for operators. Called by both doors."""
+"""Checks a hub and prepares it for orders, for operators. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _HUB = KINDS["Hub"]
 
 
 class Hubs:
-    """What `boatyard.v1.Hubs` answers. Tenants are refused before a name is looked up: they learn of no hub."""
+    """Implements `boatyard.v1.Hubs`. Tenants are denied before a name is looked up, so they learn of no hub."""
 
     def __init__(self, crud: Crud, access: HubAccess | None) -> None:
         self._ledger = crud.ledger
         self._access = access
 
     async def check(self, request: Any, call: Call) -> Message:
-        """Asks the hub at once. A hub that does not answer is an answer, not a failure of the call."""
+        """Checks the hub now and returns the report. A hub that does not answer is a finding, not a failed call."""
         policy.check(call.caller, Verb.CHECK, "Hub", private=True)
         hub = await self._find(request.hub)
         result = await check(hub, self._reach(), self._ledger.clock.now())
         return _response("Check")(report=_report(hub, result))
 
     async def prepare(self, request: Any, call: Call) -> Message:
-        """Installs what is missing; the report says what is left. On record on the hub."""
+        """Installs what is missing, records that on the hub, and returns a report of what is still open."""
         policy.check(call.caller, Verb.PREPARE, "Hub", private=True)
         check_wet(call)
         hub = await self._find(request.hub)
@@ -74,7 +74,7 @@ class Hubs:
         return _response("Prepare")(done=done, report=_report(hub, result))
 
     async def _record(self, hub: Hub, done: list[str], call: Call) -> None:
-        """Workers look at once: the hub may be ready now."""
+        """Records what was done, and makes the hub's reconciler run now: the hub may have become ready."""
         now = self._ledger.clock.now()
         message = "; ".join(done) or "Nothing was missing"
         await self._ledger.commit(
@@ -91,7 +91,7 @@ class Hubs:
         )
 
     async def _find(self, key: str) -> Hub:
-        """By id or name, with its credentials in clear: for use here, and for nothing that is answered."""
+        """Finds the hub by id or name, with its credentials in clear. It must not become part of a response."""
         check_id(key)
         hub = await self._ledger.documents.get(Hub, key)
         if hub is not None:
@@ -110,7 +110,7 @@ class Hubs:
 
 
 def _not_prepared(hub: Hub, error: BoatyardError) -> Precondition:
-    """In the words of the check. Not Unavailable: to a caller that would be this server."""
+    """The error with the text of the hub check. Not Unavailable: a caller would take that for this server's state."""
     if isinstance(error, Refused) and error.reason == "Forbidden":
         return Precondition(
             f"we may not install it: {error}; apply deploy/rbac/service.yaml to the hub"

@@ -1,8 +1,8 @@
-"""Field masks, and what an update changes. Called by the generic update for every kind.
+"""Field masks, and the merge of an update into the stored document. Called by the generic update for every kind.
 
-An update replaces what its caller can see and was meant to change, and keeps everything else:
-what the caller's package does not show, what only the service writes, and secrets written back
-as `***`.
+An update replaces the fields that its mask names and that its caller can see, and keeps all others:
+fields that the caller's package does not show, fields that only the service writes, and secrets
+written back as `***`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from boatyard.resources.metadata import shown
 MOST_PATHS = 200
 LONGEST_PATH = 512
 
-# A name leads to what is chosen below it; an empty tree means all of it.
+# Maps the name of a field to the tree of what is chosen below it; an empty tree chooses all of it.
 Tree: TypeAlias = dict[str, "Tree"]
 
 _SEGMENT = re.compile(r"`([^`]+)`|([^.`\[\]]+)")
 
 
 def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
-    """The mask as a tree; every path that leads nowhere is named in one Refused."""
+    """Parses the paths to a tree. Refused, naming every path that does not exist."""
     tree: Tree = {}
     violations = []
     if len(paths) > MOST_PATHS:
@@ -43,7 +43,7 @@ def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
 
 
 def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
-    """`old` with what the tree chooses taken from `new`, seen through the descriptor."""
+    """`old` with the fields that the tree chooses taken from `new`; fields that the descriptor lacks stay."""
     if not tree:
         return _overlay(old, new, descriptor)
     changed: dict[str, Any] = {}
@@ -73,7 +73,7 @@ def names(tree: Tree, path: str) -> bool:
 
 
 def without(tree: Tree, path: str) -> Tree:
-    """The mask less this path; a branch of which nothing is left is gone."""
+    """The mask without this path; branches that become empty are removed."""
     head, _, rest = path.partition(".")
     if head not in tree:
         return tree
@@ -88,7 +88,7 @@ def without(tree: Tree, path: str) -> Tree:
 
 
 def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
-    """The mask a REST PATCH means: the leaves of its body; lists, maps and `{}` are leaves."""
+    """The mask that the body of a REST PATCH implies: its leaves; lists, maps and `{}` are leaves."""
     paths: list[str] = []
     for key, value in body.items():
         field = descriptor.fields_by_name.get(key) or descriptor.fields_by_camelcase_name.get(key)

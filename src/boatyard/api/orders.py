@@ -1,4 +1,4 @@
-"""Questions about a cluster's order, and its credentials. Called by both doors."""
+"""Explanation, retry, receipt and history of a cluster's order, and its credentials. Called by both servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _ours(name: str) -> Callable[..., Message]:
 
 
 class Orders:
-    """What `boatyard.v1.Orders` answers beyond List and Get, and the two calls for credentials."""
+    """Implements `boatyard.v1.Orders` except List and Get, and the two methods that return credentials."""
 
     def __init__(self, crud: Crud, watches: Watches, elsewhere: Elsewhere | None = None) -> None:
         self._elsewhere = elsewhere or Nowhere()
@@ -56,7 +56,7 @@ class Orders:
     async def follow(
         self, request: Any, call: Call, on_start: Callable[[str], Awaitable[None]]
     ) -> AsyncIterator[Part]:
-        """The explanation now and after each change; the last one says that the cluster is gone."""
+        """Streams the explanation now and after each change, and ends once it says that the cluster is gone."""
         policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
         watcher = await self._watches.follow(None, None)
         try:
@@ -81,7 +81,7 @@ class Orders:
             self._watches.leave(watcher)
 
     async def retry(self, request: Any, call: Call) -> Message:
-        """Asks the order's reconciler to try again at once what it had given up or put off."""
+        """Makes the order's reconciler retry now the steps that failed, wait or are quarantined."""
         policy.check(call.caller, Verb.RETRY, "Cluster", private=False)
         cluster = await find_cluster(self._ledger, request.cluster, call.caller)
         policy.check_owner(call.caller, Verb.RETRY, cluster.metadata.tenant)
@@ -118,7 +118,7 @@ class Orders:
         return _ours("OrdersGetReceiptResponse")(receipt=receipt)
 
     async def history(self, request: Any, call: Call) -> Message:
-        """What has happened, oldest first. What the order did in detail is for operators."""
+        """Returns the cluster's events, oldest first; for operators also those of its order."""
         policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
         limit = request.limit if request.HasField("limit") else DEFAULT_HAPPENINGS
         if limit < 0:
@@ -143,7 +143,7 @@ class Orders:
         return (await self._credentials(request.id, call.caller)).kubeconfig
 
     async def password(self, request: Any, call: Call) -> str:
-        """NotFound both while there is none yet and where there never is one; the words tell which."""
+        """Returns the password. NotFound while there is none yet, or when the platform has none; the texts differ."""
         password = (await self._credentials(request.id, call.caller)).password
         if not password:
             raise NotFound("clusters of this platform have no password; use the kubeconfig")
@@ -156,7 +156,7 @@ class Orders:
         return await credentials_of(self._ledger, cluster, self._elsewhere)
 
     async def find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
-        """Also one that is gone already; True when it is."""
+        """Finds a cluster by id or name, also a deleted one; the flag says whether it is deleted."""
         try:
             return await find_cluster(self._ledger, key, caller), False
         except NotFound:
@@ -190,7 +190,7 @@ class Orders:
 
 
 async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere) -> Credentials:
-    """What opens the cluster, from the ledger or from the hub that keeps it. NotFound while there is nothing."""
+    """Returns the cluster's credentials from the ledger or from its hub. NotFound while there are none."""
     order = await ledger.documents.get(Order, cluster.id)
     if order is None:
         raise not_yet(cluster)
@@ -201,7 +201,7 @@ async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere)
 
 
 async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:
-    """The cluster of that id or name. The caller's own comes before a shared one."""
+    """Returns the cluster with that id or name; the caller's own comes before a shared one."""
     check_id(key)
     cluster = await ledger.documents.get(Cluster, key, sealed=True)
     if cluster is not None and sees(caller, cluster):
@@ -220,7 +220,7 @@ async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:
 
 
 def not_yet(cluster: Cluster) -> NotFound:
-    """There will be credentials: they come with the cluster's API, before its nodes."""
+    """The error for a cluster without credentials yet: they come with the cluster's API, before its nodes."""
     return NotFound(
         f"the cluster {shown(cluster.metadata.name)} has no credentials yet: it is"
         f" {cluster.status.state.name}; wait until its API answers"

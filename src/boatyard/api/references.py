@@ -1,7 +1,7 @@
-"""References by id or name, made whole. Called by the generic create and update.
+"""Resolves references by id or name. Called by the generic create and update.
 
-The tenant of the referring document comes before `shared`; nobody else's documents can be
-referred to, also not by operators.
+Documents of the referring document's tenant come before those of `shared`; documents of other
+tenants cannot be referred to, not even by operators.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLASSES = {cls.__name__: cls for cls in CATALOGUE}
 
 @dataclass
 class Resolved:
-    """A document with its references filled in, and what they lead to."""
+    """A document with its references resolved, the documents they refer to, and the violations."""
 
     doc: Any
     found: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Resolved:
 
 
 async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
-    """Fills id and name of every reference; each one that leads nowhere is a violation."""
+    """Fills in id and name of every reference; a reference to nothing becomes a violation."""
     resolved = Resolved(doc)
     for path, target in kind.references.items():
         if path.startswith("status."):
@@ -55,7 +55,7 @@ async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
 async def seek(
     resolved: Resolved, kind: Kind, old: Any | None, caller: Caller, ledger: Ledger
 ) -> None:
-    """Finds what the kind's rules ask for by id or name; what is not there is one more violation."""
+    """Finds the documents that the kind's rules ask for by id or name; one that is missing becomes a violation."""
     list_lookups = getattr(kind.rules, "sought", None)
     for lookup in list_lookups(old, resolved.doc, caller) if list_lookups is not None else ():
         matches = await _seek(lookup, ledger)
@@ -131,7 +131,7 @@ def _tenants(own: str, *, shared: bool) -> tuple[str, ...]:
 def _choose(
     candidates: Sequence[Any], tenants: Sequence[str], own_project: str, requested_project: str
 ) -> Any | None:
-    """Own before shared; among several projects the asked one, else the document's own, else none."""
+    """The best candidate: own tenant before shared; then the requested project, else the document's own, else none."""
 
     def rank(candidate: Any) -> tuple[int, bool, bool, str]:
         metadata = candidate.metadata

@@ -1,4 +1,4 @@
-"""gRPC server reflection, v1 and v1alpha. Called by the gRPC door; grpcurl and the console's bridge ask it.
+"""gRPC server reflection, v1 and v1alpha. Called by the gRPC server; grpcurl and the console's bridge ask it.
 
 The library ships v1alpha only; v1 has the same messages under another name.
 """
@@ -23,7 +23,7 @@ SERVICE = "ServerReflection"
 
 
 def handlers(services: Sequence[str]) -> list[grpc.GenericRpcHandler]:
-    """A handler for each version, answering about these services and everything they need."""
+    """Returns a handler for each version, which describes these services and the types they use."""
     _define_v1()
     names = sorted({*services, f"{V1}.{SERVICE}", f"{V1ALPHA}.{SERVICE}"})
     return [_handler(version, names) for version in (V1, V1ALPHA)]
@@ -104,7 +104,7 @@ def _serialized(file: FileDescriptor) -> bytes:
 
 @cache
 def _define_v1() -> None:
-    """The v1 file is the v1alpha one with the package renamed."""
+    """Adds the v1 file to the descriptor pool: the v1alpha file with its package renamed."""
     file = descriptor_pb2.FileDescriptorProto()
     reflection_pb2.DESCRIPTOR.CopyToProto(file)
     file.name = "grpc/reflection/v1/reflection.proto"

@@ -1,4 +1,4 @@
-"""What a template's role asks of its own order while it decides what is done. Called by both doors."""
+"""Requests of a template's running role about its own order: steps to do, and its state. Called by both servers."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere
 
 
 class RoleRuns:
-    """What `boatyard.v1.RoleRuns` answers. Every call looks whether the run of its token still goes on."""
+    """Implements the service `boatyard.v1.RoleRuns`. Every call checks that the run of its token still goes on."""
 
     def __init__(self, crud: Crud, elsewhere: Elsewhere | None = None) -> None:
         self._ledger = crud.ledger
         self._elsewhere = elsewhere or Nowhere()
 
     async def ask(self, request: Any, call: Call) -> Message:
-        """Written into the order, in one commit with its being due: what was answered is carried out."""
+        """Adds the requested steps to the order and makes it due in one commit: after success they will be done."""
         policy.check(call.caller, Verb.ASK, "RoleRun", private=False)
         check_wet(call)
         for is_last_try in writing.tries():
@@ -71,7 +71,7 @@ class RoleRuns:
     async def _order(self, id: str, call: Call, *, sealed: bool) -> Order:
         run = call.caller.run
         if run is None or id != run.order:
-            # In the same words whether there is such an order or not.
+            # The same message whether the order exists or not.
             raise Denied("the token is good for another order")
         order = await self._ledger.documents.get(Order, run.order, sealed=sealed)
         if order is None or not asking.is_under_way(order, run):

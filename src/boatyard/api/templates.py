@@ -1,4 +1,4 @@
-"""Forms of templates as JSON Schema, and publishing roles. Called by both doors."""
+"""Returns the forms of templates as JSON Schema, and publishes roles. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_ROLE = 128
 
 
 class Templates:
-    """What `boatyard.v1.Templates` answers."""
+    """Implements the service `boatyard.v1.Templates`."""
 
     def __init__(self, crud: Crud) -> None:
         self._crud = crud
@@ -41,7 +41,7 @@ class Templates:
         return httpbody_pb2.HttpBody(content_type=CONTENT_TYPE, data=text.encode())
 
     async def publish(self, request: Any, call: Call) -> Message:
-        """Kept, checked and offered; a role with mistakes is answered with them and not offered."""
+        """Stores and checks a role and offers it as a template. One with mistakes is not offered; they are returned."""
         policy.check(call.caller, Verb.PUBLISH, "ClusterTemplate", private=True)
         check_wet(call)
         files = _files(request)
@@ -51,7 +51,7 @@ class Templates:
         return wire.message(f"{OURS}.TemplatesPublishResponse")(object=message)
 
     async def _find(self, key: str, call: Call) -> ClusterTemplate:
-        """By id or name; one that the caller may not see is answered like one that is not there."""
+        """Finds the template by id or name. NotFound when it does not exist or the caller may not see it."""
         check_id(key)
         ledger, caller = self._crud.ledger, call.caller
         template = await ledger.documents.get(ClusterTemplate, key, sealed=True)

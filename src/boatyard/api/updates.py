@@ -1,4 +1,4 @@
-"""One update for every kind. Called by both doors."""
+"""One update for every kind. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from boatyard.resources.metadata import shown
 
 
 async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
-    """The document as it is afterwards, secrets hidden. What changes nothing is not stored.
+    """Applies the update and returns the resulting document, secrets hidden. Stores nothing when nothing changes.
 
-    Without a lock the change is applied to whatever is stored by then; with one, the version in the
-    request must be the stored one.
+    Without a lock the change is applied to the latest stored version; with a lock, Conflict unless the
+    version in the request is the stored one.
     """
     kind = view.kind
     policy.check(call.caller, Verb.UPDATE, kind.name, private=view.private)
@@ -92,12 +92,12 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
 
 
 def _next(doc: Any) -> Any:
-    """The document as the ledger numbers it when it is stored."""
+    """The document with the version that the ledger gives it when it is stored."""
     return replace(doc, metadata=replace(doc.metadata, version=doc.metadata.version + 1))
 
 
 def _end(kind: Kind, new: Any, call: Call) -> list[Change]:
-    """The last finalizer is gone: once that is on record, the document leaves."""
+    """The changes that archive a document whose last finalizer was removed by this update."""
     final_doc = _next(new)
     note = writing.note("Deleted", call.caller, "Last finalizer removed")
     changes = writing.unused(kind, final_doc)
@@ -105,7 +105,7 @@ def _end(kind: Kind, new: Any, call: Call) -> list[Change]:
 
 
 def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
-    """What the request means to change; {} is all that its package shows, None is nothing."""
+    """The tree of fields that the request changes; {} is everything its package shows, None is nothing."""
     if not request.HasField("update_mask") or not request.update_mask.paths:
         return {}
     tree = masks.parse(tuple(request.update_mask.paths), view.descriptor)
@@ -113,7 +113,7 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
     for path in view.server_owned:
         if not masks.names(tree, path):
             continue
-        # A body that was read and written back names everything; a mask was written by hand.
+        # A body that was read and written back names every field; a mask was written on purpose.
         if not call.mask_from_body:
             violations.append(
                 Violation(
@@ -129,17 +129,17 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
 
 
 def _merged(view: View, old: Any, desired: Any, tree: masks.Tree) -> Any:
-    """What is stored with what was asked for, less what this caller cannot write."""
+    """The stored document with the requested changes, except to fields that this caller cannot write."""
     new = masks.merge(old, desired, tree, view.descriptor)
     if not tree and desired.metadata.version != old.metadata.version and hasattr(old, "status"):
-        # Read, edited and written back whole: what has become true since stays so. A hub forgotten
-        # in this way would have the cluster placed a second time.
+        # The whole object was read, edited and written back: its status may be stale, so the stored one
+        # stays. An old status without a hub would have the cluster placed a second time.
         new = replace(new, status=old.status)
     for path in view.server_owned:
         if fields.read(new, path) != fields.read(old, path):
             new = fields.put(new, path, fields.read(old, path))
     for path in view.kind.immutable:
-        # Left out is not changed: whoever sends a part of the object does not mean to empty these.
+        # A field that is left out is not changed: sending a part of the object must not empty it.
         if not fields.read(new, path) and not masks.names(tree, path):
             new = fields.put(new, path, fields.read(old, path))
     for path in view.kind.sensitive:
