@@ -1,4 +1,4 @@
-"""Documents to what is stored and shown, and back: secrets sealed in the one, masked in the other."""
+"""Converts documents to stored JSON, with secrets sealed, and to event JSON, with secrets masked; and back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Codec:
         }
 
     def encode(self, doc: Document, version: int) -> tuple[msgspec.Raw, msgspec.Raw | None]:
-        """What is stored with this version, and what is shown in events where that differs."""
+        """The JSON to store with this version, and the JSON for events where that differs."""
         kind = type(doc).__name__
         if doc.metadata.version != version:
             metadata = msgspec.structs.replace(doc.metadata, version=version)
@@ -72,7 +72,7 @@ class Codec:
 def _encode(doc: Any) -> bytes:
     try:
         data = msgspec.json.encode(doc)
-        # An empty message that is not *the* empty message would be stored, and be found by has().
+        # An empty message that is not its field's default would be stored, and has() would be true for it.
         return data if b"{}" not in data else msgspec.json.encode(_canonical(doc))
     except UnicodeEncodeError as error:
         raise Refused("the text holds a lone surrogate, which is no character") from error
@@ -139,7 +139,7 @@ _texts: dict[type[Any], bool] = {}
 
 
 def _are_texts(cls: type[Any], paths: Sequence[Path]) -> bool:
-    """Whether every secret of a kind is one text: then a document can be read as it is stored."""
+    """Whether every secret of a kind is a string: then the stored JSON can be decoded to the struct directly."""
     all_texts = _texts.get(cls)
     if all_texts is None:
         all_texts = _texts[cls] = all(_leads_to_text(cls, path) for path in paths)
@@ -156,7 +156,7 @@ def _leads_to_text(cls: type[Any], path: Path) -> bool:
 
 
 def _reveal(value: Any, path: Path, seal: Seal | None, place: str) -> Any:
-    """The same with the text at the path opened, or masked when there is nothing to open it with."""
+    """A copy of the value with the text at the path unsealed, or masked when `seal` is None."""
     name, below = path[0], path[1:]
     old = getattr(value, name)
     if not old:

@@ -1,4 +1,4 @@
-"""PostgreSQL's complaints in our words. Called wherever the ledger speaks to PostgreSQL."""
+"""Translates errors of PostgreSQL and asyncpg to errors of the model. Called after every failed statement."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from boatyard.model.errors import (
     Unavailable,
 )
 
-# Rolled back whole, by no fault of the caller: safe to run again.
+# Rolled back completely, because of concurrent transactions: safe to run again.
 TRY_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-# The connection is gone or was never there. What was under way may have been committed.
+# The connection is lost or was never open. The statement may have been committed.
 DROPPED = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the server has said goodbye, and the end of the line is not read yet
+    asyncpg.InternalClientError,  # the server has closed the connection, and asyncpg has not noticed yet
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.PostgresSystemError,  # its disk or its files
-    # The address was good when the ledger was opened: the role or the database is being made anew.
+    # The address was good when the ledger was opened: the role or the database is being recreated.
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
 
 
 def translate(error: Exception, doing: str) -> BoatyardError:
-    """Our kind of failure for what PostgreSQL or the connection said; a bug of ours passes through."""
+    """Returns the model's error for an error of PostgreSQL or the connection; raises any other error again."""
     if isinstance(error, asyncpg.DataError) or _is_bad_argument(error):
         return Refused(f"cannot be stored while {doing}: {_text(error)}")
     if isinstance(error, asyncpg.ProgramLimitExceededError):

@@ -1,4 +1,4 @@
-"""The shape of the database: brought up to date by `boatyard migrate`, checked when a server starts.
+"""The database schema: migrated by `boatyard migrate`, checked when a server starts.
 
 A migration is a file `migrations/<number>_<name>.sql`. The table `boatyard_migrations` says which are applied.
 """
@@ -32,7 +32,7 @@ create table if not exists boatyard_migrations (
 _APPLIED = "select number, name, checksum from boatyard_migrations order by number"
 _NOTE = "insert into boatyard_migrations (number, name, checksum) values ($1, $2, $3)"
 
-# Older programs noted each file in `migration_steps`, and alembic the last revision in `alembic_version`.
+# Older programs recorded each file in `migration_steps`, and alembic the last revision in `alembic_version`.
 _ALEMBIC_REVISIONS = {"0001", "0002", "0003"}
 # What an older program reads afterwards: it compares as text, and refuses a revision that is larger than its own.
 _ALEMBIC_END = "see boatyard_migrations"
@@ -61,7 +61,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class Applied:
-    """A migration as the database remembers it."""
+    """A migration as recorded in the database."""
 
     number: int
     name: str
@@ -145,7 +145,7 @@ async def _apply(connection: Connection, migration: Migration, on_step: OnStep |
 
 
 async def _adopt_alembic(connection: Connection, migrations: Sequence[Migration]) -> None:
-    """Takes over the notes of an older program, in one transaction. Does nothing when there are none."""
+    """Takes over the records of an older program, in one transaction. Does nothing when there are none."""
     async with connection.transaction():
         if not await connection.fetchval("select to_regclass('migration_steps') is not null"):
             return
@@ -176,7 +176,7 @@ async def current(url: str) -> str | None:
 
 
 async def require_current(connections: Connections) -> None:
-    """Refused when the schema is not the one this program was written for, naming what to run."""
+    """Refused, with the command to run, when the schema is not the one this program was written for."""
     applied = await _applied(connections)
     if not pending(known_migrations(), applied):
         return
@@ -187,7 +187,7 @@ async def require_current(connections: Connections) -> None:
 
 
 async def require_key(connections: Connections, seal: Seal) -> None:
-    """Refused when the key is not the database's. The first key to open a database is its key."""
+    """Refused when the seal key is not the database's. The first key that opens a database becomes its key."""
     claim = "insert into settings (name, value) values ('seal_key', $1) on conflict do nothing"
     await connections.write("keeping the key's id", claim, seal.key_id)
     rows = await connections.read(

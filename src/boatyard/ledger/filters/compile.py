@@ -1,4 +1,4 @@
-"""Filters and orders of lists and watches, from the text that callers send. Called by the API."""
+"""Compiles the filters and orders that callers send for lists and watches. Called by the API."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KEY = re.compile(r"(?P<path>[A-Za-z_][\w.]*)(?:\s+(?P<way>asc|desc))?", re.ASCI
 
 @lru_cache(maxsize=1024)
 def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") -> Predicate:
-    """A filter over messages of this descriptor. Refused, with the place, when it is not one.
+    """Compiles a filter over messages of this descriptor. Refused, with line and column, when it is not valid.
 
-    Only what the descriptor has can be asked about, and nothing that is secret.
+    A filter can use the fields of the descriptor, except secret ones.
     """
     checker = Checker(descriptor, variable)
     node = checker.condition(parse(text))
@@ -30,7 +30,7 @@ def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") ->
 
 @lru_cache(maxsize=256)
 def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> tuple[OrderBy, ...]:
-    """Keys such as `metadata.name desc, this.spec.version`. Refused when one cannot be sorted by."""
+    """Compiles keys such as `metadata.name desc, this.spec.version`. Refused when a key cannot be sorted by."""
     if len(text) > MAX_BYTES:
         raise _refused(f"it is longer than {MAX_BYTES}")
     parts = [part.strip() for part in text.split(",")] if text.strip() else []

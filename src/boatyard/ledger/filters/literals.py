@@ -1,4 +1,4 @@
-"""Constants of a filter: what is written, and what it means for the field it is compared with."""
+"""Constants of a filter, and their conversion to the type of the field that they are compared with."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant as written. A NAME stands for a value of an enum."""
+    """A constant as written. A bare name stands for a value of an enum."""
 
     kind: Kind | None  # None is a bare name
     value: Any
 
     def meant_for(self, kind: Kind, enum: EnumDescriptor | None) -> Constant:
-        """The constant to compare a field of this kind with. ValueError when they do not go together."""
+        """Converts the constant for a field of this kind. ValueError when they cannot be compared."""
         if kind is Kind.ENUM and enum is not None and self.kind in (None, Kind.STRING):
             return Constant(Kind.ENUM, _enum_number(enum, self.value))
         if kind is Kind.DOUBLE and self.kind is Kind.INT:
@@ -45,7 +45,7 @@ class Literal:
 
 
 def _enum_number(enum: EnumDescriptor, name: str) -> int:
-    """By full name (CLUSTER_STATE_READY) or without what all names of the enum begin with (READY)."""
+    """The number of an enum's value by full name (CLUSTER_STATE_READY) or without the common prefix (READY)."""
     enum_value = enum.values_by_name.get(name)
     if enum_value is None:
         prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
@@ -56,7 +56,7 @@ def _enum_number(enum: EnumDescriptor, name: str) -> int:
 
 
 def read_literal(kind: TokenKind, text: str) -> Literal:
-    """A literal of the grammar. ValueError when it means nothing."""
+    """Reads a literal. ValueError when it has no value."""
     match kind:
         case TokenKind.BOOL:
             return Literal(Kind.BOOL, text == "true")

@@ -1,7 +1,7 @@
-"""The typed tree of a filter. Each node knows its SQL and its function over structs, and they agree.
+"""The typed tree of a filter. Each node has SQL and a function over structs, which give the same results.
 
-In SQL a null condition counts as false, so `not` is written `is not true`. What is not there to be
-compared (a missing map entry, an unset timestamp) makes == false, != true and every other test false.
+In SQL a null condition counts as false, so `not` is written `is not true`. A value that does not
+exist (a missing map entry, an unset timestamp) makes == false, != true and every other test false.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Always:
-    """`true` or `false`."""
+    """The constant condition `true` or `false`."""
 
     answer: bool
 
@@ -75,7 +75,7 @@ class Always:
 
 @dataclass(frozen=True)
 class Truth:
-    """A bool field by itself."""
+    """A bool field used as a condition."""
 
     path: Path
 
@@ -141,7 +141,7 @@ def _value(operand: Operand, parameters: Parameters) -> str:
 
 
 def _equals(path: Path, constant: Constant, parameters: Parameters) -> str:
-    """A constant that is not the default is never equal to what is not stored: the index can be used."""
+    """SQL for equality. A constant other than the default never equals an unset field, so an index can be used."""
     if constant.value == DEFAULTS.get(path.kind, ABSENT):
         return f"{path.value(parameters)} = {constant.sql(parameters)}"
     exact = f"{path.stored(parameters)} = {constant.sql(parameters)}"
@@ -264,7 +264,7 @@ class Has:
 
 
 def _presence(path: Path) -> Getter:
-    """Reads what is there, None and all."""
+    """Reads the value from a struct; None when it or something on the way is unset."""
     steps = tuple(zip(path.steps, path.keyed, strict=True))
 
     def get(value: Any) -> Any:
