@@ -1,4 +1,4 @@
-"""The verb `backup`, and deleting a backup: one call, then looking until it is so."""
+"""The verb `backup`, and deletion of a backup: one call, then polling until it is done."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ async def _backup(client: Client, args: argparse.Namespace) -> None:
 
 
 def default_name(cluster: str, now: datetime) -> str:
-    """The cluster's name and the moment, short enough to be a name."""
+    """A name for a backup: the cluster's name and the time, cut to the longest valid name."""
     moment = now.strftime("%Y%m%d-%H%M%S")
     start = re.sub("[^a-z0-9-]", "-", cluster.lower())[: _LONGEST_NAME - len(moment) - 1]
     return f"{start.strip('-')}-{moment}"
@@ -74,7 +74,7 @@ def default_name(cluster: str, now: datetime) -> str:
 async def _until_taken(
     client: Client, backup_object: Found, *, timeout: float, stream: TextIO
 ) -> Found:
-    """Looks until it is taken; says what is waited for whenever that changes."""
+    """Polls until the backup is ready; prints its message whenever that changes."""
     name = clean(backup_object.document.metadata.name)
     last_message, backoff = backup_object.document.status.message, Stretch()
     try:

@@ -216,7 +216,7 @@ def hint(command: str, stream: TextIO | None = None) -> None:
 
 
 async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, bool]:
-    """The template with that id or name, and whether it was the id; own before shared."""
+    """The template with that id or name, and whether the id matched; own before shared."""
     where = f"this.id == {quoted(key)} || this.metadata.name == {quoted(key)}"
     rows = (await client.list(TEMPLATE, where=where)).rows
     templates: list[ClusterTemplate] = [row.document for row in rows]

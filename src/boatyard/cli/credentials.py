@@ -1,4 +1,4 @@
-"""The verbs `kubeconfig` and `password`: into your kubeconfig, into a file of mode 0600, or where asked."""
+"""The verbs `kubeconfig` and `password`: write to your kubeconfig, to a file of mode 0600, or to stdout."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from boatyard.client.kubeconfig import Owner, Removed
 from boatyard.client.kubeconfig_file import Edited, edit_kubeconfig, find_kubeconfig
 from boatyard.model.errors import BoatyardError, Refused
 
-_LONGEST_SECONDS = 2**31 - 1  # what fits into the call; the server knows the real bound
-_USERS = "boatyard:"  # how the users of issued certificates begin
+_LONGEST_SECONDS = 2**31 - 1  # the field's maximum; the server checks the real bound
+_USERS = "boatyard:"  # the prefix of users in issued certificates
 
 
 def kubeconfig(args: argparse.Namespace) -> int:
@@ -92,7 +92,7 @@ def _merge(secret: str, owner: Owner, args: argparse.Namespace) -> None:
 
 
 def _remove(args: argparse.Namespace) -> int:
-    """Needs no server: what is in your kubeconfig outlives the cluster."""
+    """Removes a cluster from your kubeconfig. Needs no server: the cluster may be gone."""
     path = find_kubeconfig()
     if not path.exists():
         print(f"There is no {clean(str(path))}; nothing to remove.")

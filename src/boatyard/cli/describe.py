@@ -174,7 +174,7 @@ def hub_lines(hub: Hub, *, now: datetime) -> list[str]:
 
 
 def _is_another(cluster: Cluster) -> bool:
-    """Whether another version runs than the one asked for; they are told apart by number or name."""
+    """Whether the cluster runs another version than its spec names; the spec has a name such as 4-17-1 for 4.17.1."""
     running, desired = cluster.status.version, reference(cluster.spec.version)
     return bool(running) and running.replace(".", "-") not in desired.replace(".", "-")
 

@@ -1,4 +1,4 @@
-"""The verbs `explain` and `events`: why a cluster is where it is, and what has happened to it."""
+"""The verbs `explain` and `events`: the state of a cluster's order and the reason for it, and its history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Following one cluster until it is as asked, given up on, or out of time."""
+"""Follows one cluster until it reaches a goal, fails, or the timeout is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READY = "ready"
 HIBERNATED = "hibernated"
 DELETED = "deleted"
 
-# What stood there before we acted may be shown once more; this long we wait for something newer.
+# The first explanation may still be the one from before our call; we wait this long for a newer one.
 STALE_SECONDS = 5.0
 
 _SCARCE = ("Capacity", "Quota", "Exhausted")
@@ -37,11 +37,11 @@ async def follow_until(
     before: Explanation | None = None,
     must_move: bool = False,
 ) -> Explanation:
-    """Shows the tree until the goal is reached; `before` is what was true before we acted.
+    """Shows the tree until the goal is reached; `before` is the explanation from before our call.
 
-    With `must_move` it is not content with what was true before, unless that stays so for a while.
-    Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
-    Interrupted, it says that the order goes on and how to watch it again.
+    With `must_move`, an explanation equal to `before` counts only when it stays the same for STALE_SECONDS.
+    Raises Unsuccessful when waiting cannot reach the goal, StillRunning when the timeout is over.
+    When interrupted, prints that the order goes on and how to watch it again.
     """
     explanations: list[Explanation] = []
     wait_command = f"boatyard wait cluster {clean(name)} --for {goal}"
@@ -110,13 +110,13 @@ async def _follow(
 
 
 def _gone(last: Explanation | None, receipt: Receipt, cluster: str) -> Explanation:
-    """The stream was cut at the very end: what it would have said last."""
+    """The last explanation of a deleted cluster, for when the stream ended before it was sent."""
     explanation = last or Explanation(cluster=cluster)
     return msgspec.structs.replace(explanation, gone=True, receipt=receipt)
 
 
 def waits_for_room(explanation: Explanation) -> bool:
-    """Whether what blocks is that something scarce is used up: hub capacity, hosts, addresses."""
+    """Whether the order is blocked because something is used up: hub capacity, hosts, addresses."""
     if explanation.blocked_by == "placement":
         return True
     blocking = [step for step in explanation.steps if step.name == explanation.blocked_by]
@@ -124,7 +124,7 @@ def waits_for_room(explanation: Explanation) -> bool:
 
 
 def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
-    """Whether the goal is reached, or why it will not be by waiting."""
+    """Whether the goal is reached, or the error when waiting cannot reach it."""
     name = clean(explanation.name or explanation.cluster)
     if goal == DELETED:
         return explanation.gone

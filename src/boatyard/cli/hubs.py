@@ -70,7 +70,7 @@ def make_hub(args: argparse.Namespace) -> Hub:
 
 
 def read_kubeconfig(args: argparse.Namespace) -> bytes:
-    """The one context that is sent, files of this machine read in."""
+    """The kubeconfig to send: one context, with the contents of the files it names."""
     if args.kubeconfig == "-":
         return flattened(sys.stdin.buffer.read(), args.context, Path())
     path = Path(args.kubeconfig)
@@ -78,7 +78,7 @@ def read_kubeconfig(args: argparse.Namespace) -> bytes:
 
 
 async def _until_looked_at(client: Client, hub_object: Found) -> Found:
-    """Until a worker has seen the hub as it is now; some seconds when it does not answer."""
+    """Polls until a worker has observed the hub's current generation, or the timeout is over."""
     backoff = Stretch()
     generation = hub_object.document.metadata.generation
     try:
@@ -92,7 +92,7 @@ async def _until_looked_at(client: Client, hub_object: Found) -> Found:
 
 
 def _tell(hub: Hub, name: str, stream: TextIO) -> None:
-    """How the first look went. It is registered in any case, so what is wrong is told, and what mends it."""
+    """Prints that the hub is ready. Unsuccessful, with the problem and its remedy, when it is not."""
     status = hub.status
     if status.observed_generation < hub.metadata.generation:
         raise Unsuccessful(f"nobody has looked at hub {name} yet; see that a worker runs")
@@ -141,7 +141,7 @@ async def _prepare(client: Client, args: argparse.Namespace) -> int:
 
 
 def report_lines(report: HubReport, findings: list[HubFinding] | None = None) -> list[str]:
-    """A table of what was looked at, and a line on the whole."""
+    """A table of the findings, and a last line on whether the hub takes orders."""
     shown_findings = report.findings if findings is None else findings
     rows = [
         (finding.check, _RESULTS.get(finding.result, "-"), finding.message, finding.remedy)

@@ -1,4 +1,4 @@
-"""The verbs hibernate, resume, upgrade and restore: one change, then following."""
+"""The verbs hibernate, resume, upgrade and restore: one change, then the progress until it is done."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def _restore(client: Client, args: argparse.Namespace) -> None:
 
 
 def _confirm(cluster_object: Found, backup: Backup, args: argparse.Namespace) -> None:
-    """What came after the backup is lost for good, so a person says the cluster's name."""
+    """Asks the user to type the cluster's name, because everything newer than the backup is lost for good."""
     if args.yes:
         return
     name = clean(cluster_object.document.metadata.name or cluster_object.id)

@@ -1,4 +1,4 @@
-"""The verb `get`: rows of any kind, once or as they change."""
+"""The verb `get`: lists objects of any kind, once or as they change."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _table(kind: Kind, rows: tuple[Found, ...], *, wide: bool) -> list[str]:
 
 
 async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
-    """Prints the rows, then each change; nothing falls between the two."""
+    """Prints the rows, then each change; no change between the two is lost."""
     if args.filter:
         raise Refused("--watch goes with names, not with --filter")
     row_ids = sorted(row.id for row in await client.find(kind, args.names))
@@ -87,7 +87,7 @@ async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
 
 
 class _ChangePrinter:
-    """A table that grows downwards; what was already shown is not shown again."""
+    """Prints a table that grows downwards; versions of an object that were printed are not printed again."""
 
     def __init__(self, kind: Kind, *, form: str) -> None:
         self._kind = kind

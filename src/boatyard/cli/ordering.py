@@ -1,4 +1,4 @@
-"""What was typed as a cluster to order: sizes, parameters and files read and checked."""
+"""Makes the cluster to order from the flags: parses sizes, parameters and files."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def parse_parameters(
 def _file_values(
     name: str, definitions: Mapping[str, ClusterTemplateParameterDefinition]
 ) -> dict[str, Mapping[str, Any]]:
-    """Names to values, as YAML or JSON. What does not fit its type is sent as it is: the server says what is wrong."""
+    """The parameters in a YAML or JSON file. A value of the wrong type is sent as it is: the server reports it."""
     try:
         content = load_yaml(_file(name))
     except NotYaml as error:

@@ -1,4 +1,4 @@
-"""The verb `logs`: what the role of a cluster's template does, task by task."""
+"""The verb `logs`: the tasks of the runs of a cluster's template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _logs(client: Client, args: argparse.Namespace) -> None:
     try:
         id = (await client.find_one(CLUSTER, args.name)).id
     except NotFound:
-        id = args.name  # what a deleted cluster's runs have told is kept for some time
+        id = args.name  # the logs of a deleted cluster are kept for some time
     page = Page(sys.stdout, at_once=args.follow)
     story = client.story(id, run=args.part, follow=args.follow, on_cut=_say_cut)
     async with aclosing(story) as lines:
@@ -47,10 +47,10 @@ async def _logs(client: Client, args: argparse.Namespace) -> None:
 
 
 class Page:
-    """Lines as they come: in colour on a terminal, plain elsewhere.
+    """Prints lines as they come: in colour on a terminal, plain elsewhere.
 
-    That a task has begun is said only where nothing follows: its result says it too. With
-    `at_once` somebody is watching, and is told when it begins.
+    The start of a task is printed only when its result does not follow, because the result names the task
+    too. With `at_once` somebody is watching, and starts are printed at once.
     """
 
     def __init__(self, stream: TextIO, *, at_once: bool) -> None:
@@ -85,7 +85,7 @@ class Page:
 
 
 def story_lines(line: StoryLine) -> list[Line]:
-    """One line as people read it; text of several lines follows below it."""
+    """One log line for people; text of several lines follows indented below it."""
     style = _STYLES.get(line.kind, "")
     first, *more = line.text.rstrip().splitlines() or [""]
     if line.task and first:

@@ -27,7 +27,7 @@ Cell = Callable[[Any, datetime], str]
 class Column:
     """One column; `wide` ones appear with -o wide only.
 
-    `least` is the width it has from the start in a table that grows while one watches.
+    `least` is its minimum width in a table that grows while it is watched.
     """
 
     title: str
@@ -88,13 +88,13 @@ def backup_state(backup: Backup) -> str:
 
 
 def nodes(cluster: Cluster) -> str:
-    """Ready and wanted, over all node sets: 3/3."""
+    """Ready and desired nodes of all node sets: 3/3."""
     desired = sum(node_set.size for node_set in cluster.spec.node_sets.values())
     return f"{sum(cluster.status.ready_nodes.values())}/{desired}"
 
 
 def _reason(cluster: Cluster, now: datetime) -> str:
-    """What is being waited for: the newest thing that is not as it should be."""
+    """The message of the condition that changed last, unless the cluster is ready."""
     if cluster_state(cluster) == "READY":
         return ""
     conditions = [condition for condition in cluster.status.conditions if condition.message]
@@ -135,7 +135,7 @@ def _version_state(version: ClusterVersion, now: datetime) -> str:
 
 
 def hub_load(hub: Hub, now: datetime) -> str:
-    """In use and there, by host type. What an operator has set comes before what was found."""
+    """Used and total amounts by host type. The capacity in the spec comes before the measured one."""
     measured, configured = dict(hub.status.capacity), dict(hub.spec.capacity)
     clusters = configured.pop("clusters", measured.pop("clusters", None))
     measured.pop("clusters", None)

@@ -53,7 +53,7 @@ async def _list(client: Client, args: argparse.Namespace) -> None:
 
 
 async def _sources(client: Client) -> list[tuple[Any, TemplateSource]]:
-    """Roles as operators see them; nobody else is told of them."""
+    """The published roles, with message and struct each; empty for everybody but operators."""
     try:
         return [(row.message, row.document) for row in (await client.list(SOURCE)).rows]
     except Denied:

@@ -1,4 +1,4 @@
-"""An explanation as a tree of steps, a receipt as lines, a difference as news. Pure."""
+"""Formats an explanation as a tree of steps, the changes between two explanations, and a receipt. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(line: Line) -> str:
 
 
 def tree(explanation: Explanation, *, now: datetime, doing: str = "") -> list[Line]:
-    """The whole tree; `doing` says what an unfinished order is at (creating, scaling)."""
+    """The tree of steps; `doing` is the word for an unfinished order (creating, scaling)."""
     rows = [_row(step, now) for step in explanation.steps]
     if not rows:
         rows = _placement_row(explanation)
@@ -148,7 +148,7 @@ def _step_duration(step: Step, now: datetime) -> str:
 
 
 def step_words(step: Step, now: datetime | None = None) -> str:
-    """What a step says for itself; with `now`, also which try this is and when the next look is."""
+    """The step's detail, message and remedy; with `now`, also the number of the try and the time of the next one."""
     parts = [clean(step.detail)] if step.detail else []
     match step.state:
         case StepState.QUEUED:
@@ -181,7 +181,7 @@ def _tries(step: Step, now: datetime | None) -> str:
 
 
 def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> list[str]:
-    """One line for each thing that is different; nothing that only counts or ticks is news."""
+    """One line for each difference; counters and durations are not compared."""
     name = clean(after.name or after.cluster)
     lines = []
     word = state_word(after, doing)[0]
@@ -220,7 +220,7 @@ def _news_line(name: str, step: Step) -> str:
 
 
 def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
-    """Everything an explanation says: summary, tree, what blocks and who can act, why this hub."""
+    """The whole explanation: tree, summary, what blocks it, who can act, and why this hub was chosen."""
     lines = tree(explanation, now=now)
     facts = []
     if explanation.summary.lower() != state_word(explanation)[0]:
@@ -250,7 +250,7 @@ def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
 
 
 def receipt_lines(name: str, receipt: Receipt) -> list[Line]:
-    """What is gone and what is left, by kind."""
+    """The receipt: what was removed, and what is left, by kind."""
     duration = ""
     if receipt.requested_at and receipt.finished_at:
         duration = f" in {age(receipt.requested_at, receipt.finished_at)}"
