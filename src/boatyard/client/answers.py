@@ -1,4 +1,4 @@
-"""What a failed call means, as one of the errors of the model. Called for every call that fails."""
+"""Translates gRPC errors to errors of the model. Called for every failed call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def understand(error: grpc.aio.AioRpcError, *, address: str) -> BoatyardError:
 
 
 def _unreachable(address: str, details: str) -> str:
-    """Why nobody could be reached, in fewer words than gRPC has for it."""
+    """A short message for a failed connection, from gRPC's long one."""
     if "CERTIFICATE_VERIFY_FAILED" in details or "Peer name" in details:
         return f"the certificate of {address} is not trusted; name the one to trust with --ca-file"
     if "Tls handshake failed" in details:

@@ -1,7 +1,7 @@
-"""The part of a person's kubeconfig that a hub is registered with. Called by the verbs about hubs.
+"""Extracts the part of a user's kubeconfig that a hub is registered with. Called by the verbs about hubs.
 
-Only one context leaves this machine, and what it names as files goes along: the service has no such files. What it
-names as a program cannot go along.
+Only one context leaves this machine. The contents of files that it names are included, because the service does not
+have these files; programs that it names are refused.
 """
 
 from __future__ import annotations

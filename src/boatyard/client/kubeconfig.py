@@ -1,7 +1,7 @@
-"""Puts a cluster into a person's kubeconfig and takes it out again, as text. Called by `boatyard kubeconfig`.
+"""Adds clusters to the text of a user's kubeconfig and removes them. Called by `boatyard kubeconfig`.
 
-The text is edited as YAML nodes, never as values: what else is in it keeps its spelling and its order,
-so that nothing is lost that this version does not know. Comments are lost, as with kubectl.
+The text is edited as YAML nodes, never as values: other entries keep their spelling and order, so that
+fields which this version does not know are not lost. Comments are lost, as with kubectl.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import yaml
 
 from boatyard.model.errors import Exists, Refused
 
-MARK = "boatyard.io"  # the extension by which an entry is known as ours
+MARK = "boatyard.io"  # the name of the extension that marks an entry as ours
 _PARTS = (("clusters", "cluster"), ("users", "user"), ("contexts", "context"))
 
-# What is taken over from a server. Files and programs it names would be ours.
+# The fields that are copied from a server's kubeconfig. Files and programs in it would be run or read here.
 _TAKEN: Mapping[str, frozenset[str]] = {
     "cluster": frozenset(
         {
@@ -36,7 +36,7 @@ _FLAGS = frozenset({"insecure-skip-tls-verify", "disable-compression"})
 
 @dataclass(frozen=True)
 class Owner:
-    """Which cluster an entry is for: its id, and what makes its name the only one of its kind."""
+    """The cluster that an entry is for: its id, and its name with server, tenant and project."""
 
     cluster: str
     name: str
@@ -46,7 +46,7 @@ class Owner:
     user: str = ""  # when it was issued for somebody
 
     def is_successor(self, other: Owner) -> bool:
-        """Whether both are the same cluster, or one of the same name that came after it."""
+        """Whether both are the same cluster, or this one may have replaced the other under the same name."""
         place = (other.server, other.tenant, other.project, other.name)
         same_place = (self.server, self.tenant, self.project, self.name) == place
         return self.cluster == other.cluster or same_place
@@ -54,7 +54,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Removed:
-    """The text without some contexts; `broken` are those of others that used what is gone."""
+    """The text without the removed contexts; `broken` are other contexts that used what was removed."""
 
     text: str
     contexts: tuple[str, ...] = ()
@@ -78,9 +78,9 @@ def merge(text: str, received: str, *, context: str, owner: Owner, switch: bool 
 
 
 def remove(text: str, key: str, *, context: str = "", user: str = "") -> Removed:
-    """The text without our contexts of the cluster with this name or id.
+    """Removes our contexts of the cluster with this name or id from the text.
 
-    Only the one named, or only those issued for `user`, when given. Nothing there: the text as it is.
+    With `context` only that one, with `user` only those issued for that user. Unchanged when there are none.
     Refused when the name means several clusters; Exists when the context named is not ours.
     """
     config = _Config(text)
@@ -131,7 +131,7 @@ class _Config:
         return None if entry is None else _owner(entry, dict(_PARTS)[table])
 
     def owners(self) -> Iterator[tuple[str, Owner]]:
-        """Every context of ours."""
+        """Every context that carries our mark, with its owner."""
         for entry in self._entries("contexts"):
             owner = _owner(entry, "context")
             if owner is not None:
@@ -166,7 +166,7 @@ class _Config:
         _set(self._root, "current-context", _scalar(context))
 
     def take_out(self, contexts: Mapping[str, Owner]) -> tuple[str, ...]:
-        """Takes out the contexts and the clusters and users of ours they name; who else used those."""
+        """Removes the contexts with their clusters and users of ours; returns other contexts that used those."""
         removed_names: dict[str, set[str]] = {
             "clusters": set(),
             "users": set(),
@@ -221,7 +221,7 @@ class _Config:
 
 
 def _chosen(received: str, name: str) -> tuple[Mapping[str, object], ...]:
-    """Cluster, user and context of a kubeconfig that a server gave, with what may be taken over of it."""
+    """Cluster, user and context of a kubeconfig from a server, with the fields that may be copied."""
     source_name = "the kubeconfig of the cluster"
     root = _composed(received, source_name)
     if root is None:
@@ -276,7 +276,7 @@ def _taken(body: yaml.MappingNode, part: str, source_name: str) -> Mapping[str, 
 
 
 def _composed(text: str, source_name: str) -> yaml.MappingNode | None:
-    """The one mapping in the text; None when there is nothing in it."""
+    """Parses the text, which must be one mapping; None when it is empty."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError):
@@ -325,7 +325,7 @@ def _reference(context: yaml.MappingNode | None, part: str) -> str:
 
 
 def _owner(entry: yaml.MappingNode, part: str) -> Owner | None:
-    """Whose the entry is, when it carries our mark."""
+    """The owner of an entry; None when it does not carry our mark."""
     body = _get(entry, part)
     extensions = _get(body, "extensions") if body is not None else None
     for extension in extensions.value if isinstance(extensions, yaml.SequenceNode) else ():

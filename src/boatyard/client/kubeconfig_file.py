@@ -1,4 +1,4 @@
-"""The kubeconfig of the person who types: where it is, and how it is changed without harm to it."""
+"""Finds the user's kubeconfig file, and changes it safely."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Edited:
-    """Where it was changed, and where a copy is when comments were lost."""
+    """The changed file, and its backup copy when comments were lost."""
 
     path: Path
     backup: Path | None = None
@@ -38,9 +38,9 @@ def find_kubeconfig(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
-    """Changes the file whole or not at all, under the lock that kubectl takes too; mode 0600.
+    """Replaces the file atomically, under the lock that kubectl takes too; mode 0600.
 
-    `change` gets the text, empty when there is no file; what it raises leaves the file untouched.
+    `change` gets the text, empty when there is no file; when it raises, the file stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     real_path = Path(os.path.realpath(path))  # a link stays one
@@ -64,7 +64,7 @@ def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
 
 
 def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Our contexts of the cluster with this id in the person's kubeconfig; none when it cannot be read."""
+    """Our contexts of the cluster with this id in the user's kubeconfig; empty when it cannot be read."""
     path = find_kubeconfig(environ)
     try:
         return contexts_of(_read(path), cluster) if _stat(path) is not None else ()
@@ -73,7 +73,7 @@ def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tup
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """None when there is no file. Refused for a device or a directory: it must not be replaced."""
+    """The file's stat; None when there is no file. Refused for a device or a directory, which must not be replaced."""
     try:
         file_stat = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""A role in a folder here, looked at before it is sent anywhere. Used by the verbs about templates."""
+"""Reads and checks roles in local folders, before they are sent. Used by the verbs about templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.roles.role import Faulty, Role, is_template, read_role
 
 @dataclass(frozen=True)
 class Found:
-    """What is in the folder: its files, and the role they make or the mistakes in them."""
+    """The contents of a folder: its files, and the role that they make or the mistakes in them."""
 
     name: str
     files: Files
@@ -23,7 +23,7 @@ class Found:
 
 
 def roles_at(path: Path) -> list[Found]:
-    """The role in this folder; of a folder of roles, every one that is a template."""
+    """The role in this folder, or, in a folder of roles, all that are templates."""
     if not path.is_dir():
         raise NotFound(f"there is no folder {str(path)!r}")
     if (path / "meta").is_dir() or (path / "tasks").is_dir():
