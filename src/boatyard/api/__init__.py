@@ -1,1 +1,1 @@
-"""The doors: gRPC and REST over one generic implementation, who is calling, and what they may."""
+"""The API: a gRPC and a REST server over one generic implementation, authentication and authorization."""

@@ -1,4 +1,4 @@
-"""Short-lived access to a cluster in a person's own name, on record. Called by both doors."""
+"""Issues short-lived kubeconfigs for clusters in a user's own name, and records each one. Called by both servers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere
 
 logger = logging.getLogger(__name__)
 
-PREFIX = "boatyard:"  # no user and no group of the cluster's own begins like this
+PREFIX = "boatyard:"  # no user or group that a cluster has by itself begins with this
 ADMINS = Grant(group=f"{PREFIX}admins", role="cluster-admin")
 VIEWERS = Grant(group=f"{PREFIX}viewers", role="view")
 
@@ -47,7 +47,7 @@ MOST_SECONDS = 86_400
 LONGEST_USER = LONGEST_COMMON_NAME - len(PREFIX)
 
 CALL_SECONDS = 5.0  # one request to the cluster; a frozen one takes connections and never answers
-ISSUE_SECONDS = 12.0  # the grant, and then all the rest; callers wait for 30
+ISSUE_SECONDS = 12.0  # bounds the grant, and again the certificate; callers wait for 30
 
 Connect = Callable[[KubeConfig], KubeClient]
 
@@ -57,7 +57,7 @@ def _connect(config: KubeConfig) -> KubeClient:
 
 
 class Access:
-    """What `boatyard.v1.Access` answers."""
+    """Implements the service `boatyard.v1.Access`."""
 
     def __init__(
         self, crud: Crud, connect: Connect = _connect, elsewhere: Elsewhere | None = None
@@ -67,8 +67,8 @@ class Access:
         self._elsewhere = elsewhere or Nowhere()
 
     async def issue(self, request: Any, call: Call) -> Message:
-        """A kubeconfig with a certificate for the user. Both that it was asked for and that it was
-        issued are committed before anything is handed out."""
+        """Returns a kubeconfig with a certificate for the user. The request and the issue are both
+        recorded on the cluster before the kubeconfig is returned."""
         caller = call.caller
         policy.check(caller, Verb.ISSUE, "Cluster", private=False)
         check_wet(call)
@@ -108,15 +108,15 @@ class Access:
 
     async def _kubeconfig(self, cluster: Cluster) -> str:
         try:
-            found = await credentials_of(self._ledger, cluster, self._elsewhere)
+            credentials = await credentials_of(self._ledger, cluster, self._elsewhere)
         except NotFound as error:
             raise Precondition(str(error)) from error
-        if found.simulated:
+        if credentials.simulated:
             raise Precondition("a simulated cluster issues none: there is nothing behind its API")
-        return found.kubeconfig
+        return credentials.kubeconfig
 
     async def _record(self, cluster: Cluster, note: Note) -> None:
-        """On the cluster, unless it is being deleted."""
+        """Records the note as an event of the cluster. Precondition when the cluster is being deleted."""
         tenant = cluster.metadata.tenant
         await self._ledger.commit(
             [Require("Cluster", cluster.id), Signal("Cluster", cluster.id, tenant, note)],
@@ -149,8 +149,8 @@ _USER_REMEDY = f"use 1 to {LONGEST_USER} printable characters without spaces and
 
 
 def _problem(user: str) -> str:
-    """What keeps this text from being a user's name in a certificate, or nothing."""
-    if not user.isprintable() or any(one.isspace() or one == "/" for one in user):
+    """Says why this text cannot be a user's name in a certificate; empty when it can."""
+    if not user.isprintable() or any(character.isspace() or character == "/" for character in user):
         return "has characters that a name may not have"
     if len(user.encode(errors="replace")) > LONGEST_USER:
         return "is too long"
@@ -160,7 +160,7 @@ def _problem(user: str) -> str:
 
 
 def _issued_by(caller: Caller) -> str:
-    """The caller as a group. Who of the provider it was is in our log, not in the tenant's cluster."""
+    """The group that names the caller. Which operator it was is in our log only, not in the tenant's cluster."""
     return (
         f"{PREFIX}issued-by-operator" if caller.is_operator else f"{PREFIX}issued-by:{caller.user}"
     )
@@ -168,14 +168,14 @@ def _issued_by(caller: Caller) -> str:
 
 def _asked(user: str, ttl: timedelta, caller: Caller) -> Note:
     minutes = ttl.total_seconds() / 60
-    what = f"A kubeconfig for {user}, good for {minutes:g} minutes, was asked for"
-    return writing.note("AccessRequested", caller, what)
+    action = f"A kubeconfig for {user}, good for {minutes:g} minutes, was asked for"
+    return writing.note("AccessRequested", caller, action)
 
 
 def _granted(user: str, issued: Issued, caller: Caller) -> Note:
     until = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-    what = f"Issued a kubeconfig for {user}, valid until {until},"
-    return writing.note("AccessIssued", caller, what)
+    action = f"Issued a kubeconfig for {user}, valid until {until},"
+    return writing.note("AccessIssued", caller, action)
 
 
 @asynccontextmanager
@@ -189,20 +189,22 @@ async def _opened(connect: Connect, config: KubeConfig) -> AsyncIterator[KubeCli
 
 @asynccontextmanager
 async def _reaching(cluster: Cluster) -> AsyncIterator[None]:
-    """Bounds what is asked of the cluster, and says in our words when it does not answer or will not."""
+    """Bounds calls to the cluster's API by a timeout, and turns their failures into Unavailable or Precondition."""
     name = shown(cluster.metadata.name or cluster.id)
-    silent = (
+    message = (
         f"the API of the cluster {name} does not answer; when it rests, wake it, then try again"
     )
     try:
         async with asyncio.timeout(ISSUE_SECONDS):
             yield
     except TimeoutError:
-        raise Unavailable(silent) from None
+        raise Unavailable(message) from None
     except Unavailable as error:
-        logger.warning("cluster out of reach", extra={"cluster": cluster.id, "why": str(error)})
+        logger.warning(
+            "cluster API not reachable", extra={"cluster": cluster.id, "why": str(error)}
+        )
         if error.reason == "CertificateNotTrusted":
-            silent = f"what answers as the API of the cluster {name} is not what is known as such"
-        raise Unavailable(silent) from error
+            message = f"what answers as the API of the cluster {name} is not what is known as such"
+        raise Unavailable(message) from error
     except BoatyardError as error:
         raise Precondition(f"the cluster {name} issues no access: {error}") from error

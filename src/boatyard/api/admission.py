@@ -1,4 +1,4 @@
-"""What is checked of every document before its own rules are asked. Called by the generic create and update."""
+"""Checks of documents of every kind, made before the rules of their kind. Called by the generic create and update."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_FINALIZERS = 32
 
 
 def read(view: View, message: Any) -> Any:
-    """The message as a document; what cannot be read is refused by its path."""
+    """Converts the message to a document. Refused, with the path of each field that cannot be converted."""
     try:
         return view.from_message(message)
     except (ValueError, DecodeError) as error:
@@ -43,7 +43,7 @@ def metadata_violations(kind: Kind, doc: Any, *, new: bool) -> Iterator[Violatio
 
 
 def text_violations(doc: Any) -> Iterator[Violation]:
-    """Text that cannot be kept, and documents that are too long."""
+    """Violations for text that PostgreSQL cannot store, and for documents that are too long."""
     try:
         encoded = msgspec.json.encode(doc)
     except UnicodeEncodeError:
@@ -57,7 +57,7 @@ def text_violations(doc: Any) -> Iterator[Violation]:
 
 
 def hidden_violations(kind: Kind, doc: Any) -> Iterator[Violation]:
-    """`***` stands for a secret that is not shown; it is no secret itself."""
+    """Violations for secrets given as `***`, which only stands for a hidden value."""
     for path in kind.sensitive:
         for at, value in fields.walk(doc, fields.split(path)):
             if fields.is_hidden(value):
@@ -84,7 +84,7 @@ def _nul_violations(value: Any, at: str) -> Iterator[Violation]:
 
 
 def _unreadable(message: Any, descriptor: Descriptor, at: str) -> Iterator[Violation]:
-    """The fields of a message that no document can hold: unknown enum numbers, times, Any types."""
+    """Violations for values that no document can hold: unknown enum numbers, times out of range, unknown Any types."""
     if descriptor.full_name == "google.protobuf.Any":
         yield from _try(wire.any_value, message, at)
         return

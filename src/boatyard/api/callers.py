@@ -1,4 +1,4 @@
-"""Who is calling: Boatyard issues its own tokens and checks them. Called by both doors, on every call."""
+"""Authentication: issues Boatyard's own tokens and checks them. Called by the gRPC and REST servers on every call."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from boatyard.resources.metadata import is_label
 
 ISSUER = "boatyard"
 AUDIENCE = "boatyard"
-RUN_AUDIENCE = "boatyard/role-runs"  # of tokens that are a run's: elsewhere they are nobody's
+RUN_AUDIENCE = "boatyard/role-runs"  # of tokens for runs of roles, which no other service accepts
 ALGORITHM = "ES256"
 TYPE = "at+jwt"
 LONGEST_TOKEN = 8192
 LONGEST_USER = 256
-LEEWAY = 5  # seconds of clock difference that are forgiven
+LEEWAY = 5  # seconds of clock difference that are tolerated
 REMEMBERED = 10_000
 
 ANONYMOUS = Caller(user="anonymous", tenant=SHARED, role=Role.OPERATOR)
 
-# Only what we put there ourselves: a key named by the token (jku, jwk, x5u, x5c) is never looked at.
+# Only the fields that we write ourselves: a key that the token names (jku, jwk, x5u, x5c) is never used.
 _HEADER = frozenset({"alg", "kid", "typ"})
 
 
 class Issuer:
-    """Makes tokens with the one key in the data directory; its public half checks them."""
+    """Signs tokens with the key in the data directory; the public key checks them."""
 
     def __init__(self, key: ECKey) -> None:
         self._key = key
@@ -46,7 +46,7 @@ class Issuer:
 
     @classmethod
     def load(cls, path: Path) -> Issuer:
-        """The key in `path`, which somebody else has made; Unavailable, saying what is missing, when there is none."""
+        """Loads the key in `path`, which the API server has created. Unavailable when there is no file."""
         if not path.exists():
             raise Unavailable(
                 f"the key that signs tokens is missing: {path}; put issuer.key of the API server's data directory"
@@ -57,7 +57,7 @@ class Issuer:
 
     @classmethod
     def load_or_create(cls, path: Path) -> Issuer:
-        """The key in `path`, made on first use with mode 0600.
+        """Loads the key in `path`, and creates it on first use with mode 0600.
 
         May be called by several processes at once: all of them end up with the same key.
         """
@@ -72,7 +72,7 @@ class Issuer:
     def create_token(
         self, *, tenant: str, user: str, role: Role, ttl: timedelta, now: datetime
     ) -> str:
-        """A token for `user` of `tenant`; operators belong to the provider and need no tenant."""
+        """Returns a token for `user` of `tenant`; operators belong to the provider and need no tenant."""
         if role is Role.OPERATOR:
             tenant = tenant or SHARED
         _check_person(tenant, user, role, ttl)
@@ -80,7 +80,7 @@ class Issuer:
         return self._signed(claims, ttl, now)
 
     def create_run_token(self, run: OrderRun, *, ttl: timedelta, now: datetime) -> str:
-        """A token for one attempt of one run: it opens what that run may ask of its order, while it goes on."""
+        """Returns a token for one attempt of a run: it allows calls about the run's own order, until the run ends."""
         claims = {
             "aud": RUN_AUDIENCE,
             "sub": f"{run.order}/{run.item}",
@@ -91,18 +91,22 @@ class Issuer:
         return self._signed(claims, ttl, now)
 
     def _signed(self, claims: dict[str, Any], ttl: timedelta, now: datetime) -> str:
-        issued = int(now.timestamp())
-        times = {"iat": issued, "nbf": issued, "exp": issued + math.ceil(ttl.total_seconds())}
+        issued_at = int(now.timestamp())
+        times = {
+            "iat": issued_at,
+            "nbf": issued_at,
+            "exp": issued_at + math.ceil(ttl.total_seconds()),
+        }
         header = {"alg": ALGORITHM, "kid": self.kid, "typ": TYPE}
-        whole = {"iss": ISSUER, **claims, **times}
-        return jwt.encode(header, whole, self._key, algorithms=[ALGORITHM])
+        payload = {"iss": ISSUER, **claims, **times}
+        return jwt.encode(header, payload, self._key, algorithms=[ALGORITHM])
 
     def public_key(self) -> ECKey:
         return ECKey.import_key(self._key.as_dict(private=False))
 
 
 class TokenChecker:
-    """Turns a bearer token into a caller. Checked tokens are remembered until they expire."""
+    """Turns a bearer token into a caller. Caches checked tokens until they expire."""
 
     def __init__(self, key: ECKey, now: Callable[[], datetime]) -> None:
         self._key = key
@@ -112,7 +116,7 @@ class TokenChecker:
         self._known: OrderedDict[bytes, _Checked] = OrderedDict()
 
     def check(self, token: str) -> Caller:
-        """The caller whom the token names; raises Unauthenticated, saying why, for every other."""
+        """Returns the caller that the token names. Unauthenticated, with the reason, when the token is not valid."""
         if len(token) > LONGEST_TOKEN:
             raise Unauthenticated(f"the token is longer than {LONGEST_TOKEN} characters")
         digest = hashlib.sha256(token.encode(errors="replace")).digest()
@@ -132,8 +136,8 @@ class TokenChecker:
 
     def _verify(self, token: str, now: float) -> _Checked:
         try:
-            signed = jws.extract_compact(token.encode("ascii"), registry=self._registry)
-            header = signed.headers()
+            signature = jws.extract_compact(token.encode("ascii"), registry=self._registry)
+            header = signature.headers()
             if not _HEADER.issuperset(header):
                 raise Unauthenticated("the token's header carries fields that are not accepted")
             if header.get("alg") != ALGORITHM:
@@ -149,7 +153,7 @@ class TokenChecker:
 
 
 class Callers:
-    """Answers who is behind an Authorization header; `anonymous` lets those without one in."""
+    """Finds the caller for an Authorization header; with `anonymous`, calls without a header are allowed."""
 
     def __init__(self, checker: TokenChecker, *, anonymous: bool = False) -> None:
         self._checker = checker
@@ -197,8 +201,8 @@ def _checked(claims: dict[str, Any], now: float) -> _Checked:
 
 def _run(claims: dict[str, Any]) -> Caller:
     order, item, attempt = (claims.get(claim) for claim in ("order", "item", "attempt"))
-    named = isinstance(order, str) and order and isinstance(item, str) and item
-    if not named or not isinstance(attempt, int) or isinstance(attempt, bool):
+    has_names = isinstance(order, str) and order and isinstance(item, str) and item
+    if not has_names or not isinstance(attempt, int) or isinstance(attempt, bool):
         raise Unauthenticated("the token does not say which run it is for")
     run = OrderRun(order=str(order), item=str(item), attempt=attempt)
     return Caller(user="the template's role", tenant="", role=Role.RUN, run=run)
@@ -234,7 +238,7 @@ def _check_person(tenant: str, user: str, role: Role, ttl: timedelta) -> None:
 
 
 def _write_once(path: Path, content: bytes) -> None:
-    """Whoever links first wins; the others read the winner's file."""
+    """Writes the file unless it exists. Of several processes the first to link wins; the others read its file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,4 +1,4 @@
-"""Every call of the wire and what answers it. Made once per server; both doors call through it."""
+"""The table of all methods of the API and the functions behind them. Built once; both servers call through it."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ Stream = Callable[[Any, Call, Begun], AsyncIterator[Part]]
 _ANONYMOUS = {f"{PUBLIC}.Capabilities/Get"}
 # The only service that a run of a role may call.
 ROLE_RUNS = f"{OURS}.RoleRuns"
-# In the contract, where they are answered by Unimplemented too.
+# The OSAC service answers these with Unimplemented too.
 _LEFT_OUT = {f"{PUBLIC}.Tenants/{rpc}" for rpc in ("Create", "Update", "Delete")}
 
 
 @dataclass(frozen=True)
 class Method:
-    """One call: its messages, and what runs it, if anything does."""
+    """One gRPC method: its message types, and the function that implements it, if there is one."""
 
     service: str
     rpc: str
@@ -60,7 +60,7 @@ class Method:
         return self.name in _ANONYMOUS
 
     def admit(self, caller: Caller) -> Caller:
-        """Raises Denied for a run of a role that calls anything but what is there for runs."""
+        """Raises Denied when the token of a run is used for any service but RoleRuns."""
         if caller.run is not None and self.service != ROLE_RUNS:
             raise Denied(
                 "the token of a run opens nothing but what the run may ask of its own order"
@@ -83,10 +83,10 @@ class Method:
             raise Unimplemented(f"{self.name} is not served")
         return await self.unary(request, call)
 
-    def parts(self, request: Any, call: Call, begun: Begun) -> AsyncIterator[Part]:
+    def parts(self, request: Any, call: Call, on_start: Begun) -> AsyncIterator[Part]:
         if self.stream is None:
             raise Unimplemented(f"{self.name} is not served")
-        return self.stream(request, call, begun)
+        return self.stream(request, call, on_start)
 
 
 def methods(
@@ -95,7 +95,7 @@ def methods(
     hub_access: HubAccess | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Mapping[str, Mapping[str, Method]]:
-    """Service to call to method, for every service of the wire."""
+    """Returns the methods of every service, by full service name and then by method name."""
     orders = Orders(crud, watches, elsewhere)
     access, hubs = Access(crud, elsewhere=elsewhere), Hubs(crud, hub_access)
     templates, runs = Templates(crud), RoleRuns(crud, elsewhere)
@@ -130,17 +130,19 @@ def _answers(
     service: str, crud: Crud, watches: Watches, orders: Orders, access: Access
 ) -> Mapping[str, Callable[..., Any]]:
     package, _, name = service.rpartition(".")
-    found: dict[str, Callable[..., Any]] = {}
+    answers: dict[str, Callable[..., Any]] = {}
     if service in VIEWS:
-        found |= _generic(VIEWS[service], crud, _messages(package, name))
+        answers |= _generic(VIEWS[service], crud, _messages(package, name))
     if name == "Events":
-        found["Watch"] = lambda request, call, begun: watches.watch(package, request, call, begun)
+        answers["Watch"] = lambda request, call, on_start: watches.watch(
+            package, request, call, on_start
+        )
     if name == "Capabilities":
-        found["Get"] = _capabilities(package)
+        answers["Get"] = _capabilities(package)
     if service == f"{PUBLIC}.Clusters":
-        found |= _credentials(orders, _messages(package, name))
+        answers |= _credentials(orders, _messages(package, name))
     if service == f"{OURS}.Orders":
-        found |= {
+        answers |= {
             "Explain": orders.explain,
             "Follow": orders.follow,
             "Retry": orders.retry,
@@ -148,8 +150,8 @@ def _answers(
             "History": orders.history,
         }
     if service == f"{OURS}.Access":
-        found["Issue"] = access.issue
-    return {rpc: run for rpc, run in found.items() if f"{service}/{rpc}" not in _LEFT_OUT}
+        answers["Issue"] = access.issue
+    return {rpc: run for rpc, run in answers.items() if f"{service}/{rpc}" not in _LEFT_OUT}
 
 
 def _messages(package: str, service: str) -> Callable[[str], type[Message]]:
@@ -159,7 +161,7 @@ def _messages(package: str, service: str) -> Callable[[str], type[Message]]:
 def _generic(
     view: View, crud: Crud, response: Callable[[str], Callable[..., Message]]
 ) -> Mapping[str, Unary]:
-    """The verbs that every kind has; those that only the service writes are read only."""
+    """The methods that every kind has. Kinds without rules are written by the service alone, and are read only here."""
     to_fields = view.to_fields
     private = view.kind.operators_only
 
@@ -197,7 +199,7 @@ def _generic(
     answer_create, answer_delete = response("Create"), response("Delete")
     writing: dict[str, Unary] = {"Create": create, "Delete": delete}
     if view.kind.ours:
-        return reading | writing  # what is taken once does not change
+        return reading | writing  # a backup does not change once it is taken
     answer_update = response("Update")
     writing["Update"] = update_
     return reading | writing | ({"Signal": signal} if view.private else {})

@@ -1,7 +1,7 @@
-"""Documents that orders are made from, remembered for a moment. Called by the generic create and update.
+"""A short-lived cache of the documents that orders refer to. Called by the generic create and update.
 
-What is remembered may be a moment old: a commit requires that what it refers to is still as it was
-read, and begins anew, from the ledger, when it is not. Absence is never remembered.
+A cached document may be a second old: a commit requires that the documents it refers to still have the
+version that was read, and is retried with fresh ones when they do not. Absence is never cached.
 """
 
 from __future__ import annotations
@@ -40,51 +40,51 @@ class Catalogue:
         }
 
     async def by_id(self, cls: type[Any], id: str, tenants: Sequence[str]) -> Any | None:
-        """The document of that id, whoever owns it.
+        """The document with that id, whoever owns it.
 
-        One that is not of these tenants is always read anew: a quick answer would tell its id from
-        one that nobody has.
+        A document of another tenant is always read from the ledger: a quick answer from the cache would
+        reveal that the id exists.
         """
-        kept, found = self._look(cls, id)
-        if found is None or found.metadata.tenant not in tenants:
-            found = await self._store.get(cls, id)
-            _keep(kept, id, found)
-        return found
+        entries, doc = self._look(cls, id)
+        if doc is None or doc.metadata.tenant not in tenants:
+            doc = await self._store.get(cls, id)
+            _keep(entries, id, doc)
+        return doc
 
     async def by_name(self, cls: type[Any], name: str, tenants: Sequence[str]) -> Sequence[Any]:
         key = (name, tuple(tenants))
-        kept, known = self._look(cls, key)
-        found: Sequence[Any] = known or await self._store.find(cls, name=name, tenants=tenants)
-        if not known:
-            _keep(kept, key, found)
-        return found
+        entries, cached_docs = self._look(cls, key)
+        docs: Sequence[Any] = cached_docs or await self._store.find(cls, name=name, tenants=tenants)
+        if not cached_docs:
+            _keep(entries, key, docs)
+        return docs
 
     async def all(self, cls: type[Any]) -> Sequence[Any]:
-        kept, known = self._look(cls, None)
-        found: Sequence[Any] = (
-            known or (await self._store.list(cls, limit=FEW, with_total=False)).items
+        entries, cached_docs = self._look(cls, None)
+        docs: Sequence[Any] = (
+            cached_docs or (await self._store.list(cls, limit=FEW, with_total=False)).items
         )
-        if not known:
-            _keep(kept, None, found)
-        return found
+        if not cached_docs:
+            _keep(entries, None, docs)
+        return docs
 
     def forget(self, kind: str) -> None:
         if kind in self._kept:
             self._kept[kind].clear()
 
     def clear(self) -> None:
-        for kept in self._kept.values():
-            kept.clear()
+        for entries in self._kept.values():
+            entries.clear()
 
     def _look(self, cls: type[Any], key: object) -> tuple[dict[object, tuple[float, Any]], Any]:
-        kept = self._kept[cls.__name__]
-        until, found = kept.get(key, (0.0, None))
-        return kept, found if time.monotonic() < until else None
+        entries = self._kept[cls.__name__]
+        expires_at, value = entries.get(key, (0.0, None))
+        return entries, value if time.monotonic() < expires_at else None
 
 
-def _keep(kept: dict[object, tuple[float, Any]], key: object, found: Any) -> None:
-    if not found:
+def _keep(entries: dict[object, tuple[float, Any]], key: object, value: Any) -> None:
+    if not value:
         return
-    if len(kept) >= MOST:
-        kept.clear()
-    kept[key] = (time.monotonic() + SECONDS, found)
+    if len(entries) >= MOST:
+        entries.clear()
+    entries[key] = (time.monotonic() + SECONDS, value)

@@ -1,4 +1,4 @@
-"""One create, get, list, delete and signal for every kind. Called by both doors; update is in updates.py."""
+"""One create, get, list, delete and signal for every kind. Called by both servers; update is in updates.py."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from boatyard.resources.world import SettingChecks, Want, World
 DEFAULT_LIMIT = 100
 LARGEST_LIMIT = 1000
 
-# What tenants are shown of the catalogue when they do not ask about it.
+# Filters on what tenants list, unless their own filter mentions the field.
 _PUBLIC_DEFAULTS = {
     "ClusterVersion": (
         ("spec.state", "this.spec.state in [1, 2]"),
@@ -50,14 +50,14 @@ _PUBLIC_DEFAULTS = {
 
 @dataclass(frozen=True)
 class Call:
-    """Who asks, and how."""
+    """The caller and the options of one API call."""
 
     caller: Caller
     dry_run: bool = False
-    mask_from_body: bool = False  # REST: the mask was not given but read off the body
+    mask_from_body: bool = False  # REST: the request had no mask, it was derived from the body
 
 
-# Asked of every new document that its rules have admitted: Refused when those who would carry it out cannot.
+# Called with every new document that its rules have admitted. Raises Refused when it could not be carried out.
 Consult = Callable[[Any, World], Awaitable[None]]
 
 
@@ -82,7 +82,7 @@ class Crud:
         return await self.find(view.kind, id, call.caller, sealed=True)
 
     async def find(self, kind: Kind, id: str, caller: Caller, *, sealed: bool) -> Any:
-        """The document; one that the caller may not see is answered like one that is not there."""
+        """Returns the document. NotFound, in the same words, when it does not exist or the caller may not see it."""
         check_id(id)
         doc = await self.ledger.documents.get(kind.struct, id, sealed=sealed)
         if doc is None or not sees(caller, doc):
@@ -90,7 +90,7 @@ class Crud:
         return doc
 
     async def list(self, view: View, request: Any, call: Call) -> Page[Any]:
-        """A page of what the caller sees. `request` is any List request of the contract."""
+        """Returns a page of the documents that the caller may see. `request` is the List request of any kind."""
         kind = view.kind
         policy.check(call.caller, Verb.LIST, kind.name, private=view.private)
         limit = request.limit if request.HasField("limit") else DEFAULT_LIMIT
@@ -110,15 +110,15 @@ class Crud:
         )
 
     async def create(self, view: View, message: Any, call: Call) -> Any:
-        """The new document as stored, secrets hidden; a dry run answers it without id, stores nothing."""
+        """Stores a new document and returns it, secrets hidden. A dry run stores nothing and returns no id."""
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.CREATE, kind.name, private=view.private)
         now = self.ledger.clock.now()
         prepared = _prepare(view, message, caller, now)
-        chosen = prepared.metadata.name if kind.ids == NAME else message.id
-        if chosen and (kind.finalizers or kind.ids == NAME):
-            await self._check_never_used(kind, chosen)
-        for last in writing.tries():
+        chosen_id = prepared.metadata.name if kind.ids == NAME else message.id
+        if chosen_id and (kind.finalizers or kind.ids == NAME):
+            await self._check_never_used(kind, chosen_id)
+        for is_last_try in writing.tries():
             doc, world = await self._admit(view, prepared, caller)
             if call.dry_run:
                 return fields.redact(replace(doc, id=""), kind.sensitive)
@@ -131,8 +131,8 @@ class Crud:
             except Taken as error:
                 raise writing.taken(kind, doc, error) from error
             except (Conflict, Precondition):
-                # What was remembered of the catalogue has changed: its rules are asked again.
-                if last:
+                # A cached document of the catalogue has changed: the rules decide again on fresh ones.
+                if is_last_try:
                     raise
                 self.catalogue.clear()
                 continue
@@ -140,7 +140,7 @@ class Crud:
         raise AssertionError("the last try returns or raises")
 
     async def _admit(self, view: View, doc: Any, caller: Caller) -> tuple[Any, World]:
-        """The document as its rules complete it, and what they saw."""
+        """Returns the document as its rules complete it, and the world that the rules were given."""
         kind, rules = view.kind, view.kind.rules
         assert rules is not None
         violations = list(admission.metadata_violations(kind, doc, new=True))
@@ -157,12 +157,12 @@ class Crud:
         return admitted, world
 
     async def _check_never_used(self, kind: Kind, id: str) -> None:
-        """An id is never given twice: tokens, receipts and things outside outlive what had it before."""
+        """Exists when a deleted document had this id: its tokens, receipts and things outside outlive it."""
         if await self.ledger.documents.archived(kind.struct, id, sealed=True) is not None:
             raise Exists(f"a {kind.words} {shown(id)} was deleted; choose another")
 
     async def _home_violations(self, kind: Kind, resolved: Resolved) -> Sequence[Violation]:
-        """Whether the tenant and the project that the document is in exist."""
+        """Violations when the tenant or the project of the document does not exist."""
         metadata = resolved.doc.metadata
         if kind.struct is Tenant:
             return ()
@@ -172,9 +172,9 @@ class Crud:
         resolved.found["Tenant", tenant.id] = tenant
         if not metadata.project:
             return ()
-        found = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
-        if found:
-            resolved.found["Project", found[0].id] = found[0]
+        projects = await self.catalogue.by_name(Project, metadata.project, (metadata.tenant,))
+        if projects:
+            resolved.found["Project", projects[0].id] = projects[0]
             return ()
         return [
             Violation(
@@ -187,7 +187,7 @@ class Crud:
     async def world(
         self, view: View, resolved: Resolved, caller: Caller, *, now: datetime, old: Any = None
     ) -> World:
-        """What the kind's rules may know: what is referred to, and what else they want to see."""
+        """Returns what the kind's rules may read: the documents referred to, and the kinds that the rules ask for."""
         tenants = (resolved.doc.metadata.tenant, SHARED)
         for want in _wants(view.kind, old, resolved.doc):
             for doc in await self.catalogue.all(want.kind):
@@ -210,11 +210,11 @@ class Crud:
             self.catalogue.forget(kind.name)
 
     async def delete(self, view: View, id: str, call: Call) -> None:
-        """Asks for the end of a document: at once, or when its finalizers are done. May be repeated."""
+        """Deletes a document: at once, or when its last finalizer is removed. May be called again."""
         kind, caller = view.kind, call.caller
         policy.check(caller, Verb.DELETE, kind.name, private=view.private)
         check_wet(call)
-        for last in writing.tries():
+        for is_last_try in writing.tries():
             old = await self.find(kind, id, caller, sealed=False)
             policy.check_owner(caller, Verb.DELETE, old.metadata.tenant)
             if old.metadata.deletion_timestamp is not None:
@@ -223,13 +223,13 @@ class Crud:
             try:
                 await self.commit(kind, _deletion(view, old, caller, now), now)
             except Conflict:
-                if last:
+                if is_last_try:
                     raise
                 continue
             return
 
     async def signal(self, view: View, id: str, call: Call) -> None:
-        """Says that something about the document is worth a look."""
+        """Records a signal event on the document and makes its reconciler run now."""
         kind = view.kind
         policy.check(call.caller, Verb.SIGNAL, kind.name, private=view.private)
         doc = await self.find(kind, id, call.caller, sealed=True)
@@ -263,13 +263,13 @@ def check_id(id: str) -> None:
 
 
 def check_wet(call: Call) -> None:
-    """Who asks for a dry run of something that has none must not find it done."""
+    """Rejects dry_run on calls that cannot do one."""
     if call.dry_run:
         raise Refused("only Create has dry runs; leave X-Dry-Run out")
 
 
 def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:
-    """The document with its id and what the service writes into the metadata of every kind."""
+    """Returns the document with its id and with the metadata that the service writes for every kind."""
     kind = view.kind
     doc = admission.read(view, message)
     if doc.id and not caller.is_operator:
@@ -279,17 +279,17 @@ def _prepare(view: View, message: Any, caller: Caller, now: datetime) -> Any:
     name = doc.metadata.name
     if kind.names_from_ids and doc.id and not message.HasField("metadata"):
         name = name_from_id(doc.id)
-    given = doc.metadata
+    sent_metadata = doc.metadata
     metadata = replace(
-        given,
+        sent_metadata,
         name=name,
-        tenant=writing.tenant_of_new(kind, given.tenant, caller),
+        tenant=writing.tenant_of_new(kind, sent_metadata.tenant, caller),
         creator=caller.user,
         creation_timestamp=now,
         deletion_timestamp=None,
         version=0,
         generation=1,
-        finalizers=writing.finalizers(kind, given.finalizers if view.private else ()),
+        finalizers=writing.finalizers(kind, sent_metadata.finalizers if view.private else ()),
     )
     id = doc.id if kind.ids != MADE else ""
     doc = replace(doc, metadata=metadata, id=id or (new_id(now) if kind.ids != NAME else ""))
@@ -316,24 +316,29 @@ def _deletion(view: View, old: Any, caller: Caller, now: datetime) -> list[Chang
 
 
 def _predicate(view: View, text: str) -> Predicate | None:
-    """The caller's filter, and beside it what its package leaves out unless it is asked about."""
-    asked = compiled(text, view.message) if text else None
+    """The caller's filter, combined with the public defaults for fields that it does not mention."""
+    predicate = compiled(text, view.message) if text else None
     if view.private:
-        return asked
+        return predicate
     for field, default in _PUBLIC_DEFAULTS.get(view.kind.name, ()):
-        if asked is None or field not in asked.fields:
-            other = compiled(default, view.message)
-            asked = other if asked is None else asked & other
-    return asked
+        if predicate is None or field not in predicate.fields:
+            default_predicate = compiled(default, view.message)
+            predicate = default_predicate if predicate is None else predicate & default_predicate
+    return predicate
 
 
 def _check_open(kind: Kind, where: Predicate | None, order: str) -> None:
-    """What tenants are not shown they cannot ask about either: the answer would tell."""
-    asked = set(where.fields) if where is not None else set()
-    asked |= {key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()}
-    for path in kind.operators_only:
-        if any(one == path or one.startswith(f"{path}.") for one in asked):
-            raise Refused(f"only operators may ask about {path}", reason="BadFilter")
+    """Refuses filters and orders on fields that tenants are not shown: the result would reveal their values."""
+    queried_paths = set(where.fields) if where is not None else set()
+    queried_paths |= {
+        key.split()[0].removeprefix("this.") for key in order.split(",") if key.strip()
+    }
+    for hidden_path in kind.operators_only:
+        if any(
+            queried_path == hidden_path or queried_path.startswith(f"{hidden_path}.")
+            for queried_path in queried_paths
+        ):
+            raise Refused(f"only operators may ask about {hidden_path}", reason="BadFilter")
 
 
 def compiled(text: str, message: str, variable: str = "this") -> Predicate:

@@ -1,4 +1,4 @@
-"""Failures as codes of gRPC and HTTP. Called by both doors; the only place where a bug is swallowed."""
+"""Maps errors to gRPC and HTTP status codes. Called by both servers; only here is an unexpected error swallowed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from boatyard.model.errors import Violation
 
 logger = logging.getLogger(__name__)
 
-# gRPC sends both in headers, of which clients accept 8 KiB; what is not ASCII takes three times the room.
+# gRPC sends both in headers, of which clients accept 8 KiB; other characters than ASCII take three times the room.
 LONGEST_MESSAGE = 1000
 LONGEST_DETAILS = 2500
 LONGEST_PATH = 200
@@ -58,16 +58,16 @@ HTTP: Mapping[grpc.StatusCode, int] = {
 
 
 class Unimplemented(errors.BoatyardError):
-    """The contract has it, this server does not."""
+    """The method is part of the contract, but this server does not implement it."""
 
 
 class CutOff(errors.BoatyardError):
-    """A reader did not keep up; it may resume after the last event it has read."""
+    """A watcher was disconnected because it did not keep up; it may resume after the last event it has read."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One failure, ready for either door."""
+    """A failed call, in the form that the gRPC and the REST server answer."""
 
     code: grpc.StatusCode
     message: str
@@ -82,10 +82,10 @@ class Failure:
         if self.violations:
             details = error_details_pb2.BadRequest()
             for violation in self.violations:
-                described = str(Violation("", violation.message, violation.remedy))
+                description = str(Violation("", violation.message, violation.remedy))
                 details.field_violations.add(
                     field=_short(violation.path, LONGEST_PATH),
-                    description=_short(described, LONGEST_DETAILS // 2),
+                    description=_short(description, LONGEST_DETAILS // 2),
                 )
                 if details.ByteSize() > LONGEST_DETAILS:
                     break
@@ -96,14 +96,14 @@ class Failure:
 
 
 def failure(error: BaseException, *, call: str) -> Failure:
-    """What to answer. An unforeseen error is logged once, with an id that the caller is told."""
+    """Returns the answer to a failed call. An unexpected error is logged once, with an id that the answer contains."""
     if isinstance(error, Unimplemented):
         return Failure(grpc.StatusCode.UNIMPLEMENTED, str(error))
     if isinstance(error, CutOff):
         return Failure(grpc.StatusCode.ABORTED, str(error))
     if isinstance(error, errors.Unavailable) and isinstance(error.__cause__, DROPPED):
-        # What the connection said names the provider's machines and files.
-        logger.warning("no database", extra={"call": call, "why": str(error)})
+        # Not in the answer: the connection's error names the provider's machines and files.
+        logger.warning("database not reachable", extra={"call": call, "why": str(error)})
         return Failure(grpc.StatusCode.UNAVAILABLE, "the database does not answer; try again")
     for kind, code in _CODES:
         if isinstance(error, kind):
@@ -120,7 +120,7 @@ def _number(code: grpc.StatusCode) -> int:
 
 
 def _short(text: str, longest: int) -> str:
-    """Cut to size, by bytes as they travel, and without what could move a terminal's cursor."""
+    """The text, cut to `longest` bytes, and without control characters, which could move a terminal's cursor."""
     printable = "".join(
         c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text[:longest]
     )

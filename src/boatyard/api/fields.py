@@ -1,4 +1,4 @@
-"""Reading and changing fields of documents by path. Called by masks, references and redaction.
+"""Reads and changes fields of documents by path. Called by masks, references and redaction.
 
 A path is dotted; `*` stands for every key of a map or every element of a list.
 """
@@ -20,7 +20,7 @@ def split(path: str) -> tuple[str, ...]:
 
 
 def read(value: Any, path: str) -> Any:
-    """What is at a path without `*`; None where the way ends early."""
+    """The value at a path without `*`; None when a message on the way is absent."""
     for name in split(path):
         if value is None:
             return None
@@ -29,7 +29,7 @@ def read(value: Any, path: str) -> Any:
 
 
 def walk(value: Any, path: tuple[str, ...], at: str = "") -> list[tuple[str, Any]]:
-    """Every value at the path, with its own path: `*` becomes the key or the index."""
+    """All values at the path, each with its own path, in which `*` is replaced by the key or the index."""
     for place, name in enumerate(path):
         if value is None:
             return []
@@ -41,7 +41,7 @@ def walk(value: Any, path: tuple[str, ...], at: str = "") -> list[tuple[str, Any
                 else [(f"{here}[{index}]", entry) for index, entry in enumerate(value)]
             )
             below = path[place + 1 :]
-            return [found for at, entry in entries for found in walk(entry, below, at)]
+            return [match for at, entry in entries for match in walk(entry, below, at)]
         value = getattr(value, name)
     return [] if value is None else [(_join(at, path), value)]
 
@@ -58,7 +58,7 @@ def _join(at: str, path: tuple[str, ...]) -> str:
 def rewrite(
     value: Any, path: Sequence[str], change: Callable[[str, Any], Any], at: str = ""
 ) -> Any:
-    """The same with every value at the path changed; untouched parts are shared, not copied."""
+    """A copy of `value` with every value at the path changed; unchanged parts are shared, not copied."""
     if value is None:
         return None
     if not path:
@@ -76,7 +76,7 @@ def rewrite(
 
 
 def put(value: Any, path: str, new: Any) -> Any:
-    """The same with one field replaced; the way to it must exist."""
+    """A copy of `value` with one field replaced; the messages on the way to it must exist."""
     names = split(path)
     parents = [value]
     for name in names[:-1]:
@@ -87,7 +87,7 @@ def put(value: Any, path: str, new: Any) -> Any:
 
 
 def cleared(doc: Any, paths: Sequence[str]) -> Any:
-    """The same with these fields empty."""
+    """A copy of the document with these fields empty."""
     for path in paths:
         parent, _, name = path.rpartition(".")
         empty = getattr(type(read(doc, parent))(), name)
@@ -97,7 +97,7 @@ def cleared(doc: Any, paths: Sequence[str]) -> Any:
 
 
 def redact(doc: Any, paths: Sequence[str]) -> Any:
-    """The same with `***` wherever something sensitive is kept."""
+    """A copy of the document with `***` in place of every non-empty value at these paths."""
     for path in paths:
         doc = rewrite(doc, split(path), _hide)
     return doc

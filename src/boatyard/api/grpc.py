@@ -1,4 +1,4 @@
-"""The gRPC door: every call of the wire, health and reflection. Started by the API server."""
+"""The gRPC server: every method of the API, health and reflection. Started by the API server."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GrpcDoor:
         self._health = health.aio.HealthServicer()
 
     async def start(self, address: str, credentials: grpc.ServerCredentials | None) -> int:
-        """Listens, and answers the port."""
+        """Starts to listen and returns the port."""
         server = grpc.aio.server(options=_OPTIONS)
         server.add_generic_rpc_handlers((self._handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
@@ -67,20 +67,20 @@ class GrpcDoor:
             await self._server.stop(grace)
 
     def _handlers(self) -> grpc.GenericRpcHandler:
-        found: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+        handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
         for service, calls in self._table.items():
             for rpc, method in calls.items():
-                found[f"/{service}/{rpc}"] = (
+                handlers[f"/{service}/{rpc}"] = (
                     grpc.unary_stream_rpc_method_handler(self._streaming(method))
                     if method.streaming
                     else grpc.unary_unary_rpc_method_handler(
                         self._unary(method), response_serializer=_serialized
                     )
                 )
-        return _ByName(found)
+        return _ByName(handlers)
 
-    # Requests arrive as bytes and are read after the caller is known: a stranger learns nothing
-    # about what would have been valid, and what cannot be read is answered in our words.
+    # Requests arrive as bytes and are parsed after authentication: an unknown caller learns nothing
+    # about what would have been valid, and a message that cannot be parsed gets our error text.
 
     def _unary(self, method: Method) -> Callable[[bytes, Any], Any]:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
@@ -88,19 +88,19 @@ class GrpcDoor:
                 call = self._call(method, context)
                 return await method.answer(method.parse(data), call)
             except Exception as error:
-                found = failure(error, call=method.name)
-            return await _abort(context, found)
+                rpc_failure = failure(error, call=method.name)
+            return await _abort(context, rpc_failure)
 
         return handle
 
     def _streaming(self, method: Method) -> Callable[[bytes, Any], Any]:
         async def handle(data: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> None:
-            async def begun(start: str) -> None:
+            async def on_start(start: str) -> None:
                 await context.send_initial_metadata((("boatyard-start", start),) if start else ())
 
             try:
                 call = self._call(method, context)
-                parts = method.parts(method.parse(data), call, begun)
+                parts = method.parts(method.parse(data), call, on_start)
                 try:
                     async for part in parts:
                         self._call(method, context)  # a watch ends with the token it began with
@@ -109,8 +109,8 @@ class GrpcDoor:
                     await parts.aclose()  # type: ignore[attr-defined]  # they are generators
                 return
             except Exception as error:
-                found = failure(error, call=method.name)
-            await _abort(context, found)
+                rpc_failure = failure(error, call=method.name)
+            await _abort(context, rpc_failure)
 
         return handle
 
@@ -127,7 +127,7 @@ class GrpcDoor:
 
 
 class _ByName(grpc.GenericRpcHandler):
-    """All services in one look-up; a handler per service would be asked one after the other."""
+    """Finds the handler of all services in one look-up; gRPC would ask a handler per service one after the other."""
 
     def __init__(self, handlers: Mapping[str, grpc.RpcMethodHandler[Any, Any]]) -> None:
         self._handlers = handlers
@@ -148,11 +148,11 @@ async def _write(context: grpc.aio.ServicerContext[Any, Any], data: bytes) -> No
         ) from error
 
 
-async def _abort(context: grpc.aio.ServicerContext[Any, Any], found: Failure) -> None:
+async def _abort(context: grpc.aio.ServicerContext[Any, Any], rpc_failure: Failure) -> None:
     trailing: tuple[tuple[str, bytes], ...] = ()
-    if found.violations:
-        trailing = ((_DETAILS, found.status().SerializeToString()),)
-    await context.abort(found.code, found.message, trailing_metadata=trailing)
+    if rpc_failure.violations:
+        trailing = ((_DETAILS, rpc_failure.status().SerializeToString()),)
+    await context.abort(rpc_failure.code, rpc_failure.message, trailing_metadata=trailing)
 
 
 def _serialized(message: Message) -> bytes:

@@ -1,4 +1,4 @@
-"""Who may speak to the REST door from where: Host, Origin and content type. Wraps the application."""
+"""Checks Host, Origin and content type of each request to the REST server. Wraps the application."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _BODIES = ("POST", "PUT", "PATCH")
 
 
 class Guard:
-    """Refuses what a browser was talked into: a foreign name in Host, a foreign Origin, a form as body.
+    """Refuses requests that a foreign page makes a browser send: a foreign Host or Origin, a form as body.
 
-    On loopback only loopback names (and those given) are answered, so that a page that rebinds its
-    name to this machine reaches nothing.
+    On loopback only loopback names (and `hosts`) are accepted, so that a page that rebinds its
+    name to this machine (DNS rebinding) reaches nothing.
     """
 
     def __init__(self, app: ASGIApp, address: str, hosts: Sequence[str]) -> None:
         self._app = app
         self._hosts = frozenset(host.lower() for host in hosts)
-        bound = address.rpartition(":")[0].strip("[]")
-        self._any_host = not hosts and not _is_loopback(bound)
+        bound_host = address.rpartition(":")[0].strip("[]")
+        self._any_host = not hosts and not _is_loopback(bound_host)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -49,8 +49,8 @@ class Guard:
         if origin is not None and not self._same(origin, host):
             return _refused(403, f"calls from {origin[:80]!r} are not accepted")
         if method in _BODIES:
-            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-            if kind != "application/json":
+            content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if content_type != "application/json":
                 return _refused(415, "the body must be sent as application/json")
         return None
 
@@ -65,15 +65,15 @@ class Guard:
         return parts.netloc.lower() == host.lower() or (parts.hostname or "") in self._hosts
 
 
-def answer(found: Failure, *, status: int | None = None) -> Response:
-    """A failure in the form of the gateway: the gRPC status as JSON."""
+def answer(failure: Failure, *, status: int | None = None) -> Response:
+    """The response to a failed call, as grpc-gateway forms it: the gRPC status as JSON."""
     body = json_format.MessageToDict(
-        found.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
+        failure.status(), preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
     headers = {}
-    if found.code is grpc.StatusCode.UNAUTHENTICATED:
-        headers["www-authenticate"] = found.message.encode("ascii", "replace").decode()
-    return JSONResponse(body, status_code=status or found.http, headers=headers)
+    if failure.code is grpc.StatusCode.UNAUTHENTICATED:
+        headers["www-authenticate"] = failure.message.encode("ascii", "replace").decode()
+    return JSONResponse(body, status_code=status or failure.http, headers=headers)
 
 
 def _refused(status: int, text: str) -> Response:

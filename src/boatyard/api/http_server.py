@@ -1,4 +1,4 @@
-"""uvicorn in the event loop of the process that started it. Called by the REST door."""
+"""uvicorn in the event loop of the process that started it. Called by the REST server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class HttpServer:
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> int:
-        """Listens, and answers the port."""
+        """Starts to listen and returns the port."""
         family = socket.AF_INET6 if ":" in self._host else socket.AF_INET
         # asyncio switches Nagle off only for sockets that say TCP: an answer in two writes would
         # wait 40 ms for the acknowledgement of the first.
@@ -64,7 +64,7 @@ class HttpServer:
 
 
 class _Server(uvicorn.Server):
-    """Signals belong to the process, not to its HTTP server."""
+    """Leaves signal handlers alone: signals are handled by the process, not by its HTTP server."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""Looking at a hub and making it ready, for operators. Called by both doors."""
+"""Checks a hub and prepares it for orders, for operators. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ _HUB = KINDS["Hub"]
 
 
 class Hubs:
-    """What `boatyard.v1.Hubs` answers. Tenants are refused before a name is looked up: they learn of no hub."""
+    """Implements `boatyard.v1.Hubs`. Tenants are denied before a name is looked up, so they learn of no hub."""
 
     def __init__(self, crud: Crud, access: HubAccess | None) -> None:
         self._ledger = crud.ledger
         self._access = access
 
     async def check(self, request: Any, call: Call) -> Message:
-        """Asks the hub at once. A hub that does not answer is an answer, not a failure of the call."""
+        """Checks the hub now and returns the report. A hub that does not answer is a finding, not a failed call."""
         policy.check(call.caller, Verb.CHECK, "Hub", private=True)
         hub = await self._find(request.hub)
-        looked = await check(hub, self._reach(), self._ledger.clock.now())
-        return _response("Check")(report=_report(hub, looked))
+        result = await check(hub, self._reach(), self._ledger.clock.now())
+        return _response("Check")(report=_report(hub, result))
 
     async def prepare(self, request: Any, call: Call) -> Message:
-        """Installs what is missing; the report says what is left. On record on the hub."""
+        """Installs what is missing, records that on the hub, and returns a report of what is still open."""
         policy.check(call.caller, Verb.PREPARE, "Hub", private=True)
         check_wet(call)
         hub = await self._find(request.hub)
@@ -70,17 +70,20 @@ class Hubs:
             raise _not_prepared(hub, error) from error
         await self._record(hub, done, call)
         now = self._ledger.clock.now()
-        looked = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
-        return _response("Prepare")(done=done, report=_report(hub, looked))
+        result = await check(hub, access, now, within=CHECK_AGAIN_SECONDS)
+        return _response("Prepare")(done=done, report=_report(hub, result))
 
     async def _record(self, hub: Hub, done: list[str], call: Call) -> None:
-        """Workers look at once: the hub may be ready now."""
+        """Records what was done, and makes the hub's reconciler run now: the hub may have become ready."""
         now = self._ledger.clock.now()
-        words = "; ".join(done) or "Nothing was missing"
+        message = "; ".join(done) or "Nothing was missing"
         await self._ledger.commit(
             [
                 Signal(
-                    "Hub", hub.id, hub.metadata.tenant, writing.note("Prepared", call.caller, words)
+                    "Hub",
+                    hub.id,
+                    hub.metadata.tenant,
+                    writing.note("Prepared", call.caller, message),
                 ),
                 Due("Hub", hub.id, now, tenant=hub.metadata.tenant, hub=hub.id),
             ],
@@ -88,17 +91,17 @@ class Hubs:
         )
 
     async def _find(self, key: str) -> Hub:
-        """By id or name, with its credentials in clear: for use here, and for nothing that is answered."""
+        """Finds the hub by id or name, with its credentials in clear. It must not become part of a response."""
         check_id(key)
-        found = await self._ledger.documents.get(Hub, key)
-        if found is not None:
-            return found
-        named = await self._ledger.documents.find(Hub, name=key, tenants=None)
-        if len(named) > 1:
+        hub = await self._ledger.documents.get(Hub, key)
+        if hub is not None:
+            return hub
+        candidates = await self._ledger.documents.find(Hub, name=key, tenants=None)
+        if len(candidates) > 1:
             raise Refused("", Violation("hub", f"{shown(key)} is ambiguous", "give the id"))
-        if not named:
+        if not candidates:
             raise missing(_HUB, key)
-        return named[0]
+        return candidates[0]
 
     def _reach(self) -> HubAccess:
         if self._access is None:
@@ -107,17 +110,17 @@ class Hubs:
 
 
 def _not_prepared(hub: Hub, error: BoatyardError) -> Precondition:
-    """In the words of the check. Not Unavailable: to a caller that would be this server."""
+    """The error with the text of the hub check. Not Unavailable: a caller would take that for this server's state."""
     if isinstance(error, Refused) and error.reason == "Forbidden":
         return Precondition(
             f"we may not install it: {error}; apply deploy/rbac/service.yaml to the hub"
         )
-    failed = next(one for one in judge_failure(hub, error) if one.remedy)
-    return Precondition(f"{failed.message}; {failed.remedy}")
+    failed_finding = next(finding for finding in judge_failure(hub, error) if finding.remedy)
+    return Precondition(f"{failed_finding.message}; {failed_finding.remedy}")
 
 
-def _report(hub: Hub, looked: Looked) -> Message:
-    return convert.TO_MESSAGE[f"{OURS}.HubReport"](report(hub, looked.version, looked.findings))
+def _report(hub: Hub, result: Looked) -> Message:
+    return convert.TO_MESSAGE[f"{OURS}.HubReport"](report(hub, result.version, result.findings))
 
 
 def _response(rpc: str) -> Callable[..., Message]:

@@ -1,4 +1,4 @@
-"""Ids of new documents: UUIDs in the order of time (version 7). Called by the generic create."""
+"""Ids of new documents: UUIDs that sort by time (version 7). Called by the generic create."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _newest = (0, 0)  # millisecond and count within it of the id made last
 
 
 def new_id(now: datetime) -> str:
-    """Sorts by creation within this process, also while the clock stands still; to the millisecond between processes.
+    """Returns an id. Ids of one process sort by creation, also while the clock stands still; others to the millisecond.
 
-    62 bits of chance keep strangers apart.
+    62 random bits keep the ids of different processes distinct.
     """
     global _newest
     millisecond, count = int(now.timestamp() * 1000), int.from_bytes(os.urandom(2)) & 0x7FF
@@ -35,5 +35,5 @@ def new_id(now: datetime) -> str:
 
 
 def is_choosable(id: str) -> bool:
-    """Whether an operator may give this id to something."""
+    """Whether an operator may choose this id for a new document."""
     return _CHOSEN.fullmatch(id) is not None

@@ -1,4 +1,4 @@
-"""Asks a cluster for a client certificate that ends by itself. Called by `Access.issue`."""
+"""Obtains short-lived client certificates from a cluster's signer. Called by `Access.issue`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _BACKDATED = timedelta(minutes=10)  # the signer lets certificates begin five mi
 
 @dataclass(frozen=True)
 class Grant:
-    """A group of ours and the role that its members have in the whole cluster."""
+    """A group of users and the ClusterRole that it is bound to."""
 
     group: str
     role: str
@@ -44,9 +44,9 @@ class Issued:
 
 
 def usable(kubeconfig: str) -> KubeConfig:
-    """The stored kubeconfig as we may use it: it leads to its own server and to nothing of ours.
+    """Parses the stored kubeconfig and checks that it is safe to use from here.
 
-    Precondition when it names files or programs, which would be this machine's, or trusts anybody.
+    Precondition when it names files or programs, which would be this machine's, or does not verify its server.
     """
     try:
         config = read_kubeconfig(kubeconfig)
@@ -61,7 +61,7 @@ def usable(kubeconfig: str) -> KubeConfig:
 
 
 async def ensure_grant(client: KubeClient, grant: Grant) -> None:
-    """The group has its role. May be repeated; a binding that was changed by hand is corrected."""
+    """Binds the group to its role. May be called again; a binding that was changed by hand is corrected."""
     await client.apply(
         CLUSTER_ROLE_BINDINGS,
         grant.group,
@@ -80,10 +80,10 @@ async def ensure_grant(client: KubeClient, grant: Grant) -> None:
 
 
 async def issue(client: KubeClient, *, user: str, groups: Sequence[str], ttl: timedelta) -> Issued:
-    """A certificate for the user, good for `ttl` at most. The caller bounds the wait.
+    """Returns a certificate for the user, valid for at most `ttl`. The caller bounds the wait.
 
-    The request is taken out of the cluster again, also on failure. One that a killed process leaves
-    behind holds no key, and the controller-manager removes it an hour after it was approved.
+    The signing request is deleted from the cluster again, also on failure. One that a killed process
+    leaves behind holds no key, and the controller-manager removes it an hour after it was approved.
     """
     request = await asyncio.to_thread(make_request, user, groups)
     name = f"boatyard-{request.digest[:32]}"
@@ -126,7 +126,7 @@ _APPROVED = {
 
 
 async def _certificate(client: KubeClient, name: str) -> bytes:
-    """What the cluster's signer has put there; looks until it has, ever less often."""
+    """Polls the signing request, with growing pauses, until it has a certificate. Refused when it is denied."""
     pause = _FIRST_PAUSE
     while True:
         status = (await client.get(CSRS, name)).get("status") or {}
@@ -148,14 +148,14 @@ def _decoded(text: Any) -> bytes:
 
 
 async def _remove(client: KubeClient, name: str) -> None:
-    """Tidies up as well as it can: what stays is the cluster's own to remove."""
+    """Deletes the signing request, ignoring failures: the cluster removes old ones by itself."""
     with contextlib.suppress(BoatyardError, TimeoutError):
         async with asyncio.timeout(_REMOVE_SECONDS):
             await client.delete(CSRS, name)
 
 
 def kubeconfig(config: KubeConfig, *, cluster: str, user: str, issued: Issued) -> str:
-    """What is handed out: the server and its authority as stored, and the new certificate."""
+    """The kubeconfig for the user: the stored server and its CA, with the new certificate."""
     server: dict[str, Any] = {"server": config.server}
     if config.ca:
         server["certificate-authority-data"] = base64.b64encode(config.ca).decode()

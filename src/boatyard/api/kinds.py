@@ -1,4 +1,4 @@
-"""The table of kinds this server keeps, and how each package shows them. Read by crud and both doors."""
+"""The table of resource kinds, and how each package of the API shows them. Read by crud and both servers."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OURS = "boatyard.v1"
 ORDER_FINALIZER = "boatyard.io/order"
 BACKUP_FINALIZER = "boatyard.io/backup"
 
-# Where the id of a new document comes from: an operator may choose it, the service makes it
-# whatever was sent, or it is the name.
+# Where the id of a new document comes from: an operator may choose it, the service always
+# generates it, or it is the name.
 CHOSEN, MADE, NAME = "chosen", "made", "name"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of document: what it is called, which rules admit it, what happens to it."""
+    """One kind of document: its names, the rules that admit it, and whether it is reconciled."""
 
     struct: type[Any]
     service: str  # the name of its service in each package that has it
@@ -45,7 +45,7 @@ class Kind:
     public: bool = True
     reconciled: bool = False
     finalizers: tuple[str, ...] = ()
-    tenant: str = SHARED  # whose it is when an operator names nobody
+    tenant: str = SHARED  # the owner when an operator names no tenant
     names_from_ids: bool = False  # without metadata, the name is made from the id
     ids: str = CHOSEN
     more_referrers: tuple[tuple[str, str], ...] = ()
@@ -59,19 +59,19 @@ class Kind:
 
     @cached_property
     def words(self) -> str:
-        """As people say it: `cluster template`."""
+        """The name as English words: `cluster template`."""
         return re.sub(r"(?<!^)(?=[A-Z])", " ", self.name).lower()
 
     @cached_property
     def field(self) -> str:
-        """As an event's payload calls it: `cluster_template`."""
+        """The name of its field in an event's payload: `cluster_template`."""
         return self.words.replace(" ", "_")
 
     @property
     def operators_only(self) -> tuple[str, ...]:
-        """Fields that tenants neither see nor ask about, in a package that both use."""
-        found: tuple[str, ...] = getattr(self.rules, "OPERATORS_ONLY", ())
-        return found
+        """Fields that tenants can neither read nor filter by, in a package that tenants and operators share."""
+        paths: tuple[str, ...] = getattr(self.rules, "OPERATORS_ONLY", ())
+        return paths
 
     @property
     def sensitive(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class Kind:
 
     @cached_property
     def referrers(self) -> tuple[tuple[str, str], ...]:
-        """Where other documents keep this kind's ids."""
+        """The kinds and JSON paths at which other documents store ids of this kind."""
         return self.more_referrers + tuple(
             (other, f"$.{path.replace('.*', '.*' if 'node_sets' in path else '[*]')}.id")
             for other, references in projection.REFERENCES.items()
@@ -107,9 +107,9 @@ class View:
 
     @cached_property
     def to_fields(self) -> Callable[[Any], dict[str, Any]]:
-        """The document as the fields of its message, to be put into an answer as they are.
+        """Converts a document to the fields of its message, from which a response is built.
 
-        An answer made from finished messages copies each of them: a page takes twice as long.
+        A response built from finished messages copies each of them: a page takes twice as long.
         """
         return convert.TO_FIELDS[self.message]
 
@@ -123,7 +123,7 @@ class View:
 
     @cached_property
     def server_owned(self) -> tuple[str, ...]:
-        """What a caller of this package may read but not write."""
+        """Paths that a caller of this package may read but not write."""
         owned = ["id"] + [
             f"metadata.{name}"
             for name in (
@@ -195,17 +195,17 @@ KINDS: Mapping[str, Kind] = {
                 ),
             ),
         ),
-        # Kept by the service itself, and only shown: see orders.py.
+        # Written by the service alone, read only in the API: see orders.py.
         Kind(boatyard.Order, "Orders", public=False, reconciled=True, tenant=SYSTEM),
         Kind(boatyard.Leftover, "Leftovers", public=False, reconciled=True, tenant=SYSTEM),
-        # Kept by whoever offers roles: see templates.py.
+        # Written when a role is published: see templates.py.
         Kind(boatyard.TemplateSource, "TemplateSources", public=False, tenant=SYSTEM),
     )
 }
 
 # Kinds with every verb of the contract, updates and events included.
 WRITABLE = tuple(kind for kind in KINDS.values() if kind.rules is not None and not kind.ours)
-# Documents that orders are made from: few, read often, changed seldom.
+# Kinds that orders refer to: few documents, read often, changed seldom.
 CATALOGUE = (osac.Tenant, osac.Project, osac.HostType, osac.ClusterVersion, osac.ClusterTemplate)
 
 

@@ -1,8 +1,8 @@
-"""Field masks, and what an update changes. Called by the generic update for every kind.
+"""Field masks, and the merge of an update into the stored document. Called by the generic update for every kind.
 
-An update replaces what its caller can see and was meant to change, and keeps everything else:
-what the caller's package does not show, what only the service writes, and secrets written back
-as `***`.
+An update replaces the fields that its mask names and that its caller can see, and keeps all others:
+fields that the caller's package does not show, fields that only the service writes, and secrets
+written back as `***`.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from boatyard.resources.metadata import shown
 MOST_PATHS = 200
 LONGEST_PATH = 512
 
-# A name leads to what is chosen below it; an empty tree means all of it.
+# Maps the name of a field to the tree of what is chosen below it; an empty tree chooses all of it.
 Tree: TypeAlias = dict[str, "Tree"]
 
 _SEGMENT = re.compile(r"`([^`]+)`|([^.`\[\]]+)")
 
 
 def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
-    """The mask as a tree; every path that leads nowhere is named in one Refused."""
+    """Parses the paths to a tree. Refused, naming every path that does not exist."""
     tree: Tree = {}
     violations = []
     if len(paths) > MOST_PATHS:
@@ -43,23 +43,23 @@ def parse(paths: Sequence[str], descriptor: Descriptor) -> Tree:
 
 
 def merge(old: Any, new: Any, tree: Tree, descriptor: Descriptor) -> Any:
-    """`old` with what the tree chooses taken from `new`, seen through the descriptor."""
+    """`old` with the fields that the tree chooses taken from `new`; fields that the descriptor lacks stay."""
     if not tree:
         return _overlay(old, new, descriptor)
     changed: dict[str, Any] = {}
-    for name, below in tree.items():
+    for name, subtree in tree.items():
         field = descriptor.fields_by_name[name]
         before, after = getattr(old, name), getattr(new, name)
-        if not below:
+        if not subtree:
             changed[name] = _value(before, after, field)
         elif _is_map(field):
-            changed[name] = _merge_map(before, after, below, field)
+            changed[name] = _merge_map(before, after, subtree, field)
         else:
             before = type(after)() if before is None and after is not None else before
             if before is None:
                 continue  # absent in both: there is nothing to clear
             after = type(before)() if after is None else after
-            changed[name] = merge(before, after, below, _inside(field))
+            changed[name] = merge(before, after, subtree, _inside(field))
     return msgspec.structs.replace(old, **changed)
 
 
@@ -73,22 +73,22 @@ def names(tree: Tree, path: str) -> bool:
 
 
 def without(tree: Tree, path: str) -> Tree:
-    """The mask less this path; a branch of which nothing is left is gone."""
+    """The mask without this path; branches that become empty are removed."""
     head, _, rest = path.partition(".")
     if head not in tree:
         return tree
-    kept = {name: below for name, below in tree.items() if name != head}
+    branches = {name: subtree for name, subtree in tree.items() if name != head}
     if rest and tree[head]:
-        below = without(tree[head], rest)
-        if below:
-            kept[head] = below
+        subtree = without(tree[head], rest)
+        if subtree:
+            branches[head] = subtree
     elif rest:
-        kept[head] = {}
-    return kept
+        branches[head] = {}
+    return branches
 
 
 def paths_in_body(body: Mapping[str, Any], descriptor: Descriptor) -> list[str]:
-    """The mask a REST PATCH means: the leaves of its body; lists, maps and `{}` are leaves."""
+    """The mask that the body of a REST PATCH implies: its leaves; lists, maps and `{}` are leaves."""
     paths: list[str] = []
     for key, value in body.items():
         field = descriptor.fields_by_name.get(key) or descriptor.fields_by_camelcase_name.get(key)
@@ -113,31 +113,31 @@ def _segments(path: str, descriptor: Descriptor) -> list[str]:
     """The names along a path. The keys of a map of plain values may contain dots."""
     if not path or len(path) > LONGEST_PATH:
         raise _BadPath(f"a path has 1 to {LONGEST_PATH} characters")
-    found: list[str] = []
+    segments: list[str] = []
     inside: Descriptor | None = descriptor
     rest = path
     while rest:
         name, rest = _next(rest)
         if inside is None:
-            raise _BadPath(f"{found[-1]!r} has nothing below it")
+            raise _BadPath(f"{segments[-1]!r} has nothing below it")
         field = inside.fields_by_name.get(name)
         if field is None:
             raise _BadPath(f"{inside.name} has no field {shown(name)}")
-        found.append(name)
+        segments.append(name)
         inside = field.message_type
         if _is_map(field):
             inside = _values(field)
             if rest and inside is None:
-                found.append(_whole(rest))
+                segments.append(_whole(rest))
                 rest = ""
             elif rest:
                 key, rest = _next(rest)
-                found.append(key)
+                segments.append(key)
         elif field.is_repeated and rest:
-            raise _BadPath(f"{name!r} is a list", f"name {'.'.join(found)} to replace all of it")
+            raise _BadPath(f"{name!r} is a list", f"name {'.'.join(segments)} to replace all of it")
         if inside is not None and _is_free(inside):
             inside = None
-    return found
+    return segments
 
 
 def _next(rest: str) -> tuple[str, str]:
@@ -175,13 +175,15 @@ def _merge_map(
 ) -> Mapping[str, Any]:
     inside = _values(field)
     entries = dict(old)
-    for key, below in tree.items():
-        if below:
+    for key, subtree in tree.items():
+        if subtree:
             if key not in old and key not in new:
                 continue  # nothing to change, nothing to clear
             assert inside is not None, "only messages have something below them"
-            kind = type(new[key] if key in new else old[key])
-            entries[key] = merge(old.get(key, kind()), new.get(key, kind()), below, inside)
+            entry_type = type(new[key] if key in new else old[key])
+            entries[key] = merge(
+                old.get(key, entry_type()), new.get(key, entry_type()), subtree, inside
+            )
         elif key in new:
             entries[key] = _entry(old.get(key), new[key], inside)
         else:

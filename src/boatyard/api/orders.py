@@ -1,4 +1,4 @@
-"""Questions about a cluster's order, and its credentials. Called by both doors."""
+"""Explanation, retry, receipt and history of a cluster's order, and its credentials. Called by both servers."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _ours(name: str) -> Callable[..., Message]:
 
 
 class Orders:
-    """What `boatyard.v1.Orders` answers beyond List and Get, and the two calls for credentials."""
+    """Implements `boatyard.v1.Orders` except List and Get, and the two methods that return credentials."""
 
     def __init__(self, crud: Crud, watches: Watches, elsewhere: Elsewhere | None = None) -> None:
         self._elsewhere = elsewhere or Nowhere()
@@ -49,43 +49,43 @@ class Orders:
 
     async def explain(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
-        cluster, gone = await self.find_ever(request.cluster, call.caller)
-        explanation = await self.explanation(cluster, call.caller, gone=gone)
+        cluster, deleted = await self.find_ever(request.cluster, call.caller)
+        explanation = await self.explanation(cluster, call.caller, deleted=deleted)
         return _ours("OrdersExplainResponse")(explanation=_message(explanation))
 
     async def follow(
-        self, request: Any, call: Call, begun: Callable[[str], Awaitable[None]]
+        self, request: Any, call: Call, on_start: Callable[[str], Awaitable[None]]
     ) -> AsyncIterator[Part]:
-        """The explanation now and after each change; the last one says that the cluster is gone."""
+        """Streams the explanation now and after each change, and ends once it says that the cluster is gone."""
         policy.check(call.caller, Verb.EXPLAIN, "Cluster", private=False)
         watcher = await self._watches.follow(None, None)
         try:
-            cluster, gone = await self.find_ever(request.cluster, call.caller)
-            await begun("")
-            last = None
+            cluster, deleted = await self.find_ever(request.cluster, call.caller)
+            await on_start("")
+            last_explanation = None
             while True:
-                explanation = await self.explanation(cluster, call.caller, gone=gone)
-                if explanation != last:
+                explanation = await self.explanation(cluster, call.caller, deleted=deleted)
+                if explanation != last_explanation:
                     response = _ours("OrdersFollowResponse")(explanation=_message(explanation))
                     yield Part(response.SerializeToString())
-                    last = explanation
-                if gone:
+                    last_explanation = explanation
+                if deleted:
                     return
                 while not any(
                     entry.row.id == cluster.id and entry.row.kind in ("Cluster", "Order")
                     for entry in await watcher.entries(FOLLOW_SECONDS)
                 ):
                     pass
-                cluster, gone = await self.again(cluster)
+                cluster, deleted = await self.again(cluster)
         finally:
             self._watches.leave(watcher)
 
     async def retry(self, request: Any, call: Call) -> Message:
-        """Asks the order's reconciler to try again at once what it had given up or put off."""
+        """Makes the order's reconciler retry now the steps that failed, wait or are quarantined."""
         policy.check(call.caller, Verb.RETRY, "Cluster", private=False)
         cluster = await find_cluster(self._ledger, request.cluster, call.caller)
         policy.check_owner(call.caller, Verb.RETRY, cluster.metadata.tenant)
-        for last in writing.tries():
+        for is_last_try in writing.tries():
             now = self._ledger.clock.now()
             tenant = cluster.metadata.tenant
             changes: list[Change] = [Due("Cluster", cluster.id, now, tenant=tenant)]
@@ -99,7 +99,7 @@ class Orders:
             try:
                 await self._ledger.commit(changes, now=now)
             except Conflict:
-                if last:
+                if is_last_try:
                     raise
                 continue
             break
@@ -107,28 +107,28 @@ class Orders:
 
     async def receipt(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
-        cluster, _gone = await self.find_ever(request.cluster, call.caller)
+        cluster, _deleted = await self.find_ever(request.cluster, call.caller)
         order = await self._order(cluster.id)
         if order is None or order.status.receipt == Receipt():
             raise NotFound(
                 f"there is no receipt for the cluster {shown(cluster.metadata.name)} yet"
             )
-        kept = shown_receipt(order.status.receipt, operator=call.caller.is_operator)
-        receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](kept)
+        visible_receipt = shown_receipt(order.status.receipt, operator=call.caller.is_operator)
+        receipt = convert.TO_MESSAGE[f"{OURS}.Receipt"](visible_receipt)
         return _ours("OrdersGetReceiptResponse")(receipt=receipt)
 
     async def history(self, request: Any, call: Call) -> Message:
-        """What has happened, oldest first. What the order did in detail is for operators."""
+        """Returns the cluster's events, oldest first; for operators also those of its order."""
         policy.check(call.caller, Verb.HISTORY, "Cluster", private=False)
         limit = request.limit if request.HasField("limit") else DEFAULT_HAPPENINGS
         if limit < 0:
             raise Refused("", Violation("limit", f"{limit} is negative", "give 0 or more"))
-        cluster, _gone = await self.find_ever(request.cluster, call.caller)
-        about = [("Cluster", cluster.id)]
+        cluster, _deleted = await self.find_ever(request.cluster, call.caller)
+        subjects = [("Cluster", cluster.id)]
         if call.caller.is_operator:
-            about.append(("Order", cluster.id))
+            subjects.append(("Order", cluster.id))
         rows = (
-            await self._ledger.events.happenings(about, min(limit, MOST_HAPPENINGS))
+            await self._ledger.events.happenings(subjects, min(limit, MOST_HAPPENINGS))
             if limit
             else []
         )
@@ -143,11 +143,11 @@ class Orders:
         return (await self._credentials(request.id, call.caller)).kubeconfig
 
     async def password(self, request: Any, call: Call) -> str:
-        """NotFound both while there is none yet and where there never is one; the words tell which."""
-        found = (await self._credentials(request.id, call.caller)).password
-        if not found:
+        """Returns the password. NotFound while there is none yet, or when the platform has none; the texts differ."""
+        password = (await self._credentials(request.id, call.caller)).password
+        if not password:
             raise NotFound("clusters of this platform have no password; use the kubeconfig")
-        return found
+        return password
 
     async def _credentials(self, id: str, caller: Caller) -> Credentials:
         policy.check(caller, Verb.CREDENTIALS, "Cluster", private=False)
@@ -156,23 +156,23 @@ class Orders:
         return await credentials_of(self._ledger, cluster, self._elsewhere)
 
     async def find_ever(self, key: str, caller: Caller) -> tuple[Cluster, bool]:
-        """Also one that is gone already; True when it is."""
+        """Finds a cluster by id or name, also a deleted one; the flag says whether it is deleted."""
         try:
             return await find_cluster(self._ledger, key, caller), False
         except NotFound:
-            found = await self._ledger.documents.archived(Cluster, key, sealed=True)
-            if found is None or not sees(caller, found):
-                found = await self._ledger.documents.archived_find(
+            cluster = await self._ledger.documents.archived(Cluster, key, sealed=True)
+            if cluster is None or not sees(caller, cluster):
+                cluster = await self._ledger.documents.archived_find(
                     Cluster, key, caller.visible_tenants, sealed=True
                 )
-            if found is None:
+            if cluster is None:
                 raise
-            return found, True
+            return cluster, True
 
     async def again(self, cluster: Cluster) -> tuple[Cluster, bool]:
-        found = await self._ledger.documents.get(Cluster, cluster.id, sealed=True)
-        if found is not None:
-            return found, False
+        current = await self._ledger.documents.get(Cluster, cluster.id, sealed=True)
+        if current is not None:
+            return current, False
         return await self._ledger.documents.archived(
             Cluster, cluster.id, sealed=True
         ) or cluster, True
@@ -181,44 +181,46 @@ class Orders:
         order = await self._ledger.documents.get(Order, id, sealed=True)
         return order or await self._ledger.documents.archived(Order, id, sealed=True)
 
-    async def explanation(self, cluster: Cluster, caller: Caller, *, gone: bool) -> Explanation:
+    async def explanation(self, cluster: Cluster, caller: Caller, *, deleted: bool) -> Explanation:
         order = await self._order(cluster.id)
         explanation = explain(
             cluster, order, now=self._ledger.clock.now(), operator=caller.is_operator
         )
-        return replace(explanation, gone=True) if gone else explanation
+        return replace(explanation, gone=True) if deleted else explanation
 
 
 async def credentials_of(ledger: Ledger, cluster: Cluster, elsewhere: Elsewhere) -> Credentials:
-    """What opens the cluster, from the ledger or from the hub that keeps it. NotFound while there is nothing."""
+    """Returns the cluster's credentials from the ledger or from its hub. NotFound while there are none."""
     order = await ledger.documents.get(Order, cluster.id)
     if order is None:
         raise not_yet(cluster)
-    found = await elsewhere.credentials(order) or order.status.credentials
-    if not found.kubeconfig:
+    credentials = await elsewhere.credentials(order) or order.status.credentials
+    if not credentials.kubeconfig:
         raise not_yet(cluster)
-    return found
+    return credentials
 
 
 async def find_cluster(ledger: Ledger, key: str, caller: Caller) -> Cluster:
-    """The cluster of that id or name. The caller's own comes before a shared one."""
+    """Returns the cluster with that id or name; the caller's own comes before a shared one."""
     check_id(key)
-    found = await ledger.documents.get(Cluster, key, sealed=True)
-    if found is not None and sees(caller, found):
-        return found
-    named = await ledger.documents.find(
+    cluster = await ledger.documents.get(Cluster, key, sealed=True)
+    if cluster is not None and sees(caller, cluster):
+        return cluster
+    candidates = await ledger.documents.find(
         Cluster, name=key, tenants=caller.visible_tenants, sealed=True
     )
-    own = [cluster for cluster in named if cluster.metadata.tenant != SHARED] or named
-    if len(own) > 1:
+    own_clusters = [
+        cluster for cluster in candidates if cluster.metadata.tenant != SHARED
+    ] or candidates
+    if len(own_clusters) > 1:
         raise Refused("", Violation("cluster", f"{shown(key)} is ambiguous", "give the id"))
-    if not own:
+    if not own_clusters:
         raise missing(_CLUSTER, key)
-    return own[0]
+    return own_clusters[0]
 
 
 def not_yet(cluster: Cluster) -> NotFound:
-    """There will be credentials: they come with the cluster's API, before its nodes."""
+    """The error for a cluster without credentials yet: they come with the cluster's API, before its nodes."""
     return NotFound(
         f"the cluster {shown(cluster.metadata.name)} has no credentials yet: it is"
         f" {cluster.status.state.name}; wait until its API answers"

@@ -1,4 +1,4 @@
-"""Who may do what: one table of verb × kind × role. Asked by the API before anything is looked up."""
+"""Authorization: one table of verb × kind × role. Checked by the API before anything is looked up."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _OPERATOR = frozenset({Role.OPERATOR})
 _ADMIN = _OPERATOR | {Role.ADMIN}
 _MEMBER = _ADMIN | {Role.MEMBER}
 _VIEWER = _MEMBER | {Role.VIEWER}
-_RUN = frozenset({Role.RUN})  # a run of a role: in no other row
+_RUN = frozenset({Role.RUN})  # a run of a template's role; in the row of RoleRun only
 _NOBODY: frozenset[Role] = frozenset()
 
 Row = Mapping[Verb, frozenset[Role]]
@@ -45,7 +45,7 @@ def _row(read: frozenset[Role], write: frozenset[Role], **others: frozenset[Role
     return verbs | {Verb(name): roles for name, roles in others.items()}
 
 
-# A verb that is not in a kind's row is nobody's. The private package is the operators' alone.
+# A verb that is not in a kind's row is denied to everybody. The private package is for operators only.
 TABLE: Mapping[str, Row] = {
     "Cluster": _row(
         _VIEWER,
@@ -86,7 +86,7 @@ def allowed(caller: Caller, verb: Verb, kind: str, *, private: bool) -> bool:
 
 
 def check(caller: Caller, verb: Verb, kind: str, *, private: bool) -> None:
-    """Raises Denied, in the same words for every object of the kind, when the caller may not."""
+    """Raises Denied when the caller may not; the message is the same for every object of the kind."""
     if allowed(caller, verb, kind, private=private):
         return
     if private and not caller.is_operator:
@@ -95,7 +95,7 @@ def check(caller: Caller, verb: Verb, kind: str, *, private: bool) -> None:
 
 
 def check_owner(caller: Caller, verb: Verb, tenant: str) -> None:
-    """Tenants see what is shared, and change or unlock only what is their own."""
+    """Raises Denied when a tenant's user acts on a shared object: tenants may only see those."""
     if caller.is_operator or tenant == caller.tenant:
         return
     if tenant == SHARED:

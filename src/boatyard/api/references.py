@@ -1,7 +1,7 @@
-"""References by id or name, made whole. Called by the generic create and update.
+"""Resolves references by id or name. Called by the generic create and update.
 
-The tenant of the referring document comes before `shared`; nobody else's documents can be
-referred to, also not by operators.
+Documents of the referring document's tenant come before those of `shared`; documents of other
+tenants cannot be referred to, not even by operators.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLASSES = {cls.__name__: cls for cls in CATALOGUE}
 
 @dataclass
 class Resolved:
-    """A document with its references filled in, and what they lead to."""
+    """A document with its references resolved, the documents they refer to, and the violations."""
 
     doc: Any
     found: dict[tuple[str, str], Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Resolved:
 
 
 async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
-    """Fills id and name of every reference; each one that leads nowhere is a violation."""
+    """Fills in id and name of every reference; a reference to nothing becomes a violation."""
     resolved = Resolved(doc)
     for path, target in kind.references.items():
         if path.startswith("status."):
@@ -55,28 +55,32 @@ async def resolve(doc: Any, kind: Kind, catalogue: Catalogue) -> Resolved:
 async def seek(
     resolved: Resolved, kind: Kind, old: Any | None, caller: Caller, ledger: Ledger
 ) -> None:
-    """Finds what the kind's rules ask for by id or name; what is not there is one more violation."""
-    ask = getattr(kind.rules, "sought", None)
-    for one in ask(old, resolved.doc, caller) if ask is not None else ():
-        found = await _seek(one, ledger)
-        if len(found) == 1:
-            name = one.kind.__name__
-            resolved.found[name, one.key] = resolved.found[name, found[0].id] = found[0]
+    """Finds the documents that the kind's rules ask for by id or name; one that is missing becomes a violation."""
+    list_lookups = getattr(kind.rules, "sought", None)
+    for lookup in list_lookups(old, resolved.doc, caller) if list_lookups is not None else ():
+        matches = await _seek(lookup, ledger)
+        if len(matches) == 1:
+            kind_name = lookup.kind.__name__
+            resolved.found[kind_name, lookup.key] = resolved.found[kind_name, matches[0].id] = (
+                matches[0]
+            )
             continue
-        words = "is ambiguous" if found else "not found"
-        remedy = "give the id" if found else "give the id or name of one you see"
+        problem = "is ambiguous" if matches else "not found"
+        remedy = "give the id" if matches else "give the id or name of one you see"
         resolved.violations.append(
-            Violation(one.path, f"{one.kind.__name__} {shown(one.key)} {words}", remedy)
+            Violation(lookup.path, f"{lookup.kind.__name__} {shown(lookup.key)} {problem}", remedy)
         )
 
 
-async def _seek(one: Sought, ledger: Ledger) -> Sequence[Any]:
-    if "\0" in one.key or len(one.key) > LONGEST_ID:
+async def _seek(lookup: Sought, ledger: Ledger) -> Sequence[Any]:
+    if "\0" in lookup.key or len(lookup.key) > LONGEST_ID:
         return ()
-    found = await ledger.documents.get(one.kind, one.key, sealed=True)
-    if found is not None and (one.tenants is None or found.metadata.tenant in one.tenants):
-        return (found,)
-    return await ledger.documents.find(one.kind, name=one.key, tenants=one.tenants, sealed=True)
+    doc = await ledger.documents.get(lookup.kind, lookup.key, sealed=True)
+    if doc is not None and (lookup.tenants is None or doc.metadata.tenant in lookup.tenants):
+        return (doc,)
+    return await ledger.documents.find(
+        lookup.kind, name=lookup.key, tenants=lookup.tenants, sealed=True
+    )
 
 
 def _filler(filled: Mapping[str, Any]) -> Callable[[str, Any], Any]:
@@ -95,8 +99,8 @@ async def _lookup(
     metadata = resolved.doc.metadata
     tenants = _tenants(metadata.tenant, shared=getattr(reference, "shared", False))
     if reference.id:
-        found = await catalogue.by_id(cls, reference.id, tenants)
-        candidates = [found] if found is not None else []
+        doc = await catalogue.by_id(cls, reference.id, tenants)
+        candidates = [doc] if doc is not None else []
     else:
         candidates = list(await catalogue.by_name(cls, reference.name, tenants))
     chosen = _choose(candidates, tenants, metadata.project, getattr(reference, "project", ""))
@@ -125,24 +129,24 @@ def _tenants(own: str, *, shared: bool) -> tuple[str, ...]:
 
 
 def _choose(
-    candidates: Sequence[Any], tenants: Sequence[str], own_project: str, asked_project: str
+    candidates: Sequence[Any], tenants: Sequence[str], own_project: str, requested_project: str
 ) -> Any | None:
-    """Own before shared; among several projects the asked one, else the document's own, else none."""
+    """The best candidate: own tenant before shared; then the requested project, else the document's own, else none."""
 
-    def rank(found: Any) -> tuple[int, bool, bool, str]:
-        metadata = found.metadata
+    def rank(candidate: Any) -> tuple[int, bool, bool, str]:
+        metadata = candidate.metadata
         return (
             tenants.index(metadata.tenant),
             metadata.project != own_project,
             metadata.project != "",
-            found.id,
+            candidate.id,
         )
 
     allowed = [
-        found
-        for found in candidates
-        if found.metadata.tenant in tenants
-        and found.metadata.deletion_timestamp is None
-        and (not asked_project or found.metadata.project == asked_project)
+        candidate
+        for candidate in candidates
+        if candidate.metadata.tenant in tenants
+        and candidate.metadata.deletion_timestamp is None
+        and (not requested_project or candidate.metadata.project == requested_project)
     ]
     return min(allowed, key=rank, default=None)

@@ -1,4 +1,4 @@
-"""gRPC server reflection, v1 and v1alpha. Called by the gRPC door; grpcurl and the console's bridge ask it.
+"""gRPC server reflection, v1 and v1alpha. Called by the gRPC server; grpcurl and the console's bridge ask it.
 
 The library ships v1alpha only; v1 has the same messages under another name.
 """
@@ -23,62 +23,62 @@ SERVICE = "ServerReflection"
 
 
 def handlers(services: Sequence[str]) -> list[grpc.GenericRpcHandler]:
-    """A handler for each version, answering about these services and everything they need."""
+    """Returns a handler for each version, which describes these services and the types they use."""
     _define_v1()
     names = sorted({*services, f"{V1}.{SERVICE}", f"{V1ALPHA}.{SERVICE}"})
     return [_handler(version, names) for version in (V1, V1ALPHA)]
 
 
 def _handler(version: str, services: Sequence[str]) -> grpc.GenericRpcHandler:
-    request = _message(f"{version}.ServerReflectionRequest")
-    response = _message(f"{version}.ServerReflectionResponse")
+    request_type = _message(f"{version}.ServerReflectionRequest")
+    response_type = _message(f"{version}.ServerReflectionResponse")
 
     async def info(requests: AsyncIterator[Any], _context: Any) -> AsyncIterator[Message]:
-        async for asked in requests:
-            yield response(
-                valid_host=asked.host, original_request=asked, **_answer(asked, services)
+        async for request in requests:
+            yield response_type(
+                valid_host=request.host, original_request=request, **_answer(request, services)
             )
 
     method = grpc.stream_stream_rpc_method_handler(
         info,
-        request_deserializer=request.FromString,
-        response_serializer=response.SerializeToString,
+        request_deserializer=request_type.FromString,
+        response_serializer=response_type.SerializeToString,
     )
     return grpc.method_handlers_generic_handler(
         f"{version}.{SERVICE}", {"ServerReflectionInfo": method}
     )
 
 
-def _answer(asked: Any, services: Sequence[str]) -> dict[str, Any]:
+def _answer(request: Any, services: Sequence[str]) -> dict[str, Any]:
     try:
-        match asked.WhichOneof("message_request"):
+        match request.WhichOneof("message_request"):
             case "list_services":
                 return {
                     "list_services_response": {"service": [{"name": name} for name in services]}
                 }
             case "file_by_filename":
-                file = wire.pool.FindFileByName(asked.file_by_filename)
+                file = wire.pool.FindFileByName(request.file_by_filename)
             case "file_containing_symbol":
-                file = wire.pool.FindFileContainingSymbol(asked.file_containing_symbol)
+                file = wire.pool.FindFileContainingSymbol(request.file_containing_symbol)
             case "file_containing_extension":
-                extension = asked.file_containing_extension
-                extended = wire.pool.FindMessageTypeByName(extension.containing_type)
-                number = extension.extension_number
-                found: Any = wire.pool.FindExtensionByNumber(extended, number)
-                file = found.file
+                extension_request = request.file_containing_extension
+                extended = wire.pool.FindMessageTypeByName(extension_request.containing_type)
+                number = extension_request.extension_number
+                extension: Any = wire.pool.FindExtensionByNumber(extended, number)
+                file = extension.file
             case "all_extension_numbers_of_type":
-                return _extensions(asked.all_extension_numbers_of_type)
+                return _extensions(request.all_extension_numbers_of_type)
             case _:
                 return _error(grpc.StatusCode.INVALID_ARGUMENT, "nothing is asked for")
     except KeyError:
         return _error(grpc.StatusCode.NOT_FOUND, "there is no such name")
-    files = [_serialized(each) for each in _with_dependencies(file, set())]
+    files = [_serialized(descriptor) for descriptor in _with_dependencies(file, set())]
     return {"file_descriptor_response": {"file_descriptor_proto": files}}
 
 
 def _extensions(name: str) -> dict[str, Any]:
     extended = wire.pool.FindMessageTypeByName(name)
-    numbers = sorted(found.number for found in wire.pool.FindAllExtensions(extended))
+    numbers = sorted(extension.number for extension in wire.pool.FindAllExtensions(extended))
     answer = {"base_type_name": name, "extension_number": numbers}
     return {"all_extension_numbers_response": answer}
 
@@ -87,13 +87,13 @@ def _error(code: grpc.StatusCode, message: str) -> dict[str, Any]:
     return {"error_response": {"error_code": code.value[0], "error_message": message}}
 
 
-def _with_dependencies(file: FileDescriptor, seen: set[str]) -> Iterator[FileDescriptor]:
-    if file.name in seen:
+def _with_dependencies(file: FileDescriptor, visited: set[str]) -> Iterator[FileDescriptor]:
+    if file.name in visited:
         return
-    seen.add(file.name)
+    visited.add(file.name)
     yield file
     for dependency in file.dependencies:
-        yield from _with_dependencies(dependency, seen)
+        yield from _with_dependencies(dependency, visited)
 
 
 @cache
@@ -104,7 +104,7 @@ def _serialized(file: FileDescriptor) -> bytes:
 
 @cache
 def _define_v1() -> None:
-    """The v1 file is the v1alpha one with the package renamed."""
+    """Adds the v1 file to the descriptor pool: the v1alpha file with its package renamed."""
     file = descriptor_pb2.FileDescriptorProto()
     reflection_pb2.DESCRIPTOR.CopyToProto(file)
     file.name = "grpc/reflection/v1/reflection.proto"

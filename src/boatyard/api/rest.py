@@ -1,4 +1,4 @@
-"""The REST door: the same calls as JSON over HTTP, routes from the wire's bindings. Started by the API server."""
+"""The REST server: the API as JSON over HTTP, with routes from the proto's bindings. Started by the API server."""
 
 from __future__ import annotations
 
@@ -49,15 +49,17 @@ class RestDoor:
         self._callers = callers
         self._hosts = hosts
         routes = [Route("/healthz", _health), Route("/openapi.json", _openapi)]
-        # Paths are tried one after the other: those that are served come first.
-        bound = [(binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES]
-        bound.sort(key=lambda one: not one[1].served)
-        routes += [self._route(*one) for one in bound]
+        # Starlette tries paths one after the other: those of implemented methods come first.
+        bound_methods = [
+            (binding, table[binding.service][binding.rpc]) for binding in bindings.ROUTES
+        ]
+        bound_methods.sort(key=lambda bound_method: not bound_method[1].served)
+        routes += [self._route(*bound_method) for bound_method in bound_methods]
         self._app = Starlette(routes=routes, exception_handlers={404: _no_route, 405: _no_route})
         self._server: HttpServer | None = None
 
     async def start(self, address: str, tls: Any | None) -> int:
-        """Listens, and answers the port."""
+        """Starts to listen and returns the port."""
         guard = Guard(self._app, address, self._hosts)
         self._server = HttpServer(guard, address, tls)
         return await self._server.start()
@@ -88,15 +90,15 @@ class RestDoor:
         return Route(path, endpoint, methods=[binding.method])
 
     async def _stream(self, request: Request, method: Method, message: Any, call: Call) -> Response:
-        """NDJSON, or server-sent events for those who accept them. Failures before it begins are plain."""
+        """Streams NDJSON, or server-sent events to clients that accept them. An early failure is a plain response."""
         sse = "text/event-stream" in request.headers.get("accept", "")
         started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
-        async def begun(start: str) -> None:
+        async def on_start(start: str) -> None:
             if not started.done():
                 started.set_result(start)
 
-        parts = _Ahead(method.parts(message, call, begun))
+        parts = _Ahead(method.parts(message, call, on_start))
         try:
             await parts.until(started)
         except BaseException:
@@ -120,7 +122,7 @@ class RestDoor:
 
 
 async def _message(request: Request, binding: bindings.Route, method: Method) -> tuple[Any, bool]:
-    """The request's message from path, query and body; True when its mask was read off the body."""
+    """The request message from path, query and body; the flag says whether its mask was derived from the body."""
     message: Any = method.request()
     body: dict[str, Any] = {}
     target = message
@@ -132,19 +134,19 @@ async def _message(request: Request, binding: bindings.Route, method: Method) ->
         _parse(body, target)
     for name, value in request.query_params.multi_items():
         _set_query(message, name, value)
-    # A parameter such as ?id= never leads away from the object that the path names.
+    # Set after the query: a parameter such as ?id= must not change which object the path names.
     for name, value in request.path_params.items():
         _set(message, name.replace("__", "."), value)
-    # `?update_mask=` is no mask either: only what the body names is meant.
+    # An empty `?update_mask=` counts as none: only the fields in the body change.
     derived = binding.method == "PATCH" and not message.update_mask.paths
     if derived:
         message.update_mask.paths.extend(masks.paths_in_body(body, target.DESCRIPTOR))
         # An empty mask would mean everything; an empty body means nothing.
         if not body:
             message.update_mask.paths.append("id")
-    last = request.headers.get("last-event-id")
-    if last and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
-        message.after = last
+    last_event_id = request.headers.get("last-event-id")
+    if last_event_id and "after" in method.request.DESCRIPTOR.fields_by_name and not message.after:
+        message.after = last_event_id
     return message, derived
 
 
@@ -170,14 +172,14 @@ async def _body(request: Request) -> dict[str, Any]:
 def _parse(body: dict[str, Any], target: Message) -> None:
     try:
         json_format.ParseDict(body, target, descriptor_pool=wire.pool)
-    except KeyError as error:  # protobuf looks for it without asking whether it is there
+    except KeyError as error:  # protobuf reads the key without checking that it exists
         raise Refused("", Violation("", f"an object with @type lacks {error}")) from error
     except (json_format.ParseError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise Refused("", Violation(*_where(str(error)))) from error
 
 
 def _where(text: str) -> tuple[str, str]:
-    """The path and the complaint in what protobuf says about JSON it cannot read."""
+    """The field's path and the problem, from protobuf's message about JSON that it cannot parse."""
     unknown = re.search(r'no field named "([^"]*)" at "([^"]*)"', text)
     if unknown is not None:
         path = ".".join([*unknown[2].split(".")[1:], unknown[1]])
@@ -225,31 +227,31 @@ def _answer(message: Message, response_body: str) -> Response:
     if isinstance(message, httpbody_pb2.HttpBody):
         headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
         return Response(message.data, media_type=message.content_type, headers=headers)
-    shown_part = getattr(message, response_body) if response_body else message
-    return JSONResponse(as_json(shown_part))
+    body = getattr(message, response_body) if response_body else message
+    return JSONResponse(as_json(body))
 
 
 def as_json(message: Message) -> dict[str, Any]:
-    shown: dict[str, Any] = json_format.MessageToDict(
+    fields: dict[str, Any] = json_format.MessageToDict(
         message, preserving_proto_field_name=True, descriptor_pool=wire.pool
     )
-    return shown
+    return fields
 
 
 class _Patient(StreamingResponse):
-    """A stream whose reader may leave something unread for WRITE_SECONDS; then the connection is cut."""
+    """A streaming response that closes the connection when its client reads nothing for WRITE_SECONDS."""
 
     async def stream_response(self, send: Send) -> None:
         async def bounded(message: AsgiMessage) -> None:
             async with asyncio.timeout(WRITE_SECONDS):
                 await send(message)
 
-        with contextlib.suppress(TimeoutError):  # whoever reads again resumes after its last event
+        with contextlib.suppress(TimeoutError):  # the client may resume after its last event
             await super().stream_response(bounded)
 
 
 class _Ahead:
-    """Parts of a stream, asked for with patience: a silent while does not cancel the asking."""
+    """Reads a stream one part ahead, so that a timeout while waiting does not cancel the stream."""
 
     def __init__(self, parts: AsyncIterator[Part]) -> None:
         self._parts = parts
@@ -264,22 +266,22 @@ class _Ahead:
         return await anext(self._parts)
 
     async def until(self, started: asyncio.Future[str]) -> None:
-        """Returns once the stream has begun; raises what kept it from beginning."""
-        asked = self._asked()
-        both: set[asyncio.Future[Any]] = {asked, started}
+        """Returns once the stream has started; raises the error when it fails before that."""
+        next_part = self._asked()
+        both: set[asyncio.Future[Any]] = {next_part, started}
         await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         if not started.done():
-            asked.result()
+            next_part.result()
             started.set_result("")
 
     async def next(self, timeout: float) -> Part | None:
-        """The next part, or None when there was none in time."""
-        asked = self._asked()
-        done, _ = await asyncio.wait({asked}, timeout=timeout)
+        """Returns the next part, or None after the timeout."""
+        next_part = self._asked()
+        done, _ = await asyncio.wait({next_part}, timeout=timeout)
         if not done:
             return None
         self._next = None
-        return asked.result()
+        return next_part.result()
 
     async def aclose(self) -> None:
         if self._next is not None:
@@ -309,8 +311,8 @@ async def _lines(
     except StopAsyncIteration:
         return
     except Exception as error:
-        found = failure(error, call=method.name)
-        text = json.dumps({"error": as_json(found.status())})
+        rpc_failure = failure(error, call=method.name)
+        text = json.dumps({"error": as_json(rpc_failure.status())})
         yield f"event: error\ndata: {text}\n\n" if sse else text + "\n"
     finally:
         await parts.aclose()

@@ -1,4 +1,4 @@
-"""What a template's role asks of its own order while it decides what is done. Called by both doors."""
+"""Requests of a template's running role about its own order: steps to do, and its state. Called by both servers."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from boatyard.resources.orders.elsewhere import Elsewhere, Nowhere
 
 
 class RoleRuns:
-    """What `boatyard.v1.RoleRuns` answers. Every call looks whether the run of its token still goes on."""
+    """Implements the service `boatyard.v1.RoleRuns`. Every call checks that the run of its token still goes on."""
 
     def __init__(self, crud: Crud, elsewhere: Elsewhere | None = None) -> None:
         self._ledger = crud.ledger
         self._elsewhere = elsewhere or Nowhere()
 
     async def ask(self, request: Any, call: Call) -> Message:
-        """Written into the order, in one commit with its being due: what was answered is carried out."""
+        """Adds the requested steps to the order and makes it due in one commit: after success they will be done."""
         policy.check(call.caller, Verb.ASK, "RoleRun", private=False)
         check_wet(call)
-        for last in writing.tries():
+        for is_last_try in writing.tries():
             order = await self._order(request.order, call, sealed=False)
             _check_step(request.step)
             if await self._elsewhere.keeps(order.spec.hub):
@@ -47,31 +47,31 @@ class RoleRuns:
                     "orders of this hub are kept in its Kubernetes, where no role decides yet; "
                     "order the template on an embedded hub"
                 )
-            changed, new = asking.asked_for(order, request.step)
-            if not new:
+            changed_order, new_steps = asking.asked_for(order, request.step)
+            if not new_steps:
                 return _response("Ask")()
-            note = Note("Asked", f"The template's role asks for {', '.join(new)}")
+            note = Note("Asked", f"The template's role asks for {', '.join(new_steps)}")
             now = self._ledger.clock.now()
             due = Due("Order", order.id, now, tenant=order.metadata.tenant, hub=order.spec.hub)
             try:
-                await self._ledger.commit([Replace(changed, note), due], now=now)
+                await self._ledger.commit([Replace(changed_order, note), due], now=now)
             except Conflict:
-                if last:
+                if is_last_try:
                     raise
                 continue
-            return _response("Ask")(steps=new)
+            return _response("Ask")(steps=new_steps)
         raise AssertionError("the last try returns or raises")
 
     async def get(self, request: Any, call: Call) -> Message:
         policy.check(call.caller, Verb.GET, "RoleRun", private=False)
         order = await self._order(request.order, call, sealed=not request.kubeconfig)
-        told = asking.told_run(order, kubeconfig=request.kubeconfig)
-        return _response("Get")(object=convert.TO_MESSAGE[f"{OURS}.RoleRun"](told))
+        role_run = asking.told_run(order, kubeconfig=request.kubeconfig)
+        return _response("Get")(object=convert.TO_MESSAGE[f"{OURS}.RoleRun"](role_run))
 
     async def _order(self, id: str, call: Call, *, sealed: bool) -> Order:
         run = call.caller.run
         if run is None or id != run.order:
-            # In the same words whether there is such an order or not.
+            # The same message whether the order exists or not.
             raise Denied("the token is good for another order")
         order = await self._ledger.documents.get(Order, run.order, sealed=sealed)
         if order is None or not asking.is_under_way(order, run):
@@ -79,13 +79,13 @@ class RoleRuns:
         return order
 
 
-def _check_step(word: str) -> None:
-    if word not in asking.STEP_OF:
+def _check_step(step: str) -> None:
+    if step not in asking.STEP_OF:
         raise Refused(
             "",
             Violation(
                 "step",
-                f"{shown(word)} is no step that a role can ask for",
+                f"{shown(step)} is no step that a role can ask for",
                 f"ask for one of {', '.join(asking.STEP_OF)}",
             ),
         )

@@ -1,4 +1,4 @@
-"""The API as one thing to start and stop. Called by `boatyard serve` and `boatyard up`."""
+"""Starts and stops the whole API. Called by `boatyard serve` and `boatyard up`."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from boatyard.resources.world import SettingChecks
 
 @dataclass(frozen=True)
 class Tls:
-    """Files in PEM form."""
+    """The server's certificate and key, as PEM files."""
 
     certificate: Path
     key: Path
 
 
 class ApiServer:
-    """Both doors on one ledger. The ledger's own tasks (`ledger.run`) are the caller's to run."""
+    """The gRPC and the REST server on one ledger. The caller runs the ledger's own tasks (`ledger.run`)."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class ApiServer:
     async def start(
         self, grpc_address: str | None, rest_address: str | None, tls: Tls | None = None
     ) -> None:
-        """Listens on HOST:PORT each (None: not at all); port 0 is any free one, see `grpc_port`."""
+        """Listens on each HOST:PORT (None: not at all). Port 0 takes a free port, see `grpc_port` and `rest_port`."""
         for address in (grpc_address, rest_address):
             if self._anonymous and address is not None and not is_loopback(address):
                 raise Refused(f"--anonymous is for loopback only, not for {address}")
@@ -81,7 +81,7 @@ class ApiServer:
             self.rest_port = await self._rest.start(rest_address, tls)
 
     async def stop(self, grace: float = 5.0) -> None:
-        """Refuses new calls, ends watches so that they resume elsewhere, lets the others finish."""
+        """Refuses new calls, ends watches (clients resume on another server) and lets other calls finish."""
         self._watches.stop()
         await asyncio.gather(self._grpc.stop(grace), self._rest.stop(grace))
         if self._reader is not None:
@@ -91,7 +91,7 @@ class ApiServer:
 
 
 async def ensure_built_in_tenants(ledger: Ledger) -> None:
-    """`shared` and `system` are always there."""
+    """Creates the tenants `shared` and `system` when they do not exist."""
     now = ledger.clock.now()
     for name in (SHARED, SYSTEM):
         if await ledger.documents.get(Tenant, name) is not None:

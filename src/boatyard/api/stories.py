@@ -1,4 +1,4 @@
-"""What the runs of a cluster's template have told. Called by both doors."""
+"""The logs of the runs of a cluster's template. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WATCH = wire.message(f"{OURS}.StoriesWatchResponse")
 
 
 class Stories:
-    """What `boatyard.v1.Stories` answers: to whoever may see the cluster, also after it is gone."""
+    """Implements the service `boatyard.v1.Stories` for everybody who may see the cluster, also after its deletion."""
 
     def __init__(self, crud: Crud, watches: Watches, orders: Orders) -> None:
         self._ledger = crud.ledger
@@ -43,40 +43,40 @@ class Stories:
         policy.check(call.caller, Verb.STORY, "Cluster", private=False)
         after, limit = _after(request), _limit(request)
         _check_run(request.run)
-        cluster, _gone = await self._orders.find_ever(request.cluster, call.caller)
-        told = await self._told(cluster.id, after, request.run, limit)
-        items = [_fields(line, call.caller) for line in told.lines]
-        return _READ(items=items, missing=told.missing)
+        cluster, _deleted = await self._orders.find_ever(request.cluster, call.caller)
+        page = await self._told(cluster.id, after, request.run, limit)
+        items = [_fields(line, call.caller) for line in page.lines]
+        return _READ(items=items, missing=page.missing)
 
     async def watch(
-        self, request: Any, call: Call, begun: Callable[[str], Awaitable[None]]
+        self, request: Any, call: Call, on_start: Callable[[str], Awaitable[None]]
     ) -> AsyncIterator[Part]:
-        """Every line that is kept; with `follow` also those that come, until no more are to be expected.
+        """Streams every stored line; with `follow` also new lines, until no more can come.
 
-        Lines are kept before the order says how the run goes: what was read after the order was seen
-        at rest is all there is.
+        Lines are stored before the order's status changes: once the order was seen at rest, the lines
+        read after that are all there are.
         """
         policy.check(call.caller, Verb.STORY, "Cluster", private=False)
         after = _after(request)
         _check_run(request.run)
         watcher = await self._watches.follow(None, None)
         try:
-            cluster, gone = await self._orders.find_ever(request.cluster, call.caller)
-            await begun("")
+            cluster, deleted = await self._orders.find_ever(request.cluster, call.caller)
+            await on_start("")
             while True:
-                explanation = await self._orders.explanation(cluster, call.caller, gone=gone)
-                ended = not request.follow or is_over(explanation)
+                explanation = await self._orders.explanation(cluster, call.caller, deleted=deleted)
+                is_complete = not request.follow or is_over(explanation)
                 while True:
-                    told = await self._told(cluster.id, after, request.run, PAGE)
-                    if told.missing:
-                        yield _missing(told.missing)
-                    for line in told.lines:
+                    page = await self._told(cluster.id, after, request.run, PAGE)
+                    if page.missing:
+                        yield _missing(page.missing)
+                    for line in page.lines:
                         yield _part(line, call.caller)
-                    if len(told.lines) < PAGE:
-                        after = told.last_seq
+                    if len(page.lines) < PAGE:
+                        after = page.last_seq
                         break
-                    after = told.lines[-1].seq
-                if ended:
+                    after = page.lines[-1].seq
+                if is_complete:
                     return
                 while entries := await watcher.entries(LOOK_SECONDS):
                     if any(
@@ -84,20 +84,20 @@ class Stories:
                         for entry in entries
                     ):
                         break
-                cluster, gone = await self._orders.again(cluster)
+                cluster, deleted = await self._orders.again(cluster)
         finally:
             self._watches.leave(watcher)
 
     async def _told(self, order_id: str, after: int, run: str, limit: int) -> Told:
-        told = await self._ledger.stories.read(order_id, after=after, run=run, limit=limit)
-        if after > told.last_seq:
+        page = await self._ledger.stories.read(order_id, after=after, run=run, limit=limit)
+        if after > page.last_seq:
             remedy = "leave it out to read from the beginning"
             raise Refused("", Violation("after", f"there is no line {after} yet", remedy))
-        return told
+        return page
 
 
 def is_over(explanation: Explanation) -> bool:
-    """Whether nothing more is to be told: the cluster is at rest, stuck or gone, and no run is under way."""
+    """Whether no more lines can come: the cluster is ready, at rest, stuck or gone, and no run is under way."""
     if explanation.gone:
         return True
     if any(step.name in ROLE_STEPS and step.state in _AT_WORK for step in explanation.steps):
@@ -106,7 +106,7 @@ def is_over(explanation: Explanation) -> bool:
 
 
 def _fields(line: StoryLine, caller: Caller) -> dict[str, Any]:
-    """As the caller may read it: names of hubs and hosts are the provider's."""
+    """The line as the caller may read it: tenants get the text without names of hubs and hosts."""
     task, text = line.task, line.text
     if not caller.is_operator:
         task = line.task if line.shown_task is None else line.shown_task
@@ -133,7 +133,7 @@ def _missing(count: int) -> Part:
 
 
 def _after(request: Any) -> int:
-    """The place in the story; nothing is its beginning."""
+    """The number of the line to read after; 0 (the beginning) when the request names none."""
     text: str = request.after
     if not text:
         return 0

@@ -1,4 +1,4 @@
-"""Forms of templates as JSON Schema, and publishing roles. Called by both doors."""
+"""Returns the forms of templates as JSON Schema, and publishes roles. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LONGEST_ROLE = 128
 
 
 class Templates:
-    """What `boatyard.v1.Templates` answers."""
+    """Implements the service `boatyard.v1.Templates`."""
 
     def __init__(self, crud: Crud) -> None:
         self._crud = crud
@@ -41,30 +41,30 @@ class Templates:
         return httpbody_pb2.HttpBody(content_type=CONTENT_TYPE, data=text.encode())
 
     async def publish(self, request: Any, call: Call) -> Message:
-        """Kept, checked and offered; a role with mistakes is answered with them and not offered."""
+        """Stores and checks a role and offers it as a template. One with mistakes is not offered; they are returned."""
         policy.check(call.caller, Verb.PUBLISH, "ClusterTemplate", private=True)
         check_wet(call)
         files = _files(request)
         source = await self._offering.offer(request.role, files, origin=PUBLISHED)
         self._crud.catalogue.forget("ClusterTemplate")
-        made = convert.TO_MESSAGE[f"{OURS}.TemplateSource"](source)
-        return wire.message(f"{OURS}.TemplatesPublishResponse")(object=made)
+        message = convert.TO_MESSAGE[f"{OURS}.TemplateSource"](source)
+        return wire.message(f"{OURS}.TemplatesPublishResponse")(object=message)
 
     async def _find(self, key: str, call: Call) -> ClusterTemplate:
-        """By id or name; one that the caller may not see is answered like one that is not there."""
+        """Finds the template by id or name. NotFound when it does not exist or the caller may not see it."""
         check_id(key)
         ledger, caller = self._crud.ledger, call.caller
-        found = await ledger.documents.get(ClusterTemplate, key, sealed=True)
-        if found is not None and sees(caller, found):
-            return found
-        named = await ledger.documents.find(
+        template = await ledger.documents.get(ClusterTemplate, key, sealed=True)
+        if template is not None and sees(caller, template):
+            return template
+        candidates = await ledger.documents.find(
             ClusterTemplate, name=key, tenants=caller.visible_tenants, sealed=True
         )
-        if len(named) > 1:
+        if len(candidates) > 1:
             raise Refused("", Violation("template", f"{shown(key)} is ambiguous", "give the id"))
-        if not named:
+        if not candidates:
             raise missing(_TEMPLATE, key)
-        return named[0]
+        return candidates[0]
 
 
 def _files(request: Any) -> dict[str, RoleFile]:
@@ -73,17 +73,17 @@ def _files(request: Any) -> dict[str, RoleFile]:
         violations.append(Violation("role", f"{shown(request.role)} is not the name of a folder"))
     elif "/" in request.role:
         violations.append(Violation("role", f"{shown(request.role)} is not one folder"))
-    found: dict[str, RoleFile] = {}
+    files: dict[str, RoleFile] = {}
     for index, file in enumerate(request.files):
         problem = path_problem(file.path)
-        if not problem and file.path in found:
+        if not problem and file.path in files:
             problem = "is there twice"
         if problem:
             violations.append(Violation(f"files[{index}].path", problem, "give it once, below /"))
-        found[file.path] = RoleFile(file.content, file.executable)
-    problem = size_problem(found)
+        files[file.path] = RoleFile(file.content, file.executable)
+    problem = size_problem(files)
     if problem:
         violations.append(Violation("files", f"the role {problem}"))
     if violations:
         raise Refused("", *violations)
-    return found
+    return files

@@ -1,4 +1,4 @@
-"""One update for every kind. Called by both doors."""
+"""One update for every kind. Called by the gRPC and REST servers."""
 
 from __future__ import annotations
 
@@ -18,32 +18,32 @@ from boatyard.resources.metadata import shown
 
 
 async def update(crud: Crud, view: View, request: Any, call: Call) -> Any:
-    """The document as it is afterwards, secrets hidden. What changes nothing is not stored.
+    """Applies the update and returns the resulting document, secrets hidden. Stores nothing when nothing changes.
 
-    Without a lock the change is applied to whatever is stored by then; with one, the version in the
-    request must be the stored one.
+    Without a lock the change is applied to the latest stored version; with a lock, Conflict unless the
+    version in the request is the stored one.
     """
     kind = view.kind
     policy.check(call.caller, Verb.UPDATE, kind.name, private=view.private)
     check_wet(call)
-    asked = admission.read(view, request.object)
-    check_id(asked.id)
+    desired = admission.read(view, request.object)
+    check_id(desired.id)
     tree = _tree(view, request, call)
-    for last in writing.tries():
-        old = await crud.find(kind, asked.id, call.caller, sealed=False)
+    for is_last_try in writing.tries():
+        old = await crud.find(kind, desired.id, call.caller, sealed=False)
         policy.check_owner(call.caller, Verb.UPDATE, old.metadata.tenant)
-        if request.lock and asked.metadata.version != old.metadata.version:
+        if request.lock and desired.metadata.version != old.metadata.version:
             raise Conflict(
                 f"object with identifier {shown(old.id)} has been modified: requested version is"
-                f" {asked.metadata.version} but current version is {old.metadata.version}"
+                f" {desired.metadata.version} but current version is {old.metadata.version}"
             )
-        new = old if tree is None else _merged(view, old, asked, tree)
+        new = old if tree is None else _merged(view, old, desired, tree)
         if new == old:
             return fields.redact(old, kind.sensitive)
         try:
             stored = await _store(crud, view, old, new, call)
         except Conflict:
-            if last or request.lock:
+            if is_last_try or request.lock:
                 raise
             crud.catalogue.clear()
             continue
@@ -66,16 +66,16 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
     new = writing.ask(violations, lambda: rules.admit_update(old, resolved.doc, world))
     if new == old:
         return old
-    changed = _changed(old, new)
-    if any(name not in ("metadata", "status") for name in changed):
+    changed_fields = _changed(old, new)
+    if any(name not in ("metadata", "status") for name in changed_fields):
         metadata = replace(new.metadata, generation=old.metadata.generation + 1)
         new = replace(new, metadata=metadata)
-    words = f"{', '.join(changed)} changed"
-    changes: list[Change] = [Replace(new, writing.note("Changed", caller, words.capitalize()))]
-    changes += writing.requirements(kind, new, world.found, but=old)
+    message = f"{', '.join(changed_fields)} changed"
+    changes: list[Change] = [Replace(new, writing.note("Changed", caller, message.capitalize()))]
+    changes += writing.requirements(kind, new, world.found, previous=old)
     changes += writing.beside(kind, old, new, world)
-    moved = writing.maybe(rules, "moves", old, new)
-    if moved:
+    moved_field = writing.maybe(rules, "moves", old, new)
+    if moved_field:
         changes += writing.unused(kind, new)
     if new.metadata.deletion_timestamp is not None and not new.metadata.finalizers:
         changes += _end(kind, new, call)
@@ -84,30 +84,28 @@ async def _store(crud: Crud, view: View, old: Any, new: Any, call: Call) -> Any:
     try:
         await crud.commit(kind, changes, now)
     except Precondition as error:
-        if not moved:
+        if not moved_field:
             raise
-        words = (
-            f"{moved} cannot change: {error}; leave it as it is, or register another {kind.words}"
-        )
-        raise Precondition(words) from error
+        message = f"{moved_field} cannot change: {error}; leave it as it is, or register another {kind.words}"
+        raise Precondition(message) from error
     return _next(new)
 
 
 def _next(doc: Any) -> Any:
-    """The document as the ledger numbers it when it is stored."""
+    """The document with the version that the ledger gives it when it is stored."""
     return replace(doc, metadata=replace(doc.metadata, version=doc.metadata.version + 1))
 
 
 def _end(kind: Kind, new: Any, call: Call) -> list[Change]:
-    """The last finalizer is gone: once that is on record, the document leaves."""
-    gone = _next(new)
+    """The changes that archive a document whose last finalizer was removed by this update."""
+    final_doc = _next(new)
     note = writing.note("Deleted", call.caller, "Last finalizer removed")
-    changes = writing.unused(kind, gone)
-    return [*changes, Archive(gone, note), Unreserve(writing.owner(kind, gone.id))]
+    changes = writing.unused(kind, final_doc)
+    return [*changes, Archive(final_doc, note), Unreserve(writing.owner(kind, final_doc.id))]
 
 
 def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
-    """What the request means to change; {} is all that its package shows, None is nothing."""
+    """The tree of fields that the request changes; {} is everything its package shows, None is nothing."""
     if not request.HasField("update_mask") or not request.update_mask.paths:
         return {}
     tree = masks.parse(tuple(request.update_mask.paths), view.descriptor)
@@ -115,7 +113,7 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
     for path in view.server_owned:
         if not masks.names(tree, path):
             continue
-        # A body that was read and written back names everything; a mask was written by hand.
+        # A body that was read and written back names every field; a mask was written on purpose.
         if not call.mask_from_body:
             violations.append(
                 Violation(
@@ -130,18 +128,18 @@ def _tree(view: View, request: Any, call: Call) -> masks.Tree | None:
     return tree or None
 
 
-def _merged(view: View, old: Any, asked: Any, tree: masks.Tree) -> Any:
-    """What is stored with what was asked for, less what this caller cannot write."""
-    new = masks.merge(old, asked, tree, view.descriptor)
-    if not tree and asked.metadata.version != old.metadata.version and hasattr(old, "status"):
-        # Read, edited and written back whole: what has become true since stays so. A hub forgotten
-        # in this way would have the cluster placed a second time.
+def _merged(view: View, old: Any, desired: Any, tree: masks.Tree) -> Any:
+    """The stored document with the requested changes, except to fields that this caller cannot write."""
+    new = masks.merge(old, desired, tree, view.descriptor)
+    if not tree and desired.metadata.version != old.metadata.version and hasattr(old, "status"):
+        # The whole object was read, edited and written back: its status may be stale, so the stored one
+        # stays. An old status without a hub would have the cluster placed a second time.
         new = replace(new, status=old.status)
     for path in view.server_owned:
         if fields.read(new, path) != fields.read(old, path):
             new = fields.put(new, path, fields.read(old, path))
     for path in view.kind.immutable:
-        # Left out is not changed: whoever sends a part of the object does not mean to empty these.
+        # A field that is left out is not changed: sending a part of the object must not empty it.
         if not fields.read(new, path) and not masks.names(tree, path):
             new = fields.put(new, path, fields.read(old, path))
     for path in view.kind.sensitive:

@@ -1,7 +1,7 @@
-"""Events as they happen. One reader of the log per process; every watcher has a small queue of its own.
+"""Watches on events. One task per process reads the event log; every watcher has a small queue of its own.
 
-A watcher that falls behind is served from the log until it has caught up; one that does not read
-at all is cut, and may resume after the last event it has read.
+A watcher that falls behind reads from the log until it has caught up; one whose client does not read
+at all is disconnected, and may resume after the last event it has read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from boatyard.model.generated.osac import Event, EventType
 
 logger = logging.getLogger(__name__)
 
-QUEUE = 256  # events a watcher may be behind before it is served from the log
+QUEUE = 256  # events a watcher may be behind before it reads from the log
 PAGE = 500
 LOOK_SECONDS = 2.0  # how long a lost wake-up can go unnoticed
 BOOKMARK_SECONDS = 30.0
@@ -51,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Entry:
-    """One event of the log, read once and shown to many."""
+    """One event of the log, decoded once and sent to many watchers."""
 
     row: EventRow
     id: str
@@ -85,7 +85,7 @@ class Entry:
 
 
 class Watcher:
-    """One reader's place in the log: a cursor, and a queue of what came since."""
+    """One watch's position in the log, and a queue of the events after it."""
 
     def __init__(self, watches: Watches, seq: int, tenants: Sequence[str] | None) -> None:
         self._watches = watches
@@ -96,7 +96,7 @@ class Watcher:
         self._live_from: int | None = None  # the queue holds everything above; None: read the log
 
     def offer(self, entries: Sequence[Entry]) -> None:
-        """Called by the reader for each batch; never waits."""
+        """Queues a batch of new events. Called by the log's reader; never waits."""
         self._bell.set()
         if self._live_from is None:
             return
@@ -107,32 +107,32 @@ class Watcher:
         self._queue.extend(entries)
 
     async def entries(self, timeout: float) -> list[Entry]:
-        """What comes next, in order and without gaps; empty when nothing came in time."""
+        """Returns the next events, in order and without gaps; empty after the timeout."""
         while True:
             self._watches.check()
             if self._live_from is None:
-                found = await self._catch_up()
+                entries = await self._catch_up()
             else:
-                found = [entry for entry in self._queue if entry.row.seq > self.seq]
+                entries = [entry for entry in self._queue if entry.row.seq > self.seq]
                 self._queue.clear()
-                if found:
-                    self.seq = found[-1].row.seq
-            seen = [entry for entry in found if self._sees(entry)]
-            if seen:
-                return seen
+                if entries:
+                    self.seq = entries[-1].row.seq
+            visible_entries = [entry for entry in entries if self._sees(entry)]
+            if visible_entries:
+                return visible_entries
             if self._live_from is None or self._queue:
                 continue
             if not await self._ring(timeout):
                 return []
 
     def at(self) -> int:
-        """The last number this watcher has been past, whether or not it was for it."""
+        """The number of the last event that this watcher has passed, visible to it or not."""
         if self._live_from is not None and not self._queue:
             return max(self.seq, self._watches.seq)
         return self.seq
 
     async def _catch_up(self) -> list[Entry]:
-        """A page of the log; the last page puts the watcher back on its queue."""
+        """Reads a page of the log; after the last page the watcher goes back to its queue."""
         upto = self._watches.seq
         self._bell.clear()
         if self.seq >= upto:
@@ -159,13 +159,13 @@ class Watcher:
 
 
 class Watches:
-    """The one reader of the log, and everybody who wants to know."""
+    """The reader of the event log, and the watchers that it serves."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._watchers: set[Watcher] = set()
         self._watched = asyncio.Event()
-        self.seq = 0  # up to here the watchers have been told
+        self.seq = 0  # the last event that was offered to the watchers
         self._stopping = False
 
     async def run(self) -> None:
@@ -176,7 +176,7 @@ class Watches:
                 try:
                     full = await self._read()
                 except Exception as error:
-                    # Whatever it was, watchers must not wait for ever on a reader that is gone.
+                    # After any error the reader goes on: otherwise watchers would wait for ever.
                     level = logging.WARNING if isinstance(error, Unavailable) else logging.ERROR
                     logger.log(level, "events cannot be read", exc_info=True)
                     await asyncio.sleep(_RETRY_SECONDS)
@@ -185,7 +185,7 @@ class Watches:
                     await wake.wait(LOOK_SECONDS)
 
     def stop(self) -> None:
-        """Ends every watch; their readers may resume elsewhere."""
+        """Ends every watch; clients may resume on another server."""
         self._stopping = True
         for watcher in self._watchers:
             watcher.offer(())
@@ -198,7 +198,7 @@ class Watches:
         return Entry(row, self.ledger.seal.event_id(row.seq))
 
     async def _read(self) -> bool:
-        """Whether there may be more to read at once."""
+        """Reads a page and offers it to the watchers. Returns whether more may be there already."""
         seq = self.seq
         rows = await self.ledger.events.after(seq, PAGE)
         if self.seq != seq:
@@ -212,7 +212,7 @@ class Watches:
         return len(rows) == PAGE
 
     async def follow(self, after: str | None, tenants: Sequence[str] | None) -> Watcher:
-        """A watcher from now, or from behind an event. It must be given back with `leave`."""
+        """Returns a watcher that starts now, or after an event. The caller must release it with `leave`."""
         self.check()
         if after:
             seq = self.ledger.seal.event_seq(after)
@@ -221,7 +221,7 @@ class Watches:
         else:
             await self.ledger.events.publish()
             seq = last = await self.ledger.events.last_seq()
-        # Nobody reads the log for nobody: the first to come says from where on.
+        # Without watchers the log is not read: the first watcher sets where reading starts.
         if not self._watchers:
             self.seq = last
         watcher = Watcher(self, seq, tenants)
@@ -235,27 +235,29 @@ class Watches:
             self._watched.clear()
 
     async def watch(
-        self, package: str, request: Any, call: Call, begun: Callable[[str], Any]
+        self, package: str, request: Any, call: Call, on_start: Callable[[str], Any]
     ) -> AsyncIterator[Part]:
-        """Events/Watch of either package. `begun` is told the id from which the watch starts.
+        """Implements Events/Watch of both packages. Calls `on_start` with the id after which the watch starts.
 
-        Who sets `after`, if only to the empty string, is sent bookmarks too: one at the start, and
-        one whenever nothing came for a while.
+        A request that sets `after`, even to the empty string, also gets bookmarks: one at the start, and
+        one whenever no event came for a while.
         """
         private = package == PRIVATE
         policy.check(call.caller, Verb.WATCH, "Event", private=private)
-        wanted = compiled(request.filter, f"{package}.Event", "event") if request.filter else None
+        predicate = (
+            compiled(request.filter, f"{package}.Event", "event") if request.filter else None
+        )
         bookmarks = request.HasField("after")
         watcher = await self.follow(_after(request), call.caller.visible_tenants)
         try:
             start = self.ledger.seal.place_id(watcher.seq)
-            await begun(start)
+            await on_start(start)
             if bookmarks:
                 yield self._bookmark(package, watcher.seq)
             while True:
                 entries = await watcher.entries(BOOKMARK_SECONDS)
                 for entry in entries:
-                    if _shows(entry, wanted, private=private):
+                    if _shows(entry, predicate, private=private):
                         yield entry.private if private else entry.public
                 if bookmarks and not entries:
                     yield self._bookmark(package, watcher.at())
@@ -273,13 +275,13 @@ def _after(request: Any) -> str:
     return after
 
 
-def _shows(entry: Entry, wanted: Predicate | None, *, private: bool) -> bool:
+def _shows(entry: Entry, predicate: Predicate | None, *, private: bool) -> bool:
     kind = entry.kind
     if kind is None or kind.rules is None or kind.ours:
         return False  # orders, leftovers and backups have their own calls
     if not private and (not kind.public or entry.row.type == EventType.OBJECT_SIGNALED):
         return False
-    return wanted is None or wanted.matches(entry.event)
+    return predicate is None or predicate.matches(entry.event)
 
 
 def _part(event: Event, package: str) -> Part:

@@ -1,4 +1,4 @@
-"""The verb `backup`, and deleting a backup: one call, then looking until it is so."""
+"""The verb `backup`, and deletion of a backup: one call, then polling until it is done."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def _backup(client: Client, args: argparse.Namespace) -> None:
     cluster = await client.find_one(CLUSTER, args.name)
     metadata = cluster.document.metadata
     name = args.backup_name or default_name(metadata.name or cluster.id, terminal_now())
-    made = await client.create_backup(
+    backup_object = await client.create_backup(
         Backup(
             metadata=Metadata(
                 name=name,
@@ -55,58 +55,60 @@ async def _backup(client: Client, args: argparse.Namespace) -> None:
     if args.no_wait:
         hint(f"boatyard get backups {clean(name)}", stream)
     else:
-        made = await _until_taken(client, made, timeout=timeout, stream=stream)
-        status = made.document.status
+        backup_object = await _until_taken(client, backup_object, timeout=timeout, stream=stream)
+        status = backup_object.document.status
         facts = f"{spell_size(status.bytes)}, version {clean(status.version)}"
         print(f"Backup {clean(name)} is ready: {facts}.", file=stream)
         hint(f"boatyard restore cluster {clean(args.name)} --backup {clean(name)}", stream)
     if args.output:
-        print_object(made, BACKUP, args.output)
+        print_object(backup_object, BACKUP, args.output)
 
 
 def default_name(cluster: str, now: datetime) -> str:
-    """The cluster's name and the moment, short enough to be a name."""
+    """A name for a backup: the cluster's name and the time, cut to the longest valid name."""
     moment = now.strftime("%Y%m%d-%H%M%S")
     start = re.sub("[^a-z0-9-]", "-", cluster.lower())[: _LONGEST_NAME - len(moment) - 1]
     return f"{start.strip('-')}-{moment}"
 
 
-async def _until_taken(client: Client, made: Found, *, timeout: float, stream: TextIO) -> Found:
-    """Looks until it is taken; says what is waited for whenever that changes."""
-    name = clean(made.document.metadata.name)
-    told, stretch = made.document.status.message, Stretch()
+async def _until_taken(
+    client: Client, backup_object: Found, *, timeout: float, stream: TextIO
+) -> Found:
+    """Polls until the backup is ready; prints its message whenever that changes."""
+    name = clean(backup_object.document.metadata.name)
+    last_message, backoff = backup_object.document.status.message, Stretch()
     try:
         async with asyncio.timeout(timeout or None):
-            while made.document.status.state == BackupState.PENDING:
-                await stretch.rest()
-                made = await client.get(BACKUP, made.id)
-                words = made.document.status.message
-                if words and words != told:
-                    print(f"{name}: {clean(words)}", file=stream, flush=True)
-                told = words
+            while backup_object.document.status.state == BackupState.PENDING:
+                await backoff.rest()
+                backup_object = await client.get(BACKUP, backup_object.id)
+                message = backup_object.document.status.message
+                if message and message != last_message:
+                    print(f"{name}: {clean(message)}", file=stream, flush=True)
+                last_message = message
     except TimeoutError as error:
         raise StillRunning(
             f"backup {name} is not ready after {spell_duration(timeout)}; it goes on."
             f" Look again: boatyard get backups {name}"
         ) from error
-    if made.document.status.state != BackupState.READY:
-        raise Unsuccessful(f"backup {name} failed: {clean(made.document.status.message)}")
-    return made
+    if backup_object.document.status.state != BackupState.READY:
+        raise Unsuccessful(f"backup {name} failed: {clean(backup_object.document.status.message)}")
+    return backup_object
 
 
 async def delete_backup(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(BACKUP, args.name)
-    await client.delete_backup(found.id)
+    backup_object = await client.find_one(BACKUP, args.name)
+    await client.delete_backup(backup_object.id)
     name = clean(args.name)
     print(f"Deleting backup {name}.")
     if args.no_wait:
         return
-    stretch = Stretch()
+    backoff = Stretch()
     try:
         async with asyncio.timeout(timeout or None):
-            while await _is_there(client, found.id):
-                await stretch.rest()
+            while await _is_there(client, backup_object.id):
+                await backoff.rest()
     except TimeoutError as error:
         raise StillRunning(
             f"backup {name} is still there after {spell_duration(timeout)}; it goes away by itself"

@@ -1,4 +1,4 @@
-"""Runs one verb against the server that the flags point to. Called by every such verb."""
+"""Runs one verb against the server that the flags name. Called by every verb that needs a server."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boatyard.cli.exits import DONE, INTERRUPTED, report
 from boatyard.client.config import Target, find_target
 from boatyard.model.errors import BoatyardError
 
-# gRPC's own log lines would tear the tree; its errors reach us as errors.
+# gRPC's own log lines would break the tree on the screen; its errors reach us as exceptions.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from boatyard.client.client import Client
@@ -20,7 +20,7 @@ Verb = Callable[[Client, argparse.Namespace], Awaitable[int | None]]
 
 
 def call(args: argparse.Namespace, verb: Verb, *, target: Target | None = None) -> int:
-    """The exit code of the verb; what goes wrong is said on stderr."""
+    """Connects, runs the verb and returns its exit code; errors are printed to stderr."""
     try:
         return asyncio.run(_connected(args, verb, target or target_of(args))) or DONE
     except KeyboardInterrupt:

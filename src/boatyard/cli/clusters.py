@@ -31,17 +31,17 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
     template, by_id = await _find_template(client, args.template)
     version = await find_version(client, args.version) if args.version else ""
     backup = (await client.find_one(BACKUP, args.from_backup)).id if args.from_backup else ""
-    wanted = make_cluster(args, template=template, by_id=by_id, version=version, backup=backup)
-    made = await client.create_cluster(wanted)
+    cluster = make_cluster(args, template=template, by_id=by_id, version=version, backup=backup)
+    cluster_object = await client.create_cluster(cluster)
     # With -o the answer belongs to stdout alone.
     stream = sys.stderr if args.output else sys.stdout
-    print(f"Ordered cluster {clean(args.name)} ({made.id}).", file=stream)
+    print(f"Ordered cluster {clean(args.name)} ({cluster_object.id}).", file=stream)
     if args.no_wait:
         hint(f"boatyard wait cluster {clean(args.name)} --for ready", stream)
     else:
         await follow_until(
             client,
-            made.id,
+            cluster_object.id,
             name=args.name,
             goal=READY,
             doing="creating",
@@ -49,9 +49,9 @@ async def _create(client: Client, args: argparse.Namespace) -> None:
             stream=stream,
         )
         hint(f"boatyard kubeconfig {clean(args.name)}", stream)
-        made = await client.get(CLUSTER, made.id)
+        cluster_object = await client.get(CLUSTER, cluster_object.id)
     if args.output:
-        print_object(made, CLUSTER, args.output)
+        print_object(cluster_object, CLUSTER, args.output)
 
 
 def scale(args: argparse.Namespace) -> int:
@@ -61,29 +61,29 @@ def scale(args: argparse.Namespace) -> int:
 async def _scale(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
     sizes = _new_sizes(args)
-    found = await client.find_one(CLUSTER, args.name)
-    have = found.document.spec.node_sets
-    unknown = [name for name in sizes if name not in have]
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    node_sets = cluster_object.document.spec.node_sets
+    unknown = [name for name in sizes if name not in node_sets]
     if unknown:
-        known = ", ".join(have) or "none"
-        raise NotFound(f"cluster {args.name!r} has no node set {unknown[0]!r}; it has: {known}")
-    _, before = await client.explain(found.id)
-    await client.scale_cluster(found.id, sizes)
+        set_names = ", ".join(node_sets) or "none"
+        raise NotFound(f"cluster {args.name!r} has no node set {unknown[0]!r}; it has: {set_names}")
+    _, before = await client.explain(cluster_object.id)
+    await client.scale_cluster(cluster_object.id, sizes)
     for name, size in sizes.items():
-        print(f"Scaling cluster {clean(args.name)}: {clean(name)} {have[name].size} → {size}")
+        print(f"Scaling cluster {clean(args.name)}: {clean(name)} {node_sets[name].size} → {size}")
     if args.no_wait:
         hint(f"boatyard wait cluster {clean(args.name)} --for ready")
         return
     await follow_until(
         client,
-        found.id,
+        cluster_object.id,
         name=args.name,
         goal=READY,
         doing="scaling",
         timeout=timeout,
         stream=sys.stdout,
         before=before,
-        must_move=any(have[name].size != size for name, size in sizes.items()),
+        must_move=any(node_sets[name].size != size for name, size in sizes.items()),
     )
 
 
@@ -117,20 +117,20 @@ def delete(args: argparse.Namespace) -> int:
 
 async def _delete(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
-    _, before = await client.explain(found.id)
-    await client.delete_cluster(found.id)
-    print(f"Deleting cluster {clean(args.name)} ({found.id}).")
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    _, before = await client.explain(cluster_object.id)
+    await client.delete_cluster(cluster_object.id)
+    print(f"Deleting cluster {clean(args.name)} ({cluster_object.id}).")
     if args.no_wait:
         hint(f"boatyard wait cluster {clean(args.name)} --for deleted")
         return
-    await _until_gone(client, found.id, name=args.name, timeout=timeout, before=before)
+    await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout, before=before)
 
 
 async def _until_gone(
     client: Client, id: str, *, name: str, timeout: float, before: Explanation | None = None
 ) -> None:
-    last = await follow_until(
+    explanation = await follow_until(
         client,
         id,
         name=name,
@@ -140,12 +140,12 @@ async def _until_gone(
         stream=sys.stdout,
         before=before,
     )
-    receipt = last.receipt
+    receipt = explanation.receipt
     if receipt == Receipt():
         receipt = await client.receipt(id)
-    print_lines(receipt_lines(last.name or name, receipt))
+    print_lines(receipt_lines(explanation.name or name, receipt))
     if known_contexts(id):
-        hint(f"boatyard kubeconfig {clean(last.name or name)} --remove")
+        hint(f"boatyard kubeconfig {clean(explanation.name or name)} --remove")
 
 
 def wait(args: argparse.Namespace) -> int:
@@ -155,7 +155,7 @@ def wait(args: argparse.Namespace) -> int:
 async def _wait(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
     try:
-        found = await client.find_one(CLUSTER, args.name)
+        cluster_object = await client.find_one(CLUSTER, args.name)
     except NotFound:
         if args.goal != DELETED:
             raise
@@ -163,14 +163,14 @@ async def _wait(client: Client, args: argparse.Namespace) -> None:
         print_lines(receipt_lines(args.name, await client.receipt(args.name)))
         return
     if args.goal == DELETED:
-        await _until_gone(client, found.id, name=args.name, timeout=timeout)
+        await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
         return
     await follow_until(
         client,
-        found.id,
+        cluster_object.id,
         name=args.name,
         goal=args.goal,
-        doing=_doing(found),
+        doing=_doing(cluster_object),
         timeout=timeout,
         stream=sys.stdout,
     )
@@ -182,24 +182,24 @@ def retry(args: argparse.Namespace) -> int:
 
 async def _retry(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
-    _, before = await client.explain(found.id)
-    await client.retry(found.id)
-    print(f"Trying again: cluster {clean(args.name)} ({found.id}).")
-    deleting = found.document.metadata.deletion_timestamp is not None
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    _, before = await client.explain(cluster_object.id)
+    await client.retry(cluster_object.id)
+    print(f"Trying again: cluster {clean(args.name)} ({cluster_object.id}).")
+    deleting = cluster_object.document.metadata.deletion_timestamp is not None
     goal = DELETED if deleting else READY
     if args.no_wait:
         hint(f"boatyard wait cluster {clean(args.name)} --for {goal}")
         return
     if deleting:
-        await _until_gone(client, found.id, name=args.name, timeout=timeout)
+        await _until_gone(client, cluster_object.id, name=args.name, timeout=timeout)
         return
     await follow_until(
         client,
-        found.id,
+        cluster_object.id,
         name=args.name,
         goal=READY,
-        doing=_doing(found),
+        doing=_doing(cluster_object),
         timeout=timeout,
         stream=sys.stdout,
         before=before,
@@ -207,8 +207,8 @@ async def _retry(client: Client, args: argparse.Namespace) -> None:
     )
 
 
-def _doing(found: Found) -> str:
-    return "creating" if found.document.metadata.generation <= 1 else "progressing"
+def _doing(cluster_object: Found) -> str:
+    return "creating" if cluster_object.document.metadata.generation <= 1 else "progressing"
 
 
 def hint(command: str, stream: TextIO | None = None) -> None:
@@ -216,25 +216,29 @@ def hint(command: str, stream: TextIO | None = None) -> None:
 
 
 async def _find_template(client: Client, key: str) -> tuple[ClusterTemplate, bool]:
-    """The template with that id or name, and whether it was the id; own before shared."""
-    named = f"this.id == {quoted(key)} || this.metadata.name == {quoted(key)}"
-    rows = (await client.list(TEMPLATE, where=named)).rows
-    found: list[ClusterTemplate] = [row.document for row in rows]
-    found.sort(key=lambda one: (one.id != key, one.metadata.tenant == SHARED))
-    if found:
-        return found[0], found[0].id == key
-    known = [row.document.metadata.name or row.id for row in (await client.list(TEMPLATE)).rows]
+    """The template with that id or name, and whether the id matched; own before shared."""
+    where = f"this.id == {quoted(key)} || this.metadata.name == {quoted(key)}"
+    rows = (await client.list(TEMPLATE, where=where)).rows
+    templates: list[ClusterTemplate] = [row.document for row in rows]
+    templates.sort(key=lambda template: (template.id != key, template.metadata.tenant == SHARED))
+    if templates:
+        return templates[0], templates[0].id == key
+    template_names = [
+        row.document.metadata.name or row.id for row in (await client.list(TEMPLATE)).rows
+    ]
     raise NotFound(
-        f"there is no template {key!r}; there are: {', '.join(known[:20]) or 'none yet'}"
+        f"there is no template {key!r}; there are: {', '.join(template_names[:20]) or 'none yet'}"
     )
 
 
 async def find_version(client: Client, key: str) -> str:
     """The id of the version with that id, name or number."""
     text = quoted(key)
-    named = f"this.id == {text} || this.metadata.name == {text} || this.spec.version == {text}"
-    rows = (await client.list(VERSION, where=named)).rows
+    where = f"this.id == {text} || this.metadata.name == {text} || this.spec.version == {text}"
+    rows = (await client.list(VERSION, where=where)).rows
     if rows:
         return rows[0].id
-    known = [row.document.spec.version for row in (await client.list(VERSION)).rows]
-    raise NotFound(f"there is no version {key!r}; there are: {', '.join(known[:20]) or 'none yet'}")
+    version_numbers = [row.document.spec.version for row in (await client.list(VERSION)).rows]
+    raise NotFound(
+        f"there is no version {key!r}; there are: {', '.join(version_numbers[:20]) or 'none yet'}"
+    )

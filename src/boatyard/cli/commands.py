@@ -41,7 +41,7 @@ def add_verb(
     flags: Flags | None = None,
     remote: bool = False,
 ) -> None:
-    """One verb; `run` is "module:function" and is only imported when the verb is typed."""
+    """Adds one verb; `run` is "module:function" and is imported only when the verb is used."""
     parser = subparsers.add_parser(
         name,
         help=line,
@@ -58,7 +58,7 @@ def add_verb(
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Which server, and who we are; may stand before or after the verb."""
+    """Adds the flags for server and token, which may stand before or after the verb."""
     group = parser.add_argument_group("connection")
     absent: Any = argparse.SUPPRESS
     group.add_argument(
@@ -78,7 +78,7 @@ def add_connection(parser: argparse.ArgumentParser) -> None:
 
 
 def _create(parser: argparse.ArgumentParser) -> None:
-    """Two nouns with different flags: each has a help of its own."""
+    """Adds a subcommand per noun, because their flags and their help differ."""
     nouns = parser.add_subparsers(title="what", metavar="KIND", dest="kind", required=True)
     for noun, run, line, example, flags in (
         (

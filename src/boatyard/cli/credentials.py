@@ -1,4 +1,4 @@
-"""The verbs `kubeconfig` and `password`: into your kubeconfig, into a file of mode 0600, or where asked."""
+"""The verbs `kubeconfig` and `password`: write to your kubeconfig, to a file of mode 0600, or to stdout."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from boatyard.client.kubeconfig import Owner, Removed
 from boatyard.client.kubeconfig_file import Edited, edit_kubeconfig, find_kubeconfig
 from boatyard.model.errors import BoatyardError, Refused
 
-_LONGEST_SECONDS = 2**31 - 1  # what fits into the call; the server knows the real bound
-_USERS = "boatyard:"  # how the users of issued certificates begin
+_LONGEST_SECONDS = 2**31 - 1  # the field's maximum; the server checks the real bound
+_USERS = "boatyard:"  # the prefix of users in issued certificates
 
 
 def kubeconfig(args: argparse.Namespace) -> int:
@@ -40,34 +40,34 @@ def _check_flags(args: argparse.Namespace) -> None:
 
 
 async def _kubeconfig(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(CLUSTER, args.name)
-    issued = await _issue(client, found, args) if args.user or args.ttl else None
-    secret = issued.kubeconfig if issued else await client.kubeconfig(found.id)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    issued = await _issue(client, cluster_object, args) if args.user or args.ttl else None
+    secret = issued.kubeconfig if issued else await client.kubeconfig(cluster_object.id)
     if args.output == "-":
         _deliver(secret, "-")
         return
     if issued:
-        ends = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
-        print(f"Issued to {clean(issued.user)}, valid until {ends}.")
+        expiry = f"{issued.expires_at:%Y-%m-%d %H:%M:%S} UTC"
+        print(f"Issued to {clean(issued.user)}, valid until {expiry}.")
     if args.output:
         _deliver(secret, args.output)
         print(f"Wrote {clean(args.output)}, readable by you only.")
         _next("--kubeconfig", args.output)
         return
     user = issued.user.removeprefix(_USERS) if issued else ""
-    _merge(secret, _owner(client, found, user), args)
+    _merge(secret, _owner(client, cluster_object, user), args)
 
 
-async def _issue(client: Client, found: Found, args: argparse.Namespace) -> IssuedAccess:
+async def _issue(client: Client, cluster_object: Found, args: argparse.Namespace) -> IssuedAccess:
     seconds = min(int(parse_duration(args.ttl)), _LONGEST_SECONDS) if args.ttl else None
-    return await client.issue(found.id, user=args.user, seconds=seconds)
+    return await client.issue(cluster_object.id, user=args.user, seconds=seconds)
 
 
-def _owner(client: Client, found: Found, user: str) -> Owner:
-    metadata = found.document.metadata
+def _owner(client: Client, cluster_object: Found, user: str) -> Owner:
+    metadata = cluster_object.document.metadata
     return Owner(
-        cluster=found.id,
-        name=metadata.name or found.id,
+        cluster=cluster_object.id,
+        name=metadata.name or cluster_object.id,
         server=client.target.address,
         tenant=metadata.tenant,
         project=metadata.project,
@@ -92,7 +92,7 @@ def _merge(secret: str, owner: Owner, args: argparse.Namespace) -> None:
 
 
 def _remove(args: argparse.Namespace) -> int:
-    """Needs no server: what is in your kubeconfig outlives the cluster."""
+    """Removes a cluster from your kubeconfig. Needs no server: the cluster may be gone."""
     path = find_kubeconfig()
     if not path.exists():
         print(f"There is no {clean(str(path))}; nothing to remove.")
@@ -132,13 +132,13 @@ def password(args: argparse.Namespace) -> int:
 async def _password(client: Client, args: argparse.Namespace) -> None:
     if not args.output:
         raise Refused("say where the password goes: -o FILE, or -o - to print it")
-    found = await client.find_one(CLUSTER, args.name)
-    _deliver(await client.password(found.id), args.output)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    _deliver(await client.password(cluster_object.id), args.output)
 
 
-def _deliver(secret: str, place: str) -> None:
+def _deliver(secret: str, path: str) -> None:
     text = secret if secret.endswith("\n") else secret + "\n"
-    if place == "-":
+    if path == "-":
         sys.stdout.write(text)
         return
-    write_private_file(Path(place), text.encode())
+    write_private_file(Path(path), text.encode())

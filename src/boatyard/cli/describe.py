@@ -29,15 +29,15 @@ def describe(args: argparse.Namespace) -> int:
 
 async def _describe(client: Client, args: argparse.Namespace) -> None:
     if args.kind == "backup":
-        kept = await client.find_one(BACKUP, args.name)
-        print("\n".join(backup_lines(kept.document, now=terminal_now())))
+        backup_object = await client.find_one(BACKUP, args.name)
+        print("\n".join(backup_lines(backup_object.document, now=terminal_now())))
         return
     if args.kind == "hub":
-        hub = await client.find_one(HUB, args.name)
-        print("\n".join(hub_lines(hub.document, now=terminal_now())))
+        hub_object = await client.find_one(HUB, args.name)
+        print("\n".join(hub_lines(hub_object.document, now=terminal_now())))
         return
-    found = await client.find_one(CLUSTER, args.name)
-    print("\n".join(cluster_lines(found.document, now=terminal_now())))
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    print("\n".join(cluster_lines(cluster_object.document, now=terminal_now())))
 
 
 def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
@@ -60,7 +60,10 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
         ("Console", status.console_url),
         ("Pod CIDR", (network.pod_cidr if network else None) or ""),
         ("Service CIDR", (network.service_cidr if network else None) or ""),
-        ("Parameters", pairs({k: v.get("value") for k, v in spec.template_parameters.items()})),
+        (
+            "Parameters",
+            pairs({key: value.get("value") for key, value in spec.template_parameters.items()}),
+        ),
         ("Labels", pairs(metadata.labels)),
         ("Creator", metadata.creator),
         ("Age", age(metadata.creation_timestamp, now)),
@@ -68,25 +71,25 @@ def cluster_lines(cluster: Cluster, *, now: datetime) -> list[str]:
     lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
     sets = [
         (
-            one,
-            reference(wanted.host_type),
-            str(wanted.size),
-            str(status.node_sets[one].size if one in status.node_sets else 0),
-            str(status.ready_nodes.get(one, 0)),
+            name,
+            reference(node_set.host_type),
+            str(node_set.size),
+            str(status.node_sets[name].size if name in status.node_sets else 0),
+            str(status.ready_nodes.get(name, 0)),
         )
-        for one, wanted in sorted(spec.node_sets.items())
+        for name, node_set in sorted(spec.node_sets.items())
     ]
     lines += ["", "Node sets:"]
     lines += _indented(columns(("NAME", "HOST TYPE", "WANTED", "THERE", "READY"), sets))
     conditions = [
         (
-            word(one.type),
-            word(one.status),
-            age(one.last_transition_time, now),
-            one.reason or "",
-            one.message or "",
+            word(condition.type),
+            word(condition.status),
+            age(condition.last_transition_time, now),
+            condition.reason or "",
+            condition.message or "",
         )
-        for one in status.conditions
+        for condition in status.conditions
     ]
     if conditions:
         lines += ["", "Conditions:"]
@@ -154,26 +157,26 @@ def hub_lines(hub: Hub, *, now: datetime) -> list[str]:
     lines = [f"{label + ':':<14}{clean(text)}" for label, text in facts if text]
     conditions = [
         (
-            word(one.type),
-            word(one.status) if one.status else "UNKNOWN",
-            age(one.last_transition_time, now),
-            one.reason,
-            one.message,
+            word(condition.type),
+            word(condition.status) if condition.status else "UNKNOWN",
+            age(condition.last_transition_time, now),
+            condition.reason,
+            condition.message,
         )
-        for one in status.conditions
+        for condition in status.conditions
     ]
     if conditions:
         lines += ["", "Conditions:"]
         lines += _indented(columns(("TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"), conditions))
-    remedies = [one.remedy for one in status.conditions if one.remedy]
+    remedies = [condition.remedy for condition in status.conditions if condition.remedy]
     lines += ["", "Next:", *_indented([*map(clean, remedies), f"boatyard hub check {name}"])]
     return lines
 
 
 def _is_another(cluster: Cluster) -> bool:
-    """Whether another version runs than the one asked for; they are told apart by number or name."""
-    running, asked = cluster.status.version, reference(cluster.spec.version)
-    return bool(running) and running.replace(".", "-") not in asked.replace(".", "-")
+    """Whether the cluster runs another version than its spec names; the spec has a name such as 4-17-1 for 4.17.1."""
+    running, desired = cluster.status.version, reference(cluster.spec.version)
+    return bool(running) and running.replace(".", "-") not in desired.replace(".", "-")
 
 
 def _next(name: str, state: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How a command ends: the exit code for each kind of failure, and the words on stderr."""
+"""Exit codes for each kind of failure, and error messages on stderr."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (errors.Conflict, CONFLICT),
     (errors.Precondition, CONFLICT),
     (errors.Exhausted, CAPACITY),
-    (errors.Refused, USAGE),  # what was asked for is wrong: asking again will not help
+    (errors.Refused, USAGE),  # the request is wrong: repeating it will not help
 )
 
 _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
@@ -39,7 +39,7 @@ _REMEDIES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 class StillRunning(errors.BoatyardError):
-    """The time given is over; what was asked for goes on. The code tells when it waits for room."""
+    """The timeout is over, the work goes on. The exit code differs when it waits for capacity."""
 
     def __init__(self, message: str, *, code: int = STILL_RUNNING) -> None:
         super().__init__(message)
@@ -47,7 +47,7 @@ class StillRunning(errors.BoatyardError):
 
 
 class Unsuccessful(errors.BoatyardError):
-    """It ended, but not as asked. Carries the exit code."""
+    """The work ended, but not as requested. Carries the exit code."""
 
     def __init__(self, message: str, *, code: int = FAILED) -> None:
         super().__init__(message)
@@ -62,7 +62,7 @@ def code_of(error: BaseException) -> int:
 
 
 def report(error: BaseException, stream: TextIO | None = None) -> int:
-    """Says what went wrong, each field violation on a line of its own; returns the exit code."""
+    """Prints the error, with each field violation on a line of its own, and returns the exit code."""
     out = stream or sys.stderr
     for line in lines_of(error):
         print(line, file=out)
@@ -70,7 +70,7 @@ def report(error: BaseException, stream: TextIO | None = None) -> int:
 
 
 def lines_of(error: BaseException) -> list[str]:
-    """What stderr is told, control characters escaped."""
+    """The error as lines for stderr, control characters escaped."""
     violations = getattr(error, "violations", ())
     if violations:
         lines = [f"boatyard: {_count(len(violations))} wrong with the request"]

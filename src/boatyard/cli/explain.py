@@ -1,4 +1,4 @@
-"""The verbs `explain` and `events`: why a cluster is where it is, and what has happened to it."""
+"""The verbs `explain` and `events`: the state of a cluster's order and the reason for it, and its history."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def explain(args: argparse.Namespace) -> int:
 
 
 async def _explain(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(CLUSTER, args.name)
-    message, explanation = await client.explain(found.id)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    message, explanation = await client.explain(cluster_object.id)
     if args.output:
         print(as_form(as_data(message), args.output))
         return
@@ -52,18 +52,26 @@ async def _events(client: Client, args: argparse.Namespace) -> None:
             if event is None:
                 _print(await client.history(id, args.limit))
                 continue
-            told = as_struct(event)
-            if told.message:
-                _print((Happening(at=told.at, reason=told.reason, message=told.message),))
+            event_struct = as_struct(event)
+            if event_struct.message:
+                _print(
+                    (
+                        Happening(
+                            at=event_struct.at,
+                            reason=event_struct.reason,
+                            message=event_struct.message,
+                        ),
+                    )
+                )
 
 
 def _print(happenings: tuple[Happening, ...]) -> None:
-    for one in happenings:
-        print(happening_line(one), flush=True)
+    for happening in happenings:
+        print(happening_line(happening), flush=True)
 
 
-def happening_line(one: Happening) -> str:
-    return f"{_clock(one.at)}  {clean(one.reason):<18}  {clean(one.message)}".rstrip()
+def happening_line(happening: Happening) -> str:
+    return f"{_clock(happening.at)}  {clean(happening.reason):<18}  {clean(happening.message)}".rstrip()
 
 
 def _clock(moment: datetime | None) -> str:

@@ -1,4 +1,4 @@
-"""Following one cluster until it is as asked, given up on, or out of time."""
+"""Follows one cluster until it reaches a goal, fails, or the timeout is over."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ READY = "ready"
 HIBERNATED = "hibernated"
 DELETED = "deleted"
 
-# What stood there before we acted may be shown once more; this long we wait for something newer.
+# The first explanation may still be the one from before our call; we wait this long for a newer one.
 STALE_SECONDS = 5.0
 
 _SCARCE = ("Capacity", "Quota", "Exhausted")
@@ -37,35 +37,40 @@ async def follow_until(
     before: Explanation | None = None,
     must_move: bool = False,
 ) -> Explanation:
-    """Shows the tree until the goal is reached; `before` is what was true before we acted.
+    """Shows the tree until the goal is reached; `before` is the explanation from before our call.
 
-    With `must_move` it is not content with what was true before, unless that stays so for a while.
-    Raises Unsuccessful when it cannot be reached by waiting, StillRunning when the time is over.
-    Interrupted, it says that the order goes on and how to watch it again.
+    With `must_move`, an explanation equal to `before` counts only when it stays the same for STALE_SECONDS.
+    Raises Unsuccessful when waiting cannot reach the goal, StillRunning when the timeout is over.
+    When interrupted, prints that the order goes on and how to watch it again.
     """
-    seen: list[Explanation] = []
-    again = f"boatyard wait cluster {clean(name)} --for {goal}"
+    explanations: list[Explanation] = []
+    wait_command = f"boatyard wait cluster {clean(name)} --for {goal}"
     try:
         with open_screen(stream, doing=doing, clock=terminal_now, before=before) as screen:
             async with asyncio.timeout(timeout or None):
                 stale = before if must_move else None
-                last = await _follow(
-                    client, cluster, goal=goal, screen=screen, stale=stale, seen=seen
+                explanation = await _follow(
+                    client,
+                    cluster,
+                    goal=goal,
+                    screen=screen,
+                    stale=stale,
+                    explanations=explanations,
                 )
     except TimeoutError as error:
-        scarce = bool(seen) and waits_for_room(seen[-1])
-        why = ", waiting for room at the provider" if scarce else ""
+        scarce = bool(explanations) and waits_for_room(explanations[-1])
+        reason = ", waiting for room at the provider" if scarce else ""
         raise StillRunning(
-            f"still {doing} after {spell_duration(timeout)}{why}; it goes on. Watch it again: {again}",
+            f"still {doing} after {spell_duration(timeout)}{reason}; it goes on. Watch it again: {wait_command}",
             code=CAPACITY if scarce else STILL_RUNNING,
         ) from error
     except asyncio.CancelledError:
-        print(f"\nThe order goes on without you. Watch it again: {again}", file=stream)
+        print(f"\nThe order goes on without you. Watch it again: {wait_command}", file=stream)
         raise
-    verdict = judge(last, goal)
+    verdict = judge(explanation, goal)
     if isinstance(verdict, Unsuccessful):
         raise verdict
-    return last
+    return explanation
 
 
 async def _follow(
@@ -75,43 +80,43 @@ async def _follow(
     goal: str,
     screen: Screen,
     stale: Explanation | None,
-    seen: list[Explanation],
+    explanations: list[Explanation],
 ) -> Explanation:
-    def lost(error: BoatyardError) -> None:
+    def show_cut(error: BoatyardError) -> None:
         screen.tell(f"connection lost, trying again: {clean(str(error))}")
 
-    last: Explanation | None = None
+    explanation: Explanation | None = None
     final = moved = False
     try:
-        async with aclosing(client.follow(cluster, on_cut=lost)) as stream:
+        async with aclosing(client.follow(cluster, on_cut=show_cut)) as stream:
             while True:
                 try:
                     async with asyncio.timeout(STALE_SECONDS if final else None):
-                        last = await anext(stream)
+                        explanation = await anext(stream)
                 except TimeoutError:
-                    if last is not None and final:
-                        return last
+                    if explanation is not None and final:
+                        return explanation
                     raise
-                seen[:] = [last]
-                screen.show(last)
-                final = bool(judge(last, goal))
-                moved = moved or last != stale
+                explanations[:] = [explanation]
+                screen.show(explanation)
+                final = bool(judge(explanation, goal))
+                moved = moved or explanation != stale
                 if final and moved:
-                    return last
+                    return explanation
     except (NotFound, StopAsyncIteration):
         if goal != DELETED:
             raise
-        return _gone(last, await client.receipt(cluster), cluster)
+        return _gone(explanation, await client.receipt(cluster), cluster)
 
 
 def _gone(last: Explanation | None, receipt: Receipt, cluster: str) -> Explanation:
-    """The stream was cut at the very end: what it would have said last."""
-    known = last or Explanation(cluster=cluster)
-    return msgspec.structs.replace(known, gone=True, receipt=receipt)
+    """The last explanation of a deleted cluster, for when the stream ended before it was sent."""
+    explanation = last or Explanation(cluster=cluster)
+    return msgspec.structs.replace(explanation, gone=True, receipt=receipt)
 
 
 def waits_for_room(explanation: Explanation) -> bool:
-    """Whether what blocks is that something scarce is used up: hub capacity, hosts, addresses."""
+    """Whether the order is blocked because something is used up: hub capacity, hosts, addresses."""
     if explanation.blocked_by == "placement":
         return True
     blocking = [step for step in explanation.steps if step.name == explanation.blocked_by]
@@ -119,7 +124,7 @@ def waits_for_room(explanation: Explanation) -> bool:
 
 
 def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
-    """Whether the goal is reached, or why it will not be by waiting."""
+    """Whether the goal is reached, or the error when waiting cannot reach it."""
     name = clean(explanation.name or explanation.cluster)
     if goal == DELETED:
         return explanation.gone
@@ -129,30 +134,34 @@ def judge(explanation: Explanation, goal: str) -> bool | Unsuccessful:
         return True
     if explanation.state == "HIBERNATED":
         return Unsuccessful(f"cluster {name} rests; wake it: boatyard resume cluster {name}")
-    stuck = _stuck_step(explanation)
-    if explanation.state != "FAILED" and (stuck is None or stuck.state is StepState.FAILED):
+    stuck_step = _stuck_step(explanation)
+    if explanation.state != "FAILED" and (
+        stuck_step is None or stuck_step.state is StepState.FAILED
+    ):
         return False
-    return _failure(name, explanation, stuck)
+    return _failure(name, explanation, stuck_step)
 
 
 def _stuck_step(explanation: Explanation) -> Step | None:
-    stuck = [
+    stuck_steps = [
         step
         for step in explanation.steps
         if step.state in (StepState.FAILED, StepState.QUARANTINED)
     ]
-    named = [step for step in stuck if step.name == explanation.blocked_by]
-    return next(iter(named or stuck), None)
+    blocking_steps = [step for step in stuck_steps if step.name == explanation.blocked_by]
+    return next(iter(blocking_steps or stuck_steps), None)
 
 
-def _failure(name: str, explanation: Explanation, stuck: Step | None) -> Unsuccessful:
-    words = clean(stuck.message if stuck and stuck.message else explanation.summary)
-    where = f" at {clean(stuck.name)}" if stuck else ""
-    remedy = clean((stuck.remedy if stuck else "") or explanation.remedy)
-    scarce = stuck is not None and any(word in stuck.reason for word in _SCARCE)
+def _failure(name: str, explanation: Explanation, stuck_step: Step | None) -> Unsuccessful:
+    message = clean(
+        stuck_step.message if stuck_step and stuck_step.message else explanation.summary
+    )
+    where = f" at {clean(stuck_step.name)}" if stuck_step else ""
+    remedy = clean((stuck_step.remedy if stuck_step else "") or explanation.remedy)
+    scarce = stuck_step is not None and any(word in stuck_step.reason for word in _SCARCE)
     advice = f" {remedy.rstrip('.')}." if remedy else ""
     return Unsuccessful(
-        f"cluster {name} failed{where}: {words}{advice} "
+        f"cluster {name} failed{where}: {message}{advice} "
         f"More: boatyard explain cluster {name}; again: boatyard retry cluster {name}",
         code=CAPACITY if scarce else FAILED,
     )

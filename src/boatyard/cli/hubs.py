@@ -35,17 +35,17 @@ def create(args: argparse.Namespace) -> int:
 
 
 async def _create(client: Client, args: argparse.Namespace) -> None:
-    made = await client.create_hub(make_hub(args))
+    hub_object = await client.create_hub(make_hub(args))
     # With -o the answer belongs to stdout alone.
     stream = sys.stderr if args.output else sys.stdout
     name = clean(args.name)
     print(f"Registered hub {name}.", file=stream)
     if not args.no_wait:
-        made = await _until_looked_at(client, made)
+        hub_object = await _until_looked_at(client, hub_object)
     if args.output:
-        print_object(made, HUB, args.output)
+        print_object(hub_object, HUB, args.output)
     if not args.no_wait:
-        _tell(made.document, name, stream)
+        _tell(hub_object.document, name, stream)
 
 
 def make_hub(args: argparse.Namespace) -> Hub:
@@ -70,29 +70,29 @@ def make_hub(args: argparse.Namespace) -> Hub:
 
 
 def read_kubeconfig(args: argparse.Namespace) -> bytes:
-    """The one context that is sent, files of this machine read in."""
+    """The kubeconfig to send: one context, with the contents of the files it names."""
     if args.kubeconfig == "-":
         return flattened(sys.stdin.buffer.read(), args.context, Path())
     path = Path(args.kubeconfig)
     return flattened(path.read_bytes(), args.context, path.parent)
 
 
-async def _until_looked_at(client: Client, hub: Found) -> Found:
-    """Until a worker has seen the hub as it is now; some seconds when it does not answer."""
-    stretch = Stretch()
-    generation = hub.document.metadata.generation
+async def _until_looked_at(client: Client, hub_object: Found) -> Found:
+    """Polls until a worker has observed the hub's current generation, or the timeout is over."""
+    backoff = Stretch()
+    generation = hub_object.document.metadata.generation
     try:
         async with asyncio.timeout(_FIRST_LOOK_SECONDS):
-            while hub.document.status.observed_generation < generation:
-                await stretch.rest()
-                hub = await client.get(HUB, hub.id)
+            while hub_object.document.status.observed_generation < generation:
+                await backoff.rest()
+                hub_object = await client.get(HUB, hub_object.id)
     except TimeoutError:
-        return hub
-    return hub
+        return hub_object
+    return hub_object
 
 
 def _tell(hub: Hub, name: str, stream: TextIO) -> None:
-    """How the first look went. It is registered in any case, so what is wrong is told, and what mends it."""
+    """Prints that the hub is ready. Unsuccessful, with the problem and its remedy, when it is not."""
     status = hub.status
     if status.observed_generation < hub.metadata.generation:
         raise Unsuccessful(f"nobody has looked at hub {name} yet; see that a worker runs")
@@ -100,7 +100,7 @@ def _tell(hub: Hub, name: str, stream: TextIO) -> None:
         version = f", Kubernetes {clean(status.version)}" if status.version else ""
         print(f"Hub {name} is ready{version}.", file=stream)
         return
-    remedy = next((one.remedy for one in status.conditions if one.remedy), "")
+    remedy = next((condition.remedy for condition in status.conditions if condition.remedy), "")
     hint(f"boatyard hub check {name}", stream)
     raise Unsuccessful(
         f"hub {name} is {word(status.state)}: {status.message}" + (f"; {remedy}" if remedy else "")
@@ -111,8 +111,8 @@ def _tell(hub: Hub, name: str, stream: TextIO) -> None:
 
 
 def hub(args: argparse.Namespace) -> int:
-    acts = {"check": _check, "prepare": _prepare, "credentials": _credentials}
-    return call(args, acts[args.act])
+    actions = {"check": _check, "prepare": _prepare, "credentials": _credentials}
+    return call(args, actions[args.act])
 
 
 async def _check(client: Client, args: argparse.Namespace) -> int:
@@ -127,45 +127,52 @@ async def _check(client: Client, args: argparse.Namespace) -> int:
 
 
 async def _prepare(client: Client, args: argparse.Namespace) -> int:
-    done, message, report = await client.prepare_hub(args.name)
+    actions, message, report = await client.prepare_hub(args.name)
     if args.output:
         print(as_form(as_data(message), args.output))
         return DONE if report.ready else FAILED
-    print("\n".join(clean(one) for one in done or ("Nothing was missing",)))
-    left = [one for one in report.findings if one.result != HubFindingResult.PASSED]
+    print("\n".join(clean(action) for action in actions or ("Nothing was missing",)))
+    open_findings = [
+        finding for finding in report.findings if finding.result != HubFindingResult.PASSED
+    ]
     print()
-    print("\n".join(report_lines(report, left)))
+    print("\n".join(report_lines(report, open_findings)))
     return DONE if report.ready else FAILED
 
 
-def report_lines(report: HubReport, shown: list[HubFinding] | None = None) -> list[str]:
-    """A table of what was looked at, and a line on the whole."""
-    findings = report.findings if shown is None else shown
-    rows = [(one.check, _RESULTS.get(one.result, "-"), one.message, one.remedy) for one in findings]
+def report_lines(report: HubReport, findings: list[HubFinding] | None = None) -> list[str]:
+    """A table of the findings, and a last line on whether the hub takes orders."""
+    shown_findings = report.findings if findings is None else findings
+    rows = [
+        (finding.check, _RESULTS.get(finding.result, "-"), finding.message, finding.remedy)
+        for finding in shown_findings
+    ]
     lines = columns(("CHECK", "RESULT", "FOUND", "REMEDY"), rows) if rows else []
-    lacking = sum(one.result == HubFindingResult.FAILED for one in report.findings)
-    things = "one thing is" if lacking == 1 else f"{lacking} things are"
+    failure_count = sum(finding.result == HubFindingResult.FAILED for finding in report.findings)
+    things = "one thing is" if failure_count == 1 else f"{failure_count} things are"
     name = clean(report.hub)
-    whole = (
+    verdict = (
         f"Hub {name} takes orders."
         if report.ready
         else f"Hub {name} takes no orders: {things} lacking."
     )
-    return [*lines, *([""] if lines else []), whole]
+    return [*lines, *([""] if lines else []), verdict]
 
 
 async def _credentials(client: Client, args: argparse.Namespace) -> None:
     if not args.kubeconfig:
         raise Refused("say which: --kubeconfig FILE")
-    found = await client.find_one(HUB, args.name)
+    hub_object = await client.find_one(HUB, args.name)
     kubeconfig = read_kubeconfig(args)
-    changed = await client.change_hub(found.id, "spec.kubeconfig", {"kubeconfig": kubeconfig})
+    changed_object = await client.change_hub(
+        hub_object.id, "spec.kubeconfig", {"kubeconfig": kubeconfig}
+    )
     name = clean(args.name)
-    if changed.document.metadata.generation == found.document.metadata.generation:
+    if changed_object.document.metadata.generation == hub_object.document.metadata.generation:
         print(f"Hub {name} has these credentials already.")
         return
     print(f"Replaced the credentials of hub {name}.")
-    _tell((await _until_looked_at(client, changed)).document, name, sys.stdout)
+    _tell((await _until_looked_at(client, changed_object)).document, name, sys.stdout)
 
 
 # --- whether it takes orders ---------------------------------------------------------------------
@@ -180,18 +187,18 @@ def uncordon(args: argparse.Namespace) -> int:
 
 
 async def _cordon(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(HUB, args.name)
-    await client.change_hub(found.id, "spec.cordoned", {"cordoned": True})
+    hub_object = await client.find_one(HUB, args.name)
+    await client.change_hub(hub_object.id, "spec.cordoned", {"cordoned": True})
     print(f"Hub {clean(args.name)} takes no new orders; what it has stays.")
 
 
 async def _uncordon(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(HUB, args.name)
-    await client.change_hub(found.id, "spec.cordoned", {"cordoned": False})
+    hub_object = await client.find_one(HUB, args.name)
+    await client.change_hub(hub_object.id, "spec.cordoned", {"cordoned": False})
     print(f"Hub {clean(args.name)} takes orders again.")
 
 
 async def delete_hub(client: Client, args: argparse.Namespace) -> None:
-    found = await client.find_one(HUB, args.name)
-    await client.delete_hub(found.id)
+    hub_object = await client.find_one(HUB, args.name)
+    await client.delete_hub(hub_object.id)
     print(f"Hub {clean(args.name)} is no longer registered.")

@@ -1,4 +1,4 @@
-"""The verbs hibernate, resume, upgrade and restore: one change, then following."""
+"""The verbs hibernate, resume, upgrade and restore: one change, then the progress until it is done."""
 
 from __future__ import annotations
 
@@ -22,28 +22,30 @@ def hibernate(args: argparse.Namespace) -> int:
 
 async def _hibernate(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
-    wanted = ClusterRest.STOPPED if args.deep else ClusterRest.FROZEN
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    rest = ClusterRest.STOPPED if args.deep else ClusterRest.FROZEN
     name = clean(args.name)
-    asked = found.document.spec.rest < wanted  # one that rests deeper stays as it is
-    _, before = await client.explain(found.id)
-    if asked:
-        await client.rest_cluster(found.id, wanted)
+    needs_change = cluster_object.document.spec.rest < rest  # one that rests deeper stays as it is
+    _, before = await client.explain(cluster_object.id)
+    if needs_change:
+        await client.rest_cluster(cluster_object.id, rest)
     print(
-        f"Putting cluster {name} to rest." if asked else f"Cluster {name} was put to rest before."
+        f"Putting cluster {name} to rest."
+        if needs_change
+        else f"Cluster {name} was put to rest before."
     )
     if args.no_wait:
         hint(f"boatyard wait cluster {name} --for hibernated")
         return
     await _follow(
         client,
-        found,
+        cluster_object,
         args,
         goal=HIBERNATED,
         doing="going to rest",
         timeout=timeout,
         before=before,
-        moved=asked,
+        moved=needs_change,
     )
     hint(f"boatyard resume cluster {name}")
 
@@ -54,18 +56,24 @@ def resume(args: argparse.Namespace) -> int:
 
 async def _resume(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
+    cluster_object = await client.find_one(CLUSTER, args.name)
     name = clean(args.name)
-    asked = found.document.spec.rest != ClusterRest.AWAKE
-    _, before = await client.explain(found.id)
-    if asked:
-        await client.rest_cluster(found.id, ClusterRest.AWAKE)
-    print(f"Waking cluster {name}." if asked else f"Cluster {name} does not rest.")
+    needs_change = cluster_object.document.spec.rest != ClusterRest.AWAKE
+    _, before = await client.explain(cluster_object.id)
+    if needs_change:
+        await client.rest_cluster(cluster_object.id, ClusterRest.AWAKE)
+    print(f"Waking cluster {name}." if needs_change else f"Cluster {name} does not rest.")
     if args.no_wait:
         hint(f"boatyard wait cluster {name} --for ready")
         return
     await _follow(
-        client, found, args, doing="waking up", timeout=timeout, before=before, moved=asked
+        client,
+        cluster_object,
+        args,
+        doing="waking up",
+        timeout=timeout,
+        before=before,
+        moved=needs_change,
     )
 
 
@@ -75,18 +83,22 @@ def upgrade(args: argparse.Namespace) -> int:
 
 async def _upgrade(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
+    cluster_object = await client.find_one(CLUSTER, args.name)
     version = await find_version(client, args.to)
-    _, before = await client.explain(found.id)
-    changed = await client.upgrade_cluster(found.id, version)
+    _, before = await client.explain(cluster_object.id)
+    changed_object = await client.upgrade_cluster(cluster_object.id, version)
     name = clean(args.name)
-    print(f"Upgrading cluster {name}: {clean(_running(found.document))} → {clean(args.to)}")
+    print(
+        f"Upgrading cluster {name}: {clean(_running(cluster_object.document))} → {clean(args.to)}"
+    )
     if args.no_wait:
         hint(f"boatyard wait cluster {name} --for ready")
         return
-    moved = changed.document.metadata.generation != found.document.metadata.generation
+    moved = (
+        changed_object.document.metadata.generation != cluster_object.document.metadata.generation
+    )
     await _follow(
-        client, found, args, doing="upgrading", timeout=timeout, before=before, moved=moved
+        client, cluster_object, args, doing="upgrading", timeout=timeout, before=before, moved=moved
     )
 
 
@@ -100,39 +112,41 @@ def restore(args: argparse.Namespace) -> int:
 
 async def _restore(client: Client, args: argparse.Namespace) -> None:
     timeout = parse_duration(args.timeout)
-    found = await client.find_one(CLUSTER, args.name)
-    backup = await client.find_one(BACKUP, args.backup)
-    _confirm(found, backup.document, args)
-    _, before = await client.explain(found.id)
-    await client.restore_cluster(found.id, backup.id)
+    cluster_object = await client.find_one(CLUSTER, args.name)
+    backup_object = await client.find_one(BACKUP, args.backup)
+    _confirm(cluster_object, backup_object.document, args)
+    _, before = await client.explain(cluster_object.id)
+    await client.restore_cluster(cluster_object.id, backup_object.id)
     name = clean(args.name)
     print(f"Restoring cluster {name} from backup {clean(args.backup)}.")
     if args.no_wait:
         hint(f"boatyard wait cluster {name} --for ready")
         return
     await _follow(
-        client, found, args, doing="restoring", timeout=timeout, before=before, moved=True
+        client, cluster_object, args, doing="restoring", timeout=timeout, before=before, moved=True
     )
 
 
-def _confirm(found: Found, backup: Backup, args: argparse.Namespace) -> None:
-    """What came after the backup is lost for good, so a person says the cluster's name."""
+def _confirm(cluster_object: Found, backup: Backup, args: argparse.Namespace) -> None:
+    """Asks the user to type the cluster's name, because everything newer than the backup is lost for good."""
     if args.yes:
         return
-    name = clean(found.document.metadata.name or found.id)
-    taken = age(backup.status.taken_at, terminal_now())
-    lost = f"everything in cluster {name} that is newer than the backup ({taken} old) is lost"
+    name = clean(cluster_object.document.metadata.name or cluster_object.id)
+    backup_age = age(backup.status.taken_at, terminal_now())
+    warning = (
+        f"everything in cluster {name} that is newer than the backup ({backup_age} old) is lost"
+    )
     if not sys.stdin.isatty():
-        raise Refused(f"{lost}; say that it is meant with --yes")
-    print(f"{lost[0].upper()}{lost[1:]}.", file=sys.stderr)
+        raise Refused(f"{warning}; say that it is meant with --yes")
+    print(f"{warning[0].upper()}{warning[1:]}.", file=sys.stderr)
     print("Type the cluster's name to go on: ", end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip() not in (name, found.id):
+    if sys.stdin.readline().strip() not in (name, cluster_object.id):
         raise Refused("that is not its name; nothing was changed")
 
 
 async def _follow(
     client: Client,
-    found: Found,
+    cluster_object: Found,
     args: argparse.Namespace,
     *,
     doing: str,
@@ -143,7 +157,7 @@ async def _follow(
 ) -> None:
     await follow_until(
         client,
-        found.id,
+        cluster_object.id,
         name=args.name,
         goal=goal,
         doing=doing,

@@ -1,4 +1,4 @@
-"""The verb `get`: rows of any kind, once or as they change."""
+"""The verb `get`: lists objects of any kind, once or as they change."""
 
 from __future__ import annotations
 
@@ -60,22 +60,22 @@ async def _rows(client: Client, kind: Kind, args: argparse.Namespace) -> Listing
 
 
 def _table(kind: Kind, rows: tuple[Found, ...], *, wide: bool) -> list[str]:
-    shown = table(kind.name, wide=wide)
+    table_columns = table(kind.name, wide=wide)
     now = terminal_now()
-    cells = [[column.cell(row.document, now) for column in shown] for row in rows]
-    return columns([column.title for column in shown], cells)
+    cells = [[column.cell(row.document, now) for column in table_columns] for row in rows]
+    return columns([column.title for column in table_columns], cells)
 
 
 # --- watching ---------------------------------------------------------------------------------
 
 
 async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
-    """Prints the rows, then each change; nothing falls between the two."""
+    """Prints the rows, then each change; no change between the two is lost."""
     if args.filter:
         raise Refused("--watch goes with names, not with --filter")
-    known = sorted(row.id for row in await client.find(kind, args.names))
-    ids = ", ".join(quoted(id) for id in known)
-    where = f"event.{kind.event}.id in [{ids}]" if known else ""
+    row_ids = sorted(row.id for row in await client.find(kind, args.names))
+    ids = ", ".join(quoted(id) for id in row_ids)
+    where = f"event.{kind.event}.id in [{ids}]" if row_ids else ""
     printer = _ChangePrinter(kind, form=args.output)
     async with aclosing(client.watch(kind, where=where, on_cut=_say_cut)) as stream:
         async for event in stream:
@@ -87,7 +87,7 @@ async def _watch(client: Client, kind: Kind, args: argparse.Namespace) -> None:
 
 
 class _ChangePrinter:
-    """A table that grows downwards; what was already shown is not shown again."""
+    """Prints a table that grows downwards; versions of an object that were printed are not printed again."""
 
     def __init__(self, kind: Kind, *, form: str) -> None:
         self._kind = kind
@@ -97,29 +97,30 @@ class _ChangePrinter:
         self._widths: list[int] = []
 
     def show_rows(self, documents: Sequence[Any]) -> None:
-        fresh = [one for one in documents if self._is_news(one)]
+        new_documents = [document for document in documents if self._is_news(document)]
         if not self._json:
-            self._print(fresh)
+            self._print(new_documents)
 
     def show_event(self, event: Any) -> None:
         document = as_struct(getattr(event, self._kind.event))
-        gone = event.type == EventType.OBJECT_DELETED
-        if not self._is_news(document) and not gone:
+        deleted = event.type == EventType.OBJECT_DELETED
+        if not self._is_news(document) and not deleted:
             return
         if self._json:
             print(as_form(as_data(event), "json"), flush=True)
         else:
-            self._print([document], gone=gone)
+            self._print([document], deleted=deleted)
 
     def _is_news(self, document: Any) -> bool:
-        known = self._versions.get(document.id, -1)
-        self._versions[document.id] = max(known, document.metadata.version)
-        return bool(document.metadata.version > known)
+        shown_version = self._versions.get(document.id, -1)
+        self._versions[document.id] = max(shown_version, document.metadata.version)
+        return bool(document.metadata.version > shown_version)
 
-    def _print(self, documents: Sequence[Any], *, gone: bool = False) -> None:
+    def _print(self, documents: Sequence[Any], *, deleted: bool = False) -> None:
         now = terminal_now()
         lines = [
-            [clean(column.cell(one, now)) or "-" for column in self._columns] for one in documents
+            [clean(column.cell(document, now)) or "-" for column in self._columns]
+            for document in documents
         ]
         if not self._widths:
             lines.insert(0, [column.title for column in self._columns])
@@ -128,7 +129,7 @@ class _ChangePrinter:
                 for index, column in enumerate(self._columns)
             ]
         for line in lines:
-            print(aligned(line, self._widths) + ("  (gone)" if gone else ""), flush=True)
+            print(aligned(line, self._widths) + ("  (gone)" if deleted else ""), flush=True)
 
 
 def _say_cut(error: BoatyardError) -> None:

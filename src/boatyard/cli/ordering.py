@@ -1,4 +1,4 @@
-"""What was typed as a cluster to order: sizes, parameters and files read and checked."""
+"""Makes the cluster to order from the flags: parses sizes, parameters and files."""
 
 from __future__ import annotations
 
@@ -102,46 +102,50 @@ def parse_parameters(
     texts: Sequence[str], template: ClusterTemplate, file: str = ""
 ) -> Mapping[str, Mapping[str, Any]]:
     """-p key=value texts, and the values of a file, as values of the types that the template declares."""
-    declared = {one.name: one for one in template.parameters}
-    values = _file_values(file, declared) if file else {}
-    wrong = []
+    definitions = {definition.name: definition for definition in template.parameters}
+    values = _file_values(file, definitions) if file else {}
+    violations = []
     for key, text in parse_pairs(texts, flag="-p").items():
-        definition = declared.get(key)
+        definition = definitions.get(key)
         if definition is None:
-            known = ", ".join(declared) or "none"
-            wrong.append(Violation(f"-p {key}", "no such parameter", f"the template has: {known}"))
+            parameter_names = ", ".join(definitions) or "none"
+            violations.append(
+                Violation(f"-p {key}", "no such parameter", f"the template has: {parameter_names}")
+            )
             continue
         try:
             values[key] = {"@type": definition.type, "value": typed_value(definition.type, text)}
         except ValueError as error:
-            wrong.append(Violation(f"-p {key}", str(error)))
-    wrong += [
-        Violation(f"-p {one.name}", "is required", one.description or one.title)
-        for one in declared.values()
-        if one.required and one.default is None and one.name not in values
+            violations.append(Violation(f"-p {key}", str(error)))
+    violations += [
+        Violation(
+            f"-p {definition.name}", "is required", definition.description or definition.title
+        )
+        for definition in definitions.values()
+        if definition.required and definition.default is None and definition.name not in values
     ]
-    if wrong:
-        raise Refused("", *wrong)
+    if violations:
+        raise Refused("", *violations)
     return values
 
 
 def _file_values(
-    name: str, declared: Mapping[str, ClusterTemplateParameterDefinition]
+    name: str, definitions: Mapping[str, ClusterTemplateParameterDefinition]
 ) -> dict[str, Mapping[str, Any]]:
-    """Names to values, as YAML or JSON. What does not fit its type is sent as it is: the server says what is wrong."""
+    """The parameters in a YAML or JSON file. A value of the wrong type is sent as it is: the server reports it."""
     try:
-        said = load_yaml(_file(name))
+        content = load_yaml(_file(name))
     except NotYaml as error:
         raise Refused(f"{name}: {error}") from error
-    if not isinstance(said, dict) or not all(isinstance(key, str) for key in said):
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise Refused(f"{name}: write one parameter per line, such as `replicas: 2`")
-    return {key: _typed_by_kind(value, declared.get(key)) for key, value in said.items()}
+    return {key: _typed_by_kind(value, definitions.get(key)) for key, value in content.items()}
 
 
 def _typed_by_kind(
-    value: Any, declared: ClusterTemplateParameterDefinition | None
+    value: Any, definition: ClusterTemplateParameterDefinition | None
 ) -> Mapping[str, Any]:
-    kind = declared.type.removeprefix(_PREFIX) if declared is not None else ""
+    kind = definition.type.removeprefix(_PREFIX) if definition is not None else ""
     match value:
         case bool():
             fits = kind == "BoolValue"

@@ -1,4 +1,4 @@
-"""Objects as JSON, YAML or names, rows as aligned columns. All that is printed is harmless."""
+"""Prints objects as JSON, YAML or names, and rows as aligned columns. Control characters are always escaped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from boatyard.client.client import Found
 from boatyard.client.kinds import Kind
 
 
-def print_object(found: Found, kind: Kind, form: str) -> None:
+def print_object(row: Found, kind: Kind, form: str) -> None:
     if form == "name":
-        print_names([found], kind)
+        print_names([row], kind)
         return
-    print(as_form(as_data(found.message), form))
+    print(as_form(as_data(row.message), form))
 
 
 def print_objects(rows: Sequence[Found], form: str) -> None:
-    """Always a list, however many there are, so that a script need not ask."""
+    """Prints a list, however many objects there are, so that scripts need no special case."""
     print(as_form([as_data(row.message) for row in rows], form))
 
 
@@ -31,13 +31,13 @@ def print_names(rows: Sequence[Found], kind: Kind) -> None:
 
 
 def as_data(message: Any) -> dict[str, Any]:
-    """A message as the REST door would show it."""
+    """A message as the REST server shows it."""
     data: dict[str, Any] = json_format.MessageToDict(message, preserving_proto_field_name=True)
     return data
 
 
 def as_form(data: Any, form: str) -> str:
-    """JSON or YAML in plain ASCII: control characters leave as escapes."""
+    """JSON or YAML in plain ASCII: control characters are escaped."""
     if form == "json":
         return json.dumps(data, indent=2, ensure_ascii=True)
     import yaml
@@ -48,7 +48,7 @@ def as_form(data: Any, form: str) -> str:
 
 
 def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows as lines under a header, each column as wide as its widest cell, all harmless."""
+    """Rows as lines under a header, each column as wide as its widest cell, control characters escaped."""
     cells = [[clean(cell) or "-" for cell in row] for row in rows]
     widths = [
         max([len(title), *(len(row[index]) for row in cells)]) for index, title in enumerate(header)

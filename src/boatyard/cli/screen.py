@@ -1,4 +1,4 @@
-"""Where progress is shown: one live tree on a terminal, one line per change everywhere else."""
+"""Shows progress: one live tree on a terminal, one line per change everywhere else."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COLOURS = {
 
 
 class Screen(Protocol):
-    """Shows explanations as they come; a context, so that a terminal is left as it was."""
+    """Shows explanations as they come. A context manager, so that the terminal is restored."""
 
     def __enter__(self) -> Self: ...
 
@@ -41,7 +41,7 @@ class Screen(Protocol):
     def show(self, explanation: Explanation) -> None: ...
 
     def tell(self, words: str) -> None:
-        """A passing remark, such as a lost connection."""
+        """Shows a passing remark, such as a lost connection."""
 
 
 def open_screen(
@@ -53,7 +53,7 @@ def open_screen(
 ) -> Screen:
     """The live tree when the stream is a terminal that can draw it, else lines.
 
-    What was so `before` is no news and gets no line.
+    Lines are printed only for differences from `before`.
     """
     if is_terminal(stream):
         return TerminalScreen(stream, doing=doing, clock=clock)

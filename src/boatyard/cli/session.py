@@ -1,4 +1,4 @@
-"""The verbs `login`, `logout` and `whoami`: which server, and as whom."""
+"""The verbs `login`, `logout` and `whoami`: the server and the user of later commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from boatyard.model.errors import BoatyardError
 
 
 def login(args: argparse.Namespace) -> int:
-    """Keeps nothing unless the server is there and takes the token."""
+    """Saves address and token, but only after the server has accepted the token."""
     try:
         target = _login_target(args)
     except (BoatyardError, OSError) as error:

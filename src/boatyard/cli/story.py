@@ -1,4 +1,4 @@
-"""The verb `logs`: what the role of a cluster's template does, task by task."""
+"""The verb `logs`: the tasks of the runs of a cluster's template."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def _logs(client: Client, args: argparse.Namespace) -> None:
     try:
         id = (await client.find_one(CLUSTER, args.name)).id
     except NotFound:
-        id = args.name  # what a deleted cluster's runs have told is kept for some time
+        id = args.name  # the logs of a deleted cluster are kept for some time
     page = Page(sys.stdout, at_once=args.follow)
     story = client.story(id, run=args.part, follow=args.follow, on_cut=_say_cut)
     async with aclosing(story) as lines:
@@ -42,15 +42,15 @@ async def _logs(client: Client, args: argparse.Namespace) -> None:
                 page.add(line)
     page.end()
     if not page.shown:
-        of_run = f" called {clean(args.part)}" if args.part else " of its template"
-        _remark(f"{clean(args.name)}: no run{of_run} has told anything")
+        run_words = f" called {clean(args.part)}" if args.part else " of its template"
+        _remark(f"{clean(args.name)}: no run{run_words} has told anything")
 
 
 class Page:
-    """Lines as they come: in colour on a terminal, plain elsewhere.
+    """Prints lines as they come: in colour on a terminal, plain elsewhere.
 
-    That a task has begun is said only where nothing follows: its result says it too. With
-    `at_once` somebody is watching, and is told when it begins.
+    The start of a task is printed only when its result does not follow, because the result names the task
+    too. With `at_once` somebody is watching, and starts are printed at once.
     """
 
     def __init__(self, stream: TextIO, *, at_once: bool) -> None:
@@ -61,9 +61,9 @@ class Page:
         self.shown = 0
 
     def add(self, line: StoryLine) -> None:
-        held, self._held = self._held, None
-        if held is not None and not _is_result_of(line, held):
-            self._print(held)
+        task_line, self._held = self._held, None
+        if task_line is not None and not _is_result_of(line, task_line):
+            self._print(task_line)
         if line.kind == "task" and not self._at_once:
             self._held = line
         else:
@@ -80,12 +80,12 @@ class Page:
         if self._console is not None:
             self._console.print(as_text(lines, cut=False), soft_wrap=True)
             return
-        for one in lines:
-            print(plain(one), file=self._stream, flush=self._at_once)
+        for text_line in lines:
+            print(plain(text_line), file=self._stream, flush=self._at_once)
 
 
 def story_lines(line: StoryLine) -> list[Line]:
-    """One line as people read it; text of several lines follows below it."""
+    """One log line for people; text of several lines follows indented below it."""
     style = _STYLES.get(line.kind, "")
     first, *more = line.text.rstrip().splitlines() or [""]
     if line.task and first:
@@ -102,9 +102,13 @@ def story_lines(line: StoryLine) -> list[Line]:
     return [head, *((Span(_INDENT), Span(clean(text))) for text in more)]
 
 
-def _is_result_of(line: StoryLine, begun: StoryLine) -> bool:
-    same = (line.run, line.attempt, line.task) == (begun.run, begun.attempt, begun.task)
-    return same and line.kind in _RESULTS
+def _is_result_of(line: StoryLine, task_line: StoryLine) -> bool:
+    is_same_task = (line.run, line.attempt, line.task) == (
+        task_line.run,
+        task_line.attempt,
+        task_line.task,
+    )
+    return is_same_task and line.kind in _RESULTS
 
 
 def _are(number: int) -> str:

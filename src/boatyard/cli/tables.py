@@ -27,7 +27,7 @@ Cell = Callable[[Any, datetime], str]
 class Column:
     """One column; `wide` ones appear with -o wide only.
 
-    `least` is the width it has from the start in a table that grows while one watches.
+    `least` is its minimum width in a table that grows while it is watched.
     """
 
     title: str
@@ -88,17 +88,19 @@ def backup_state(backup: Backup) -> str:
 
 
 def nodes(cluster: Cluster) -> str:
-    """Ready and wanted, over all node sets: 3/3."""
-    wanted = sum(one.size for one in cluster.spec.node_sets.values())
-    return f"{sum(cluster.status.ready_nodes.values())}/{wanted}"
+    """Ready and desired nodes of all node sets: 3/3."""
+    desired = sum(node_set.size for node_set in cluster.spec.node_sets.values())
+    return f"{sum(cluster.status.ready_nodes.values())}/{desired}"
 
 
 def _reason(cluster: Cluster, now: datetime) -> str:
-    """What is being waited for: the newest thing that is not as it should be."""
+    """The message of the condition that changed last, unless the cluster is ready."""
     if cluster_state(cluster) == "READY":
         return ""
-    told = [one for one in cluster.status.conditions if one.message]
-    latest = max(told, key=lambda one: _when(one.last_transition_time, now), default=None)
+    conditions = [condition for condition in cluster.status.conditions if condition.message]
+    latest = max(
+        conditions, key=lambda condition: _when(condition.last_transition_time, now), default=None
+    )
     return (latest.message or "") if latest else ""
 
 
@@ -117,13 +119,15 @@ def _order_step(order: Order, now: datetime) -> str:
 
 def _sets(template: ClusterTemplate, now: datetime) -> str:
     return ",".join(
-        f"{name}={one.size}x{reference(one.host_type)}"
-        for name, one in sorted(template.node_sets.items())
+        f"{name}={node_set.size}x{reference(node_set.host_type)}"
+        for name, node_set in sorted(template.node_sets.items())
     )
 
 
 def _parameters(template: ClusterTemplate, now: datetime) -> str:
-    return ",".join(one.name + ("*" if one.required else "") for one in template.parameters)
+    return ",".join(
+        parameter.name + ("*" if parameter.required else "") for parameter in template.parameters
+    )
 
 
 def _version_state(version: ClusterVersion, now: datetime) -> str:
@@ -131,15 +135,15 @@ def _version_state(version: ClusterVersion, now: datetime) -> str:
 
 
 def hub_load(hub: Hub, now: datetime) -> str:
-    """In use and there, by host type. What an operator has set comes before what was found."""
-    found, asked = dict(hub.status.capacity), dict(hub.spec.capacity)
-    clusters = asked.pop("clusters", found.pop("clusters", None))
-    found.pop("clusters", None)
-    there = dict(sorted((asked or found).items()))
+    """Used and total amounts by host type. The capacity in the spec comes before the measured one."""
+    measured, configured = dict(hub.status.capacity), dict(hub.spec.capacity)
+    clusters = configured.pop("clusters", measured.pop("clusters", None))
+    measured.pop("clusters", None)
+    capacity = dict(sorted((configured or measured).items()))
     if clusters is not None:
-        there["clusters"] = clusters
+        capacity["clusters"] = clusters
     used = hub.status.used
-    return ",".join(f"{name}:{used.get(name, 0)}/{most}" for name, most in there.items())
+    return ",".join(f"{name}:{used.get(name, 0)}/{total}" for name, total in capacity.items())
 
 
 _NAME = Column("NAME", _name)
@@ -151,20 +155,20 @@ _LABELS = Column("LABELS", _labels, wide=True)
 
 
 def _cluster_columns() -> tuple[Column, ...]:
-    def state(one: Cluster, now: datetime) -> str:
-        return cluster_state(one)
+    def state(cluster: Cluster, now: datetime) -> str:
+        return cluster_state(cluster)
 
-    def ready(one: Cluster, now: datetime) -> str:
-        return nodes(one)
+    def ready(cluster: Cluster, now: datetime) -> str:
+        return nodes(cluster)
 
-    def template(one: Cluster, now: datetime) -> str:
-        return reference(one.spec.template)
+    def template(cluster: Cluster, now: datetime) -> str:
+        return reference(cluster.spec.template)
 
-    def version(one: Cluster, now: datetime) -> str:
-        return reference(one.spec.version)
+    def version(cluster: Cluster, now: datetime) -> str:
+        return reference(cluster.spec.version)
 
-    def api(one: Cluster, now: datetime) -> str:
-        return one.status.api_url
+    def api(cluster: Cluster, now: datetime) -> str:
+        return cluster.status.api_url
 
     return (
         _NAME,
@@ -174,7 +178,7 @@ def _cluster_columns() -> tuple[Column, ...]:
         Column("VERSION", version, wide=True),
         _TENANT,
         _PROJECT,
-        Column("ZONE", lambda one, now: one.spec.zone, wide=True),
+        Column("ZONE", lambda cluster, now: cluster.spec.zone, wide=True),
         Column("API", api, wide=True),
         _ID,
         _LABELS,
@@ -183,43 +187,43 @@ def _cluster_columns() -> tuple[Column, ...]:
     )
 
 
-def _tenant_domains(one: Tenant, now: datetime) -> str:
-    return ",".join(one.spec.domains)
+def _tenant_domains(tenant: Tenant, now: datetime) -> str:
+    return ",".join(tenant.spec.domains)
 
 
-def _project_state(one: Project, now: datetime) -> str:
-    return word(one.status.state)
+def _project_state(project: Project, now: datetime) -> str:
+    return word(project.status.state)
 
 
-def _host_resources(one: HostType, now: datetime) -> str:
-    return pairs(one.resources)
+def _host_resources(host_type: HostType, now: datetime) -> str:
+    return pairs(host_type.resources)
 
 
-def _leftover_items(one: Leftover, now: datetime) -> str:
-    return str(len(one.status.items))
+def _leftover_items(leftover: Leftover, now: datetime) -> str:
+    return str(len(leftover.status.items))
 
 
 _TABLES: Mapping[str, tuple[Column, ...]] = {
     "cluster": _cluster_columns(),
     "clustertemplate": (
         _NAME,
-        Column("TITLE", lambda one, now: one.title),
+        Column("TITLE", lambda document, now: document.title),
         Column("NODE SETS", _sets),
         Column("PARAMETERS", _parameters),
         _TENANT,
         _ID,
-        Column("DESCRIPTION", lambda one, now: one.description, wide=True),
+        Column("DESCRIPTION", lambda document, now: document.description, wide=True),
     ),
     "clusterversion": (
         _NAME,
-        Column("VERSION", lambda one, now: one.spec.version),
+        Column("VERSION", lambda document, now: document.spec.version),
         Column("STATE", _version_state),
-        Column("DEFAULT", lambda one, now: "yes" if one.spec.is_default else ""),
+        Column("DEFAULT", lambda document, now: "yes" if document.spec.is_default else ""),
         _ID,
     ),
     "hosttype": (
         _NAME,
-        Column("TITLE", lambda one, now: one.title),
+        Column("TITLE", lambda document, now: document.title),
         Column("RESOURCES", _host_resources),
         _TENANT,
         _ID,
@@ -229,54 +233,61 @@ _TABLES: Mapping[str, tuple[Column, ...]] = {
         _NAME,
         Column("TENANT", _tenant),
         Column("STATE", _project_state),
-        Column("TITLE", lambda one, now: one.spec.title),
+        Column("TITLE", lambda document, now: document.spec.title),
         _ID,
         _AGE,
     ),
     "backup": (
         _NAME,
-        Column("STATE", lambda one, now: backup_state(one)),
-        Column("CLUSTER", lambda one, now: one.status.cluster_name),
-        Column("VERSION", lambda one, now: one.status.version),
-        Column("SIZE", lambda one, now: spell_size(one.status.bytes) if one.status.bytes else ""),
-        Column("TAKEN", lambda one, now: age(one.status.taken_at, now)),
+        Column("STATE", lambda document, now: backup_state(document)),
+        Column("CLUSTER", lambda document, now: document.status.cluster_name),
+        Column("VERSION", lambda document, now: document.status.version),
+        Column(
+            "SIZE",
+            lambda document, now: (
+                spell_size(document.status.bytes) if document.status.bytes else ""
+            ),
+        ),
+        Column("TAKEN", lambda document, now: age(document.status.taken_at, now)),
         _TENANT,
         _PROJECT,
-        Column("HUB", lambda one, now: one.status.hub, wide=True),
-        Column("PLACE", lambda one, now: one.status.place, wide=True),
+        Column("HUB", lambda document, now: document.status.hub, wide=True),
+        Column("PLACE", lambda document, now: document.status.place, wide=True),
         _ID,
-        Column("MESSAGE", lambda one, now: one.status.message),
+        Column("MESSAGE", lambda document, now: document.status.message),
     ),
     "hub": (
         _NAME,
-        Column("STATE", lambda one, now: word(one.status.state)),
-        Column("ZONE", lambda one, now: one.spec.zone),
-        Column("VERSION", lambda one, now: one.status.version),
+        Column("STATE", lambda document, now: word(document.status.state)),
+        Column("ZONE", lambda document, now: document.spec.zone),
+        Column("VERSION", lambda document, now: document.status.version),
         Column("IN USE", hub_load),
-        Column("CORDONED", lambda one, now: "yes" if one.spec.cordoned else ""),
-        Column("DRIVERS", lambda one, now: pairs(one.spec.drivers), wide=True),
-        Column("SEEN", lambda one, now: age(one.status.last_seen, now), wide=True),
+        Column("CORDONED", lambda document, now: "yes" if document.spec.cordoned else ""),
+        Column("DRIVERS", lambda document, now: pairs(document.spec.drivers), wide=True),
+        Column("SEEN", lambda document, now: age(document.status.last_seen, now), wide=True),
         _ID,
-        Column("MESSAGE", lambda one, now: one.status.message),
+        Column("MESSAGE", lambda document, now: document.status.message),
     ),
     "order": (
-        Column("CLUSTER", lambda one, now: one.spec.cluster_name or one.metadata.name),
-        Column("PHASE", lambda one, now: word(one.status.phase)),
+        Column(
+            "CLUSTER", lambda document, now: document.spec.cluster_name or document.metadata.name
+        ),
+        Column("PHASE", lambda document, now: word(document.status.phase)),
         Column("AT", _order_step),
-        Column("HUB", lambda one, now: one.spec.hub),
-        Column("TEMPLATE", lambda one, now: one.spec.template, wide=True),
+        Column("HUB", lambda document, now: document.spec.hub),
+        Column("TEMPLATE", lambda document, now: document.spec.template, wide=True),
         Column("TENANT", _tenant),
         _ID,
         _AGE,
     ),
     "leftover": (
-        Column("CLUSTER", lambda one, now: one.spec.cluster_name),
-        Column("HUB", lambda one, now: one.spec.hub),
+        Column("CLUSTER", lambda document, now: document.spec.cluster_name),
+        Column("HUB", lambda document, now: document.spec.hub),
         Column("ITEMS", _leftover_items),
-        Column("TRIES", lambda one, now: str(one.status.tries)),
+        Column("TRIES", lambda document, now: str(document.status.tries)),
         Column("TENANT", _tenant, wide=True),
         _ID,
         _AGE,
-        Column("MESSAGE", lambda one, now: one.status.message),
+        Column("MESSAGE", lambda document, now: document.status.message),
     ),
 }

@@ -39,21 +39,21 @@ def list_templates(args: argparse.Namespace) -> int:
 
 
 async def _list(client: Client, args: argparse.Namespace) -> None:
-    found = await client.list(TEMPLATE)
+    listing = await client.list(TEMPLATE)
     sources = await _sources(client)
     if args.output:
         data = {
-            "templates": [as_data(row.message) for row in found.rows],
+            "templates": [as_data(row.message) for row in listing.rows],
             "sources": [as_data(message) for message, _ in sources],
         }
         print(as_form(data, args.output))
         return
-    templates = [row.document for row in found.rows]
+    templates = [row.document for row in listing.rows]
     print("\n".join(list_lines(templates, [source for _, source in sources])))
 
 
 async def _sources(client: Client) -> list[tuple[Any, TemplateSource]]:
-    """Roles as operators see them; nobody else is told of them."""
+    """The published roles, with message and struct each; empty for everybody but operators."""
     try:
         return [(row.message, row.document) for row in (await client.list(SOURCE)).rows]
     except Denied:
@@ -63,26 +63,28 @@ async def _sources(client: Client) -> list[tuple[Any, TemplateSource]]:
 def list_lines(
     templates: Sequence[ClusterTemplate], sources: Sequence[TemplateSource]
 ) -> list[str]:
-    roles = {one.status.template: one for one in sources if one.status.template}
+    roles = {source.status.template: source for source in sources if source.status.template}
     rows = [
         (
-            one.id,
-            one.title,
-            _short(one.digest),
-            ",".join(one.phases),
-            roles[one.id].id if one.id in roles else "",
+            template.id,
+            template.title,
+            _short(template.digest),
+            ",".join(template.phases),
+            roles[template.id].id if template.id in roles else "",
         )
-        for one in templates
+        for template in templates
     ]
     header = ("ID", "TITLE", "DIGEST", "RUNS", "ROLE")
     lines = columns(header, rows) if rows else ["No templates are offered."]
-    faulty = [one for one in sources if one.status.state == TemplateSourceState.FAULTY]
+    faulty = [source for source in sources if source.status.state == TemplateSourceState.FAULTY]
     if faulty:
         lines += ["", "Not offered:"]
-    for one in faulty:
-        kept = f", {_short(one.status.digest)} stays on offer" if one.status.digest else ""
-        lines.append(clean(f"  {one.id} in {one.status.origin}{kept}"))
-        lines += [f"    {mistake}" for mistake in _mistakes(one.status.mistakes)]
+    for source in faulty:
+        offer_note = (
+            f", {_short(source.status.digest)} stays on offer" if source.status.digest else ""
+        )
+        lines.append(clean(f"  {source.id} in {source.status.origin}{offer_note}"))
+        lines += [f"    {mistake}" for mistake in _mistakes(source.status.mistakes)]
     return lines
 
 
@@ -95,17 +97,17 @@ async def _show(client: Client, args: argparse.Namespace) -> None:
         schema = await client.template_schema(args.name)
         print(as_form(schema, args.output or "json"))
         return
-    found = await client.find_one(TEMPLATE, args.name)
+    template_object = await client.find_one(TEMPLATE, args.name)
     if args.output:
-        print(as_form(as_data(found.message), args.output))
+        print(as_form(as_data(template_object.message), args.output))
     else:
-        print("\n".join(template_lines(found.document)))
+        print("\n".join(template_lines(template_object.document)))
 
 
 def template_lines(template: ClusterTemplate) -> list[str]:
-    sets = [
-        f"{name}: {one.size} x {one.host_type.name or one.host_type.id}"
-        for name, one in sorted(template.node_sets.items())
+    node_sets = [
+        f"{name}: {node_set.size} x {node_set.host_type.name or node_set.host_type.id}"
+        for name, node_set in sorted(template.node_sets.items())
     ]
     bounds = (
         f"{template.version_from} or later" if template.version_from else "",
@@ -116,7 +118,7 @@ def template_lines(template: ClusterTemplate) -> list[str]:
         ("Name", template.metadata.name),
         ("Title", template.title),
         ("Description", " ".join(template.description.split())),
-        ("Node sets", ", ".join(sets)),
+        ("Node sets", ", ".join(node_sets)),
         ("Other hosts", ", ".join(template.allowed_host_types)),
         ("Version", template.spec_defaults.version.name),
         ("Versions", ", ".join(bound for bound in bounds if bound)),
@@ -130,26 +132,26 @@ def template_lines(template: ClusterTemplate) -> list[str]:
         return [*lines, "", "It asks for nothing."]
     rows = [
         (
-            one.name,
-            _type_words(one),
-            "required" if one.required else _default(one),
-            " ".join(one.description.split()),
+            parameter.name,
+            _type_words(parameter),
+            "required" if parameter.required else _default(parameter),
+            " ".join(parameter.description.split()),
         )
-        for one in template.parameters
+        for parameter in template.parameters
     ]
     table = columns(("PARAMETER", "TYPE", "DEFAULT", "DESCRIPTION"), rows)
     return [*lines, "", *table]
 
 
-def _type_words(one: ClusterTemplateParameterDefinition) -> str:
-    name = one.type.rpartition(".")[2]
-    return _TYPES.get(name, name) + (", secret" if one.no_log else "")
+def _type_words(parameter: ClusterTemplateParameterDefinition) -> str:
+    name = parameter.type.rpartition(".")[2]
+    return _TYPES.get(name, name) + (", secret" if parameter.no_log else "")
 
 
-def _default(one: ClusterTemplateParameterDefinition) -> str:
-    if one.default is None:
+def _default(parameter: ClusterTemplateParameterDefinition) -> str:
+    if parameter.default is None:
         return ""
-    value = one.default.get("value")
+    value = parameter.default.get("value")
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -158,23 +160,23 @@ def _default(one: ClusterTemplateParameterDefinition) -> str:
 
 def lint(args: argparse.Namespace) -> int:
     try:
-        found = [one for path in args.paths for one in roles_at(Path(path))]
+        roles = [role for path in args.paths for role in roles_at(Path(path))]
     except (BoatyardError, OSError) as error:
         return report(error)
-    for one in found:
-        print("\n".join(lint_lines(one)))
-    return FAILED if any(one.mistakes for one in found) else DONE
+    for role in roles:
+        print("\n".join(lint_lines(role)))
+    return FAILED if any(role.mistakes for role in roles) else DONE
 
 
-def lint_lines(found: Found) -> list[str]:
-    if found.role is None:
-        told = [f"  {clean(mistake)}" for mistake in found.mistakes]
-        return [f"{clean(found.name)}: {count(len(told), 'mistake')}", *told]
-    role = found.role
-    asked = count(len(role.form.options), "parameter")
+def lint_lines(local_role: Found) -> list[str]:
+    if local_role.role is None:
+        mistakes = [f"  {clean(mistake)}" for mistake in local_role.mistakes]
+        return [f"{clean(local_role.name)}: {count(len(mistakes), 'mistake')}", *mistakes]
+    role = local_role.role
+    parameter_count = count(len(role.form.options), "parameter")
     runs = ", ".join(role.phases) or "nothing"
     return [
-        clean(f"{found.name}: good, template {role.about.id}, {asked}, runs {runs}"),
+        clean(f"{local_role.name}: good, template {role.about.id}, {parameter_count}, runs {runs}"),
         f"  {role.digest}",
     ]
 
@@ -184,18 +186,20 @@ def publish(args: argparse.Namespace) -> int:
 
 
 async def _publish(client: Client, args: argparse.Namespace) -> int:
-    found = roles_at(Path(args.path))
-    if len(found) > 1:
-        raise Refused(f"{args.path} has {len(found)} roles; publish them one by one")
-    (one,) = found
-    if one.role is None:
-        print("\n".join(lint_lines(one)))
+    local_roles = roles_at(Path(args.path))
+    if len(local_roles) > 1:
+        raise Refused(f"{args.path} has {len(local_roles)} roles; publish them one by one")
+    (local_role,) = local_roles
+    if local_role.role is None:
+        print("\n".join(lint_lines(local_role)))
         return FAILED
-    source = await client.publish_role(one.name, one.files)
+    source = await client.publish_role(local_role.name, local_role.files)
     status = source.status
     if status.state != TemplateSourceState.OFFERED:
-        told = [f"  {mistake}" for mistake in _mistakes(status.mistakes)]
-        print("\n".join([f"{clean(one.name)}: {count(len(told), 'mistake')}", *told]))
+        mistakes = [f"  {mistake}" for mistake in _mistakes(status.mistakes)]
+        print(
+            "\n".join([f"{clean(local_role.name)}: {count(len(mistakes), 'mistake')}", *mistakes])
+        )
         return FAILED
     print(clean(f"Template {status.template} is offered: {status.digest}"))
     return DONE
@@ -203,10 +207,10 @@ async def _publish(client: Client, args: argparse.Namespace) -> int:
 
 def _mistakes(mistakes: Iterable[TemplateMistake]) -> list[str]:
     lines = []
-    for one in mistakes:
-        place = f"{one.file}:{one.line}" if one.line else one.file
-        text = ": ".join(part for part in (place, one.path, one.message) if part)
-        lines.append(clean(f"{text}; {one.remedy}" if one.remedy else text))
+    for mistake in mistakes:
+        place = f"{mistake.file}:{mistake.line}" if mistake.line else mistake.file
+        text = ": ".join(part for part in (place, mistake.path, mistake.message) if part)
+        lines.append(clean(f"{text}; {mistake.remedy}" if mistake.remedy else text))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""An explanation as a tree of steps, a receipt as lines, a difference as news. Pure."""
+"""Formats an explanation as a tree of steps, the changes between two explanations, and a receipt. Pure."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def plain(line: Line) -> str:
 
 
 def tree(explanation: Explanation, *, now: datetime, doing: str = "") -> list[Line]:
-    """The whole tree; `doing` says what an unfinished order is at (creating, scaling)."""
+    """The tree of steps; `doing` is the word for an unfinished order (creating, scaling)."""
     rows = [_row(step, now) for step in explanation.steps]
     if not rows:
         rows = _placement_row(explanation)
@@ -148,7 +148,7 @@ def _step_duration(step: Step, now: datetime) -> str:
 
 
 def step_words(step: Step, now: datetime | None = None) -> str:
-    """What a step says for itself; with `now`, also which try this is and when the next look is."""
+    """The step's detail, message and remedy; with `now`, also the number of the try and the time of the next one."""
     parts = [clean(step.detail)] if step.detail else []
     match step.state:
         case StepState.QUEUED:
@@ -181,20 +181,22 @@ def _tries(step: Step, now: datetime | None) -> str:
 
 
 def news(before: Explanation | None, after: Explanation, *, doing: str = "") -> list[str]:
-    """One line for each thing that is different; nothing that only counts or ticks is news."""
+    """One line for each difference; counters and durations are not compared."""
     name = clean(after.name or after.cluster)
     lines = []
     word = state_word(after, doing)[0]
-    known = {step.name: step for step in before.steps} if before else {}
+    old_steps = {step.name: step for step in before.steps} if before else {}
     if (before is None or not before.steps) and not after.steps:
-        words = after.placement or after.summary
-        if words and (before is None or words != (before.placement or before.summary)):
-            lines.append(f"{name}: {clean(words)}")
+        message = after.placement or after.summary
+        if message and (before is None or message != (before.placement or before.summary)):
+            lines.append(f"{name}: {clean(message)}")
     elif before is not None and not before.steps and after.placement != before.placement:
         lines.append(f"{name}: {clean(after.placement)}")
     for step in after.steps:
-        was = known.get(step.name)
-        if _says(was) != _says(step) and not (was is None and step.state is StepState.QUEUED):
+        old_step = old_steps.get(step.name)
+        if _says(old_step) != _says(step) and not (
+            old_step is None and step.state is StepState.QUEUED
+        ):
             lines.append(_news_line(name, step))
     if before is None or word != state_word(before, doing)[0]:
         lines.append(f"{name}: {word}")
@@ -218,27 +220,27 @@ def _news_line(name: str, step: Step) -> str:
 
 
 def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
-    """Everything an explanation says: summary, tree, what blocks and who can act, why this hub."""
+    """The whole explanation: tree, summary, what blocks it, who can act, and why this hub was chosen."""
     lines = tree(explanation, now=now)
-    told = []
+    facts = []
     if explanation.summary.lower() != state_word(explanation)[0]:
-        told.append(("", explanation.summary))
+        facts.append(("", explanation.summary))
     if explanation.blocked_by:
         since = f", for {age(explanation.since, now)}" if explanation.since else ""
-        told.append(("blocked by", f"{explanation.blocked_by}{since}"))
+        facts.append(("blocked by", f"{explanation.blocked_by}{since}"))
         if explanation.tries:
-            told.append(("tries", str(explanation.tries)))
+            facts.append(("tries", str(explanation.tries)))
         if explanation.next_look:
             seconds = (explanation.next_look - now).total_seconds()
-            told.append(("next look", f"in {spell_duration(seconds)}"))
+            facts.append(("next look", f"in {spell_duration(seconds)}"))
     if explanation.state not in ("READY", "") or explanation.blocked_by:
-        told.append(("who acts", _ACTORS.get(explanation.actor, "")))
-    told.append(("remedy", explanation.remedy))
-    told.append(("placement", explanation.placement))
-    shown = [(label, clean(words)) for label, words in told if words]
-    if shown:
+        facts.append(("who acts", _ACTORS.get(explanation.actor, "")))
+    facts.append(("remedy", explanation.remedy))
+    facts.append(("placement", explanation.placement))
+    visible_facts = [(label, clean(words)) for label, words in facts if words]
+    if visible_facts:
         lines.append(())
-    for label, words in shown:
+    for label, words in visible_facts:
         lines.append((Span(f"{label + ':':<12}" if label else "", "dim"), Span(words)))
     for hub in explanation.hubs:
         mark = Span("  fits    ", "good") if hub.fits else Span("  no      ", "dim")
@@ -248,16 +250,18 @@ def explanation_lines(explanation: Explanation, *, now: datetime) -> list[Line]:
 
 
 def receipt_lines(name: str, receipt: Receipt) -> list[Line]:
-    """What is gone and what is left, by kind."""
-    took = ""
+    """The receipt: what was removed, and what is left, by kind."""
+    duration = ""
     if receipt.requested_at and receipt.finished_at:
-        took = f" in {age(receipt.requested_at, receipt.finished_at)}"
-    gone = f"{count(len(receipt.gone), 'thing')} taken back"
-    left = "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+        duration = f" in {age(receipt.requested_at, receipt.finished_at)}"
+    removed_count = f"{count(len(receipt.gone), 'thing')} taken back"
+    leftover_count = (
+        "nothing left" if not receipt.left else f"{count(len(receipt.left), 'thing')} left"
+    )
     lines: list[Line] = [
         (
-            Span(f"receipt: {clean(name)} deleted{took}, {gone}, ", "name"),
-            Span(left, "late" if receipt.left else "good"),
+            Span(f"receipt: {clean(name)} deleted{duration}, {removed_count}, ", "name"),
+            Span(leftover_count, "late" if receipt.left else "good"),
         )
     ]
     by_kind: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Text for people: names made harmless, durations, ages. Pure, but for the terminal's own clock."""
+"""Text for people: control characters escaped, durations, sizes, ages. Pure, except for the terminal's clock."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ _PART = re.compile(r"(\d+(?:\.\d+)?)([dhms])")
 
 
 def clean(text: str) -> str:
-    """The text, with escapes for all that could move the cursor or hide or reorder text."""
+    """The text, with escapes for characters that could move the cursor or hide or reorder text."""
     if text.isprintable():
         return text
-    return "".join(one if one.isprintable() else _escape(one) for one in text)
+    return "".join(
+        character if character.isprintable() else _escape(character) for character in text
+    )
 
 
 def _escape(character: str) -> str:
@@ -23,7 +25,7 @@ def _escape(character: str) -> str:
 
 
 def spell_duration(seconds: float) -> str:
-    """4m12s, 3h05m, 2d4h; never negative, because clocks differ."""
+    """A duration such as 4m12s, 3h05m or 2d4h; never negative, because clocks differ."""
     whole = max(0, int(seconds))
     if whole < 60:
         return f"{whole}s"
@@ -38,7 +40,7 @@ def spell_duration(seconds: float) -> str:
 
 
 def spell_size(count: int) -> str:
-    """812 B, 4.2 MiB, 1.5 GiB."""
+    """A size such as 812 B, 4.2 MiB or 1.5 GiB."""
     size, units = float(count), ["B", "KiB", "MiB", "GiB", "TiB"]
     while size >= 1024 and len(units) > 1:
         size /= 1024
@@ -60,10 +62,10 @@ def age(moment: datetime | None, now: datetime) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """1 cluster, 2 clusters."""
+    """A number with its noun: 1 cluster, 2 clusters."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def terminal_now() -> datetime:
-    """The clock on the wall beside the terminal; everything below takes it as an argument."""
+    """The local machine's time; all other functions take it as an argument."""
     return datetime.now(UTC)  # noqa: TID251 - a command line is an edge: its clock is made here

@@ -1,4 +1,4 @@
-"""What a failed call means, as one of the errors of the model. Called for every call that fails."""
+"""Translates gRPC errors to errors of the model. Called for every failed call."""
 
 from __future__ import annotations
 
@@ -29,43 +29,43 @@ class ServerFault(BoatyardError):
 
 def understand(error: grpc.aio.AioRpcError, *, address: str) -> BoatyardError:
     """The model's error for a gRPC status, with every field violation it carries."""
-    words = error.details() or error.code().name.replace("_", " ").lower()
+    message = error.details() or error.code().name.replace("_", " ").lower()
     match error.code():
         case _Code.UNAUTHENTICATED:
-            return Unauthenticated(words)
+            return Unauthenticated(message)
         case _Code.PERMISSION_DENIED:
-            return Denied(words)
+            return Denied(message)
         case _Code.NOT_FOUND:
-            return NotFound(words)
+            return NotFound(message)
         case _Code.ALREADY_EXISTS:
-            return Exists(words)
+            return Exists(message)
         case _Code.ABORTED:
-            return Conflict(words)
+            return Conflict(message)
         case _Code.FAILED_PRECONDITION:
-            return Precondition(words, *violations(error))
+            return Precondition(message, *violations(error))
         case _Code.RESOURCE_EXHAUSTED:
-            return Exhausted(words, *violations(error))
+            return Exhausted(message, *violations(error))
         case _Code.INVALID_ARGUMENT | _Code.OUT_OF_RANGE:
-            return Refused(words, *violations(error))
+            return Refused(message, *violations(error))
         case _Code.UNIMPLEMENTED:
-            return Refused(f"the server at {address} does not offer this: {words}")
+            return Refused(f"the server at {address} does not offer this: {message}")
         case _Code.UNAVAILABLE:
-            return Unavailable(_unreachable(address, words))
+            return Unavailable(_unreachable(address, message))
         case _Code.DEADLINE_EXCEEDED | _Code.CANCELLED:
             return Unavailable(f"{address} did not answer in time", reason="Timeout")
         case _:
-            return ServerFault(f"the server failed: {words}")
+            return ServerFault(f"the server failed: {message}")
 
 
-def _unreachable(address: str, words: str) -> str:
-    """Why nobody could be reached, in fewer words than gRPC has for it."""
-    if "CERTIFICATE_VERIFY_FAILED" in words or "Peer name" in words:
+def _unreachable(address: str, details: str) -> str:
+    """A short message for a failed connection, from gRPC's long one."""
+    if "CERTIFICATE_VERIFY_FAILED" in details or "Peer name" in details:
         return f"the certificate of {address} is not trusted; name the one to trust with --ca-file"
-    if "Tls handshake failed" in words:
+    if "Tls handshake failed" in details:
         return f"{address} does not speak TLS; write http://{address} to go without"
-    if "Connection refused" in words:
+    if "Connection refused" in details:
         return f"nothing answers at {address} (connection refused)"
-    return f"nothing answers at {address} ({words})"
+    return f"nothing answers at {address} ({details})"
 
 
 def violations(error: grpc.aio.AioRpcError) -> tuple[Violation, ...]:
@@ -73,16 +73,16 @@ def violations(error: grpc.aio.AioRpcError) -> tuple[Violation, ...]:
     status = rpc_status.from_call(error)  # type: ignore[arg-type] # it reads code, details, trailers
     if status is None:
         return ()
-    found: list[Violation] = []
+    field_violations: list[Violation] = []
     for detail in status.details:
         request = error_details_pb2.BadRequest()
         if detail.Is(request.DESCRIPTOR) and detail.Unpack(request):
-            found.extend(
+            field_violations.extend(
                 Violation(
-                    path=one.field,
-                    message=one.description,
-                    remedy=one.localized_message.message,
+                    path=violation.field,
+                    message=violation.description,
+                    remedy=violation.localized_message.message,
                 )
-                for one in request.field_violations
+                for violation in request.field_violations
             )
-    return tuple(found)
+    return tuple(field_violations)

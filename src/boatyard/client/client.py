@@ -1,4 +1,4 @@
-"""What people do through the API, one method each, on structs of the model."""
+"""The API's operations for the command line, one method each, on structs of the model."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from boatyard.model.generated.convert import TO_MESSAGE
 from boatyard.model.generated.osac import Cluster, ClusterRest, Hub
 from boatyard.roles.content import Files
 
-PAGE = 1000  # the most rows a server gives at once
+PAGE = 1000  # the most rows that a server returns at once
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 
 
 @dataclass(frozen=True)
 class Found:
-    """One object: the message as it came (for -o json) and the struct (for everything else)."""
+    """One object of the API: the message as received (for -o json) and the struct (for everything else)."""
 
     message: Any
     document: Any
@@ -43,7 +43,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Listing:
-    """Rows, and how many there are altogether."""
+    """The listed objects, and how many there are altogether."""
 
     rows: tuple[Found, ...]
     total: int
@@ -51,7 +51,7 @@ class Listing:
 
 @dataclass(frozen=True)
 class IssuedAccess:
-    """A kubeconfig, until when it is good, and as whom the cluster knows its bearer."""
+    """A kubeconfig, its expiry, and the user's name in the cluster."""
 
     kubeconfig: str = field(repr=False)
     expires_at: datetime
@@ -60,7 +60,7 @@ class IssuedAccess:
 
 @dataclass
 class Stretch:
-    """Growing pauses between attempts to reach a server that went away."""
+    """Growing pauses between attempts to reach a server, or between polls."""
 
     pause: float = field(default=_FIRST_PAUSE)
 
@@ -81,7 +81,7 @@ class Client(Connection):
     # --- any kind -----------------------------------------------------------------------------
 
     async def list(self, kind: Kind, *, where: str = "", limit: int | None = None) -> Listing:
-        """Every row, page by page (the pages follow the id, so none is skipped when some go)."""
+        """Lists all objects page by page. Pages are ordered by id, so that deletions skip none."""
         rows: list[Found] = []
         total, after = 0, ""
         while True:
@@ -97,7 +97,7 @@ class Client(Connection):
             after = page[-1].id
 
     async def find(self, kind: Kind, keys: Sequence[str]) -> tuple[Found, ...]:
-        """The objects with these ids or names, in that order; NotFound names the first missing."""
+        """Returns the objects with these ids or names, in that order. NotFound names the first that is missing."""
         if not keys:
             return ()
         names = ", ".join(quoted(key) for key in keys)
@@ -116,22 +116,22 @@ class Client(Connection):
     async def watch(
         self, kind: Kind, *, where: str = "", on_cut: OnCut
     ) -> AsyncGenerator[Any | None, None]:
-        """Events about one kind, none lost and none twice over a lost connection. Never ends.
+        """Yields events about one kind, none lost and none twice over lost connections. Never ends.
 
-        The first thing given is None: the server watches for us from there on, so what is listed
-        then has no gap to what follows.
+        The first item is None: the watch has started, so a list made then has no gap to the events
+        that follow.
         """
         if not kind.event or kind.package == "boatyard.v1":
             raise Refused(f"{kind.plural} cannot be watched")
         text = _both(f"has(event.{kind.event})", where)
-        after, stretch = "", Stretch()
+        after, backoff = "", Stretch()
         while True:
             fields = {"after": after} if after else {}
             try:
                 async for answer in self.stream(
                     f"{kind.package}.Events/Watch", filter=text, **fields
                 ):
-                    stretch.reset()
+                    backoff.reset()
                     if isinstance(answer, Opened):
                         if not after:
                             after = answer.start
@@ -145,7 +145,7 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: resume
-            await stretch.rest()
+            await backoff.rest()
 
     # --- clusters -----------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ class Client(Connection):
         return await self._change(id, "spec.version", {"version": {"id": version}})
 
     async def restore_cluster(self, id: str, backup: str) -> Found:
-        """A new request each time: the server makes one up."""
+        """Restores the cluster from a backup. Each call is a new restore: the server generates its request id."""
         return await self._change(id, "spec.restore", {"restore": {"backup": backup}})
 
     async def _change(self, id: str, path: str, spec: dict[str, Any]) -> Found:
@@ -192,7 +192,7 @@ class Client(Connection):
         return str((await self.call(f"{CLUSTER.service}/GetKubeconfig", id=id)).kubeconfig)
 
     async def issue(self, cluster: str, *, user: str, seconds: int | None) -> IssuedAccess:
-        """A kubeconfig that ends by itself, for `user` or, when empty, for ourselves."""
+        """Returns a short-lived kubeconfig for `user`, or for the caller when empty."""
         fields = {} if seconds is None else {"ttl_seconds": seconds}
         answer = await self.call("boatyard.v1.Access/Issue", cluster=cluster, user=user, **fields)
         return IssuedAccess(
@@ -234,12 +234,12 @@ class Client(Connection):
         await self.call(f"{HUB.service}/Delete", id=id)
 
     async def check_hub(self, hub: str) -> tuple[Any, HubReport]:
-        """The report as it came and as a struct; `hub` is an id or a name."""
+        """Returns the report as message and as struct; `hub` is an id or a name."""
         answer = await self.call("boatyard.v1.Hubs/Check", hub=hub)
         return answer.report, as_struct(answer.report)
 
     async def prepare_hub(self, hub: str) -> tuple[tuple[str, ...], Any, HubReport]:
-        """What was done, and the report afterwards."""
+        """Returns what was installed, and the report afterwards as message and as struct."""
         answer = await self.call("boatyard.v1.Hubs/Prepare", hub=hub)
         return tuple(answer.done), answer.report, as_struct(answer.report)
 
@@ -252,31 +252,31 @@ class Client(Connection):
         return schema
 
     async def publish_role(self, name: str, files: Files) -> TemplateSource:
-        """Sends the role; the answer says whether it is offered, and if not, why."""
-        sent = [
+        """Publishes the role; the returned source says whether it is offered, and if not, why."""
+        file_fields = [
             {"path": path, "content": file.data, "executable": file.executable}
             for path, file in files.items()
         ]
-        answer = await self.call("boatyard.v1.Templates/Publish", role=name, files=sent)
-        found: TemplateSource = as_struct(answer.object)
-        return found
+        answer = await self.call("boatyard.v1.Templates/Publish", role=name, files=file_fields)
+        source: TemplateSource = as_struct(answer.object)
+        return source
 
     # --- orders -------------------------------------------------------------------------------
 
     async def explain(self, cluster: str) -> tuple[Any, Explanation]:
-        """The explanation as it came and as a struct; `cluster` is an id or a name."""
+        """Returns the explanation as message and as struct; `cluster` is an id or a name."""
         answer = await self.call("boatyard.v1.Orders/Explain", cluster=cluster)
         return answer.explanation, as_struct(answer.explanation)
 
     async def follow(self, cluster: str, *, on_cut: OnCut) -> AsyncGenerator[Explanation, None]:
-        """The explanation now and after each change, over lost connections, until it is gone."""
-        stretch = Stretch()
+        """Yields the explanation now and after each change, over lost connections, until the cluster is gone."""
+        backoff = Stretch()
         while True:
             try:
                 async for answer in self.stream("boatyard.v1.Orders/Follow", cluster=cluster):
                     if isinstance(answer, Opened):
                         continue
-                    stretch.reset()
+                    backoff.reset()
                     explanation: Explanation = as_struct(answer.explanation)
                     yield explanation
                     if explanation.gone:
@@ -286,15 +286,15 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: the next stream starts with the truth
-            await stretch.rest()
+            await backoff.rest()
 
     async def retry(self, cluster: str) -> None:
         await self.call("boatyard.v1.Orders/Retry", cluster=cluster)
 
     async def receipt(self, cluster: str) -> Receipt:
         answer = await self.call("boatyard.v1.Orders/GetReceipt", cluster=cluster)
-        found: Receipt = as_struct(answer.receipt)
-        return found
+        receipt: Receipt = as_struct(answer.receipt)
+        return receipt
 
     async def history(self, cluster: str, limit: int | None = None) -> tuple[Happening, ...]:
         fields = {} if limit is None else {"limit": limit}
@@ -304,18 +304,18 @@ class Client(Connection):
     async def story(
         self, cluster: str, *, run: str, follow: bool, on_cut: OnCut
     ) -> AsyncGenerator[StoryLine | int, None]:
-        """What the cluster's runs have told, line by line; a number says how many lines are missing there.
+        """Yields the log lines of the cluster's runs; a number is the count of lines that are missing there.
 
-        With `follow` it goes on over lost connections, none lost and none twice, until the work has ended.
+        With `follow` it goes on over lost connections, no line lost and none twice, until the work has ended.
         """
-        after, stretch = "", Stretch()
+        after, backoff = "", Stretch()
         while True:
             fields = {"cluster": cluster, "run": run, "follow": follow, "after": after}
             try:
                 async for answer in self.stream("boatyard.v1.Stories/Watch", **fields):
                     if isinstance(answer, Opened):
                         continue
-                    stretch.reset()
+                    backoff.reset()
                     if answer.HasField("line"):
                         line: StoryLine = as_struct(answer.line)
                         after = line.id
@@ -330,36 +330,36 @@ class Client(Connection):
                     on_cut(error)
             except Conflict:
                 pass  # we read too slowly and were cut off: go on after the last line
-            await stretch.rest()
+            await backoff.rest()
 
     # --- the server ---------------------------------------------------------------------------
 
     async def greet(self) -> None:
-        """Returns when the server is there and takes our token."""
+        """Returns when the server answers and accepts our token."""
         await self.call("osac.public.v1.Capabilities/Get")
         await self.call("osac.public.v1.ClusterTemplates/List", limit=0)
 
 
 def quoted(text: str) -> str:
-    """A string as a filter writes it; nothing in it can end the string."""
+    """The text as a quoted string of a filter; special characters are escaped."""
     return json.dumps(text)
 
 
-def _both(one: str, other: str) -> str:
-    return f"({one}) && ({other})" if one and other else one or other
+def _both(first: str, second: str) -> str:
+    return f"({first}) && ({second})" if first and second else first or second
 
 
 def _pick(kind: Kind, key: str, rows: Sequence[Found]) -> Found:
     by_id = [row for row in rows if row.id == key]
     if by_id:
         return by_id[0]
-    named = [row for row in rows if row.document.metadata.name == key]
-    if not named:
+    same_name = [row for row in rows if row.document.metadata.name == key]
+    if not same_name:
         raise NotFound(f"there is no {kind.name} {key!r}; see `boatyard get {kind.plural}`")
-    if len(named) > 1:
-        choices = ", ".join(f"{row.id} ({_whose(row)})" for row in named)
-        raise Conflict(f"{len(named)} {kind.plural} are called {key!r}; use an id: {choices}")
-    return named[0]
+    if len(same_name) > 1:
+        choices = ", ".join(f"{row.id} ({_whose(row)})" for row in same_name)
+        raise Conflict(f"{len(same_name)} {kind.plural} are called {key!r}; use an id: {choices}")
+    return same_name[0]
 
 
 def _whose(row: Found) -> str:

@@ -1,4 +1,4 @@
-"""Where Boatyard is and who we are there: flags, environment, `login`, or the local `up`."""
+"""Finds the server and the token: from flags, environment, `login`, or the local `up`."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ DEFAULT_PORT = 8000
 
 
 class NotConfigured(BoatyardError):
-    """Nothing says where Boatyard is, or what is said cannot be read."""
+    """No server is configured, or the configuration cannot be read."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """One server and how to talk to it. `address` is host:port."""
+    """A server and how to connect to it. `address` is host:port."""
 
     address: str
     token: str = ""
     tls: bool = False
     ca_file: str = ""
-    insecure: bool = False  # TLS, but any certificate will do
+    insecure: bool = False  # TLS without verification of the certificate
     source: str = ""  # where this was found, for people
 
     def __repr__(self) -> str:
@@ -39,7 +39,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Current:
-    """The `boatyard up` that runs on this machine, as it describes itself."""
+    """The `boatyard up` that runs on this machine, as recorded in its file."""
 
     grpc: str
     rest: str
@@ -56,46 +56,48 @@ def find_target(
     insecure: bool = False,
     environ: Mapping[str, str] = os.environ,
 ) -> Target:
-    """The server to talk to: flags before environment before `login` before a local `up`.
+    """The server to connect to: flags before environment before `login` before a local `up`.
 
-    A token is only ever sent to the address it was given for: a token kept by `login` or by `up`
-    is left out when another address is asked for.
+    A token is only sent to the address it was saved for: a token of `login` or of `up` is left
+    out when flags or environment name another address.
     """
-    asked = address or environ.get("BOATYARD_ADDRESS", "")
+    requested_address = address or environ.get("BOATYARD_ADDRESS", "")
     token = token or environ.get("BOATYARD_TOKEN", "")
     ca_file = ca_file or environ.get("BOATYARD_CA_FILE", "")
-    known = _login(environ), _local(environ)
-    if asked:
-        host, tls = parse_address(asked, tls=True if ca_file or insecure else None)
-        kept = next((one for one in known if one and one.address == host), None)
-        if kept and "://" not in asked:
-            tls = tls or kept.tls
+    targets = _login(environ), _local(environ)
+    if requested_address:
+        host, tls = parse_address(requested_address, tls=True if ca_file or insecure else None)
+        saved_target = next(
+            (target for target in targets if target and target.address == host), None
+        )
+        if saved_target and "://" not in requested_address:
+            tls = tls or saved_target.tls
         return Target(
             address=host,
-            token=token or (kept.token if kept else ""),
+            token=token or (saved_target.token if saved_target else ""),
             tls=tls,
-            ca_file=ca_file or (kept.ca_file if kept else ""),
-            insecure=insecure or bool(kept and kept.insecure),
+            ca_file=ca_file or (saved_target.ca_file if saved_target else ""),
+            insecure=insecure or bool(saved_target and saved_target.insecure),
             source="--address" if address else "BOATYARD_ADDRESS",
         )
-    found = next((one for one in known if one), None)
-    if found is None:
+    default_target = next((target for target in targets if target), None)
+    if default_target is None:
         raise NotConfigured(
             "no Boatyard to talk to; start one with `boatyard up`, "
             "or point to one with `boatyard login ADDRESS`"
         )
     return Target(
-        address=found.address,
-        token=token or found.token,
-        tls=found.tls,
-        ca_file=ca_file or found.ca_file,
-        insecure=insecure or found.insecure,
-        source=found.source,
+        address=default_target.address,
+        token=token or default_target.token,
+        tls=default_target.tls,
+        ca_file=ca_file or default_target.ca_file,
+        insecure=insecure or default_target.insecure,
+        source=default_target.source,
     )
 
 
 def parse_address(text: str, *, tls: bool | None = None) -> tuple[str, bool]:
-    """host:port and whether to use TLS: the scheme decides, else only loopback goes without."""
+    """host:port and whether to use TLS: by the scheme, else by `tls`, else TLS except on loopback."""
     scheme, separator, rest = text.partition("://")
     if not separator:
         scheme, rest = "", text
@@ -134,7 +136,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-# --- what `login` keeps -----------------------------------------------------------------------
+# --- the saved login --------------------------------------------------------------------------
 
 
 def config_path(environ: Mapping[str, str] = os.environ) -> Path:
@@ -143,7 +145,7 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def save_login(target: Target, environ: Mapping[str, str] = os.environ) -> Path:
-    """Keeps address and token for the commands to come, readable by its owner only."""
+    """Saves address and token for later commands, in a file that only its owner can read."""
     path = config_path(environ)
     _write_private(
         path,
@@ -159,7 +161,7 @@ def save_login(target: Target, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
-    """True when there was something to forget."""
+    """Deletes the saved login; False when there was none."""
     try:
         config_path(environ).unlink()
     except FileNotFoundError:
@@ -169,27 +171,27 @@ def forget_login(environ: Mapping[str, str] = os.environ) -> bool:
 
 def _login(environ: Mapping[str, str]) -> Target | None:
     path = config_path(environ)
-    kept = _read_object(path)
-    if kept is None:
+    content = _read_object(path)
+    if content is None:
         return None
-    address = kept.get("address")
+    address = content.get("address")
     if not isinstance(address, str) or not address:
         raise NotConfigured(f"{path} names no address; run `boatyard login ADDRESS` again")
     return Target(
         address=address,
-        token=str(kept.get("token", "")),
-        tls=bool(kept.get("tls", False)),
-        ca_file=str(kept.get("ca_file", "")),
-        insecure=bool(kept.get("insecure", False)),
+        token=str(content.get("token", "")),
+        tls=bool(content.get("tls", False)),
+        ca_file=str(content.get("ca_file", "")),
+        insecure=bool(content.get("insecure", False)),
         source="login",
     )
 
 
-# --- what `up` leaves for us ------------------------------------------------------------------
+# --- the local `up` ---------------------------------------------------------------------------
 
 
 def current_path(environ: Mapping[str, str] = os.environ) -> Path:
-    """The pointer to the `up` of this user on this machine."""
+    """The file that records this user's running `up` on this machine."""
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime and os.access(runtime, os.W_OK | os.X_OK):
         return Path(runtime) / "boatyard" / "current.json"
@@ -205,7 +207,7 @@ def write_current(
     ca_file: str | Path = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Path:
-    """Makes this `up` the one that commands find by themselves; the newest wins."""
+    """Records this `up` as the one that commands find by themselves; the newest wins."""
     path = current_path(environ)
     _write_private(
         path,
@@ -221,25 +223,25 @@ def write_current(
 
 
 def clear_current(*, pid: int, environ: Mapping[str, str] = os.environ) -> None:
-    """Removes the pointer if it is still this process's; content when there is none."""
+    """Removes the file if this process wrote it; does nothing when there is none."""
     path = current_path(environ)
-    kept = _read_object(path)
-    if kept is not None and kept.get("pid") == pid:
+    content = _read_object(path)
+    if content is not None and content.get("pid") == pid:
         path.unlink(missing_ok=True)
 
 
 def read_current(environ: Mapping[str, str] = os.environ) -> Current | None:
     """The local `up`, or None when there is none or its process is gone."""
-    kept = _read_object(current_path(environ))
-    if kept is None:
+    content = _read_object(current_path(environ))
+    if content is None:
         return None
     try:
         current = Current(
-            grpc=str(kept["grpc"]),
-            rest=str(kept.get("rest", "")),
-            token_file=str(kept.get("token_file", "")),
-            pid=int(kept["pid"]),
-            ca_file=str(kept.get("ca_file", "")),
+            grpc=str(content["grpc"]),
+            rest=str(content.get("rest", "")),
+            token_file=str(content.get("token_file", "")),
+            pid=int(content["pid"]),
+            ca_file=str(content.get("ca_file", "")),
         )
     except (KeyError, TypeError, ValueError):
         return None
@@ -279,11 +281,11 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-# --- what a token says about its bearer -------------------------------------------------------
+# --- claims of a token ------------------------------------------------------------------------
 
 
 def token_claims(token: str) -> dict[str, Any]:
-    """What the token says, unchecked: only the server can tell whether it is true."""
+    """The token's claims, not verified: only the server can do that."""
     parts = token.split(".")
     if len(parts) != 3:
         return {}
@@ -298,9 +300,9 @@ def token_claims(token: str) -> dict[str, Any]:
 
 
 def write_private_file(path: Path, content: bytes, *, owner: tuple[int, int] | None = None) -> None:
-    """Puts the content at `path` at once and whole, mode 0600 from its first byte on.
+    """Writes the file atomically, with mode 0600 from its first byte on.
 
-    It belongs to us, or to the user and group given.
+    Its owner is our user, or the user and group in `owner`.
     """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # made 0600
     try:

@@ -1,4 +1,4 @@
-"""One connection to the API: every call of every service by name, with failures understood."""
+"""A connection to the API: calls any method by name, and raises errors of the model."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from boatyard.model.wire import message, services
 
 CALL_SECONDS = 30.0
 CONNECT_SECONDS = 10.0
-STREAM_SECONDS = 600.0  # a stream is opened anew this often: a dead peer says nothing by itself
+STREAM_SECONDS = 600.0  # a stream is reopened this often: a dead peer would go unnoticed
 
 _OPTIONS: tuple[tuple[str, int | str], ...] = (
-    ("grpc.max_receive_message_length", -1),  # a page of large objects is still one answer
+    ("grpc.max_receive_message_length", -1),  # a page of large objects is one message
     ("grpc.primary_user_agent", "boatyard-cli"),
 )
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The server has begun to stream; `start` is the event id before the first, where there is one."""
+    """The server has started the stream; `start` is the id after which its events begin, where it has ids."""
 
     start: str = ""
 
 
 class Connection:
-    """Calls one server. Enter it once per command; nothing is sent before the first call."""
+    """Calls one server. Enter it once per command; no call is sent before the first method."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -59,7 +59,7 @@ class Connection:
             await self._channel.close()
 
     async def call(self, method: str, /, **fields: Any) -> Any:
-        """The answer to one call such as `osac.public.v1.Clusters/Get`, as a message."""
+        """Calls a method such as `osac.public.v1.Clusters/Get` and returns its response message."""
         request, path, answer = _prepare(method, fields)
         invoke = self._open_channel().unary_unary(
             path,
@@ -72,9 +72,9 @@ class Connection:
             raise understand(error, address=self.target.address) from error
 
     async def stream(self, method: str, /, **fields: Any) -> AsyncGenerator[Any, None]:
-        """Opened once the server has taken the call up, then its answers until it ends the stream.
+        """Yields Opened once the server has accepted the call, then its messages until it ends the stream.
 
-        After STREAM_SECONDS the stream ends with Unavailable (reason Timeout), to be opened anew.
+        After STREAM_SECONDS the stream ends with Unavailable (reason Timeout); the caller reopens it.
         """
         request, path, answer = _prepare(method, fields)
         invoke = self._open_channel().unary_stream(
@@ -84,10 +84,10 @@ class Connection:
         )
         call = invoke(request, metadata=self._metadata, timeout=STREAM_SECONDS)
         try:
-            begun = dict(await call.initial_metadata())
-            yield Opened(start=str(begun.get("boatyard-start", "")))
-            async for one in call:
-                yield one
+            initial_metadata = dict(await call.initial_metadata())
+            yield Opened(start=str(initial_metadata.get("boatyard-start", "")))
+            async for answer_message in call:
+                yield answer_message
         except grpc.aio.AioRpcError as error:
             raise understand(error, address=self.target.address) from error
         finally:
@@ -100,7 +100,7 @@ class Connection:
 
 
 def as_struct(received: Any) -> Any:
-    """The model's struct for a message; a value this version does not know is the server's lead."""
+    """Converts a message to the model's struct. ServerFault when a newer server sends an unknown value."""
     try:
         return FROM_MESSAGE[received.DESCRIPTOR.full_name](received)
     except ValueError as error:
@@ -111,15 +111,15 @@ def as_struct(received: Any) -> Any:
 
 def _prepare(method: str, fields: dict[str, Any]) -> tuple[Any, str, Any]:
     service, _, name = method.partition("/")
-    described = services()[service].methods_by_name[name]
-    request = message(described.input_type.full_name)(**fields)
-    return request, f"/{method}", message(described.output_type.full_name)
+    method_descriptor = services()[service].methods_by_name[name]
+    request = message(method_descriptor.input_type.full_name)(**fields)
+    return request, f"/{method}", message(method_descriptor.output_type.full_name)
 
 
 async def _open(target: Target) -> grpc.aio.Channel:
     options = list(_OPTIONS)
     if not target.tls:
-        # A proxy meant for the web would otherwise be asked for a server on this machine.
+        # Otherwise a web proxy from the environment would be asked for a server on this machine.
         options.append(("grpc.enable_http_proxy", 0))
         return grpc.aio.insecure_channel(target.address, options=options)
     roots: bytes | None = None
@@ -133,7 +133,7 @@ async def _open(target: Target) -> grpc.aio.Channel:
 
 
 def _presented_certificate(address: str) -> tuple[bytes, str]:
-    """What the server shows, taken at its word: gRPC itself has no switch for not checking."""
+    """The server's certificate and its name, unverified: gRPC has no option to skip verification."""
     host, _, port = address.rpartition(":")
     try:
         text = ssl.get_server_certificate((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS)

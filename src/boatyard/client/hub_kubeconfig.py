@@ -1,7 +1,7 @@
-"""The part of a person's kubeconfig that a hub is registered with. Called by the verbs about hubs.
+"""Extracts the part of a user's kubeconfig that a hub is registered with. Called by the verbs about hubs.
 
-Only one context leaves this machine, and what it names as files goes along: the service has no such files. What it
-names as a program cannot go along.
+Only one context leaves this machine. The contents of files that it names are included, because the service does not
+have these files; programs that it names are refused.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ def flattened(text: bytes, context: str, folder: Path) -> bytes:
     Paths are taken relative to `folder`, as kubectl does. Refused with the field that cannot be sent.
     """
     try:
-        loaded = load_yaml(text)
+        config = load_yaml(text)
     except NotYaml as error:
         raise _refused("", f"cannot be read: {error}", "give a kubeconfig") from None
-    if not isinstance(loaded, Mapping):
+    if not isinstance(config, Mapping):
         raise _refused("", "is not a kubeconfig", "give a kubeconfig")
-    name = context or loaded.get("current-context") or ""
+    name = context or config.get("current-context") or ""
     if not name:
         raise _refused("current-context", "there is none", "name one with --context")
-    chosen = _named(loaded, "contexts", "context", name, "name another with --context")
+    context_body = _named(config, "contexts", "context", name, "name another with --context")
     remedy = "mend the file"
-    cluster = _named(loaded, "clusters", "cluster", chosen.get("cluster"), remedy)
-    user = _named(loaded, "users", "user", chosen.get("user"), remedy)
-    for at in ("exec", "auth-provider"):
-        if user.get(at):
-            what = "names a program of this machine, which the service has not"
-            raise _refused(f"users[{chosen.get('user')}].{at}", what, _TOKEN)
-    sent = {
+    cluster = _named(config, "clusters", "cluster", context_body.get("cluster"), remedy)
+    user = _named(config, "users", "user", context_body.get("user"), remedy)
+    for field in ("exec", "auth-provider"):
+        if user.get(field):
+            problem = "names a program of this machine, which the service has not"
+            raise _refused(f"users[{context_body.get('user')}].{field}", problem, _TOKEN)
+    hub_config = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": "hub", "cluster": _inlined(cluster, folder)}],
@@ -55,42 +55,42 @@ def flattened(text: bytes, context: str, folder: Path) -> bytes:
         "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "hub"}}],
         "current-context": "hub",
     }
-    written: str = yaml.safe_dump(sent, sort_keys=False)
-    return written.encode()
+    hub_text: str = yaml.safe_dump(hub_config, sort_keys=False)
+    return hub_text.encode()
 
 
 def _named(
-    loaded: Mapping[str, Any], table: str, what: str, name: Any, remedy: str
+    config: Mapping[str, Any], table: str, part: str, name: Any, remedy: str
 ) -> Mapping[str, Any]:
-    entries = loaded.get(table)
-    rows = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    entries = config.get(table)
+    rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
     for row in rows:
-        found = row.get(what)
-        if row.get("name") == name and isinstance(found, Mapping):
-            return found
-    known = ", ".join(str(row.get("name")) for row in rows)
-    there = f"; there is {known}" if known else ""
-    raise _refused(table, f"there is no {what} {str(name)!r}{there}", remedy)
+        body = row.get(part)
+        if row.get("name") == name and isinstance(body, Mapping):
+            return body
+    row_names = ", ".join(str(row.get("name")) for row in rows)
+    hint = f"; there is {row_names}" if row_names else ""
+    raise _refused(table, f"there is no {part} {str(name)!r}{hint}", remedy)
 
 
-def _inlined(said: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    found = {field: value for field, value in said.items() if field not in (*_FILES, "tokenFile")}
+def _inlined(body: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    inlined = {field: value for field, value in body.items() if field not in (*_FILES, "tokenFile")}
     for field, inline in _FILES.items():
-        if said.get(field) and not said.get(inline):
-            found[inline] = base64.b64encode(_read(said[field], field, folder)).decode()
-    if said.get("tokenFile"):
-        token = _read(said["tokenFile"], "tokenFile", folder)
-        found["token"] = token.decode(errors="replace").strip()
-    return found
+        if body.get(field) and not body.get(inline):
+            inlined[inline] = base64.b64encode(_read(body[field], field, folder)).decode()
+    if body.get("tokenFile"):
+        token = _read(body["tokenFile"], "tokenFile", folder)
+        inlined["token"] = token.decode(errors="replace").strip()
+    return inlined
 
 
 def _read(path: Any, field: str, folder: Path) -> bytes:
     try:
         return (folder / str(path)).read_bytes()
     except OSError as error:
-        why = f"{str(path)!r} cannot be read: {error.strerror}"
-        raise _refused(field, why, "mend the file, or put its contents in") from None
+        problem = f"{str(path)!r} cannot be read: {error.strerror}"
+        raise _refused(field, problem, "mend the file, or put its contents in") from None
 
 
-def _refused(field: str, what: str, remedy: str) -> Refused:
-    return Refused("", Violation(_FIELD, f"{field}: {what}" if field else what, remedy))
+def _refused(field: str, problem: str, remedy: str) -> Refused:
+    return Refused("", Violation(_FIELD, f"{field}: {problem}" if field else problem, remedy))

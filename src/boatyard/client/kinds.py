@@ -1,4 +1,4 @@
-"""The nouns that can be asked for, and which service answers for each."""
+"""The kinds of objects that the command line knows, and the service of each."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from boatyard.model.errors import Refused
 
 @dataclass(frozen=True)
 class Kind:
-    """One noun: `name` as typed, the words of its service, and the event field that carries it."""
+    """One kind: its name and plural as typed, its service, its event field, and its aliases."""
 
     name: str
     plural: str
@@ -57,10 +57,10 @@ SOURCE = Kind("templatesource", "templatesources", "boatyard.v1.TemplateSources"
 
 
 def find_kind(word: str) -> Kind:
-    """The noun somebody typed: singular, plural or short, any case, with or without _ and -."""
+    """The kind that was typed: singular, plural or alias, any case, with or without _ and -."""
     typed = word.lower().replace("_", "").replace("-", "")
     for kind in KINDS:
         if typed in (kind.name, kind.plural, *kind.also):
             return kind
-    known = ", ".join(kind.plural for kind in KINDS)
-    raise Refused(f"there is no kind {word!r}; there are {known}")
+    plurals = ", ".join(kind.plural for kind in KINDS)
+    raise Refused(f"there is no kind {word!r}; there are {plurals}")

@@ -1,7 +1,7 @@
-"""Puts a cluster into a person's kubeconfig and takes it out again, as text. Called by `boatyard kubeconfig`.
+"""Adds clusters to the text of a user's kubeconfig and removes them. Called by `boatyard kubeconfig`.
 
-The text is edited as YAML nodes, never as values: what else is in it keeps its spelling and its order,
-so that nothing is lost that this version does not know. Comments are lost, as with kubectl.
+The text is edited as YAML nodes, never as values: other entries keep their spelling and order, so that
+fields which this version does not know are not lost. Comments are lost, as with kubectl.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import yaml
 
 from boatyard.model.errors import Exists, Refused
 
-MARK = "boatyard.io"  # the extension by which an entry is known as ours
+MARK = "boatyard.io"  # the name of the extension that marks an entry as ours
 _PARTS = (("clusters", "cluster"), ("users", "user"), ("contexts", "context"))
 
-# What is taken over from a server. Files and programs it names would be ours.
+# The fields that are copied from a server's kubeconfig. Files and programs in it would be run or read here.
 _TAKEN: Mapping[str, frozenset[str]] = {
     "cluster": frozenset(
         {
@@ -36,7 +36,7 @@ _FLAGS = frozenset({"insecure-skip-tls-verify", "disable-compression"})
 
 @dataclass(frozen=True)
 class Owner:
-    """Which cluster an entry is for: its id, and what makes its name the only one of its kind."""
+    """The cluster that an entry is for: its id, and its name with server, tenant and project."""
 
     cluster: str
     name: str
@@ -46,7 +46,7 @@ class Owner:
     user: str = ""  # when it was issued for somebody
 
     def is_successor(self, other: Owner) -> bool:
-        """Whether both are the same cluster, or one of the same name that came after it."""
+        """Whether both are the same cluster, or this one may have replaced the other under the same name."""
         place = (other.server, other.tenant, other.project, other.name)
         same_place = (self.server, self.tenant, self.project, self.name) == place
         return self.cluster == other.cluster or same_place
@@ -54,7 +54,7 @@ class Owner:
 
 @dataclass(frozen=True)
 class Removed:
-    """The text without some contexts; `broken` are those of others that used what is gone."""
+    """The text without the removed contexts; `broken` are other contexts that used what was removed."""
 
     text: str
     contexts: tuple[str, ...] = ()
@@ -78,9 +78,9 @@ def merge(text: str, received: str, *, context: str, owner: Owner, switch: bool 
 
 
 def remove(text: str, key: str, *, context: str = "", user: str = "") -> Removed:
-    """The text without our contexts of the cluster with this name or id.
+    """Removes our contexts of the cluster with this name or id from the text.
 
-    Only the one named, or only those issued for `user`, when given. Nothing there: the text as it is.
+    With `context` only that one, with `user` only those issued for that user. Unchanged when there are none.
     Refused when the name means several clusters; Exists when the context named is not ours.
     """
     config = _Config(text)
@@ -89,21 +89,21 @@ def remove(text: str, key: str, *, context: str = "", user: str = "") -> Removed
             return Removed(text)
         if (owner := config.owner("contexts", context)) is None:
             raise Exists(f"the context {context!r} is not Boatyard's; it is left alone")
-        found = {context: owner}
+        owners = {context: owner}
     else:
-        found = {
+        owners = {
             name: owner
             for name, owner in config.owners()
             if key in (owner.name, owner.cluster) and user in ("", owner.user)
         }
-    if not found:
+    if not owners:
         return Removed(text)
-    if len({owner.cluster for owner in found.values()}) > 1:
+    if len({owner.cluster for owner in owners.values()}) > 1:
         raise Refused(
-            f"{key!r} means several clusters here; name one with --context: {', '.join(found)}"
+            f"{key!r} means several clusters here; name one with --context: {', '.join(owners)}"
         )
-    broken = config.take_out(found)
-    return Removed(config.dump(), tuple(found), broken)
+    broken = config.take_out(owners)
+    return Removed(config.dump(), tuple(owners), broken)
 
 
 def contexts_of(text: str, cluster: str) -> tuple[str, ...]:
@@ -124,14 +124,14 @@ class _Config:
             raise Refused("your kubeconfig is of another kind than Config; it is left as it is")
 
     def find(self, table: str, name: str) -> yaml.MappingNode | None:
-        return next((one for one in self._entries(table) if _name(one) == name), None)
+        return next((entry for entry in self._entries(table) if _name(entry) == name), None)
 
     def owner(self, table: str, name: str) -> Owner | None:
         entry = self.find(table, name)
         return None if entry is None else _owner(entry, dict(_PARTS)[table])
 
     def owners(self) -> Iterator[tuple[str, Owner]]:
-        """Every context of ours."""
+        """Every context that carries our mark, with its owner."""
         for entry in self._entries("contexts"):
             owner = _owner(entry, "context")
             if owner is not None:
@@ -141,21 +141,21 @@ class _Config:
         part = dict(_PARTS)[table]
         old = self.find(table, name)
         if old is not None:
-            before = _owner(old, part)
-            if before is None:
-                whose = "is not Boatyard's"
-            elif not owner.is_successor(before):
-                whose = f"is of the cluster {before.name!r} of {before.tenant} at {before.server}"
+            old_owner = _owner(old, part)
+            if old_owner is None:
+                conflict = "is not Boatyard's"
+            elif not owner.is_successor(old_owner):
+                conflict = f"is of the cluster {old_owner.name!r} of {old_owner.tenant} at {old_owner.server}"
             else:
-                whose = ""
-            if whose:
+                conflict = ""
+            if conflict:
                 raise Exists(
-                    f"there is a {part} {name!r} in your kubeconfig that {whose};"
+                    f"there is a {part} {name!r} in your kubeconfig that {conflict};"
                     " choose another name with --context"
                 )
-        about = {key: value for key, value in asdict(owner).items() if value}
-        marked = {**body, "extensions": [{"name": MARK, "extension": about}]}
-        entry = _node({"name": name, part: marked})
+        mark = {key: value for key, value in asdict(owner).items() if value}
+        marked_body = {**body, "extensions": [{"name": MARK, "extension": mark}]}
+        entry = _node({"name": name, part: marked_body})
         entries = self._list(table)
         if old is None:
             entries.value.append(entry)
@@ -166,25 +166,29 @@ class _Config:
         _set(self._root, "current-context", _scalar(context))
 
     def take_out(self, contexts: Mapping[str, Owner]) -> tuple[str, ...]:
-        """Takes out the contexts and the clusters and users of ours they name; who else used those."""
-        gone: dict[str, set[str]] = {"clusters": set(), "users": set(), "contexts": set(contexts)}
+        """Removes the contexts with their clusters and users of ours; returns other contexts that used those."""
+        removed_names: dict[str, set[str]] = {
+            "clusters": set(),
+            "users": set(),
+            "contexts": set(contexts),
+        }
         for name, owner in contexts.items():
             for table, part in _PARTS[:2]:
-                used = _reference(self.find("contexts", name), part)
-                mark = self.owner(table, used)
-                if mark is not None and mark.cluster == owner.cluster:
-                    gone[table].add(used)
-        for table, names in gone.items():
+                used_name = _reference(self.find("contexts", name), part)
+                used_owner = self.owner(table, used_name)
+                if used_owner is not None and used_owner.cluster == owner.cluster:
+                    removed_names[table].add(used_name)
+        for table, names in removed_names.items():
             entries = self._list(table)
-            entries.value[:] = [one for one in entries.value if _name(one) not in names]
+            entries.value[:] = [entry for entry in entries.value if _name(entry) not in names]
         current = _get(self._root, "current-context")
         if current is not None and _text(current) in contexts:
             self.set_current("")
         return tuple(
-            _name(one)
-            for one in self._entries("contexts")
-            if _reference(one, "cluster") in gone["clusters"]
-            or _reference(one, "user") in gone["users"]
+            _name(entry)
+            for entry in self._entries("contexts")
+            if _reference(entry, "cluster") in removed_names["clusters"]
+            or _reference(entry, "user") in removed_names["users"]
         )
 
     def dump(self) -> str:
@@ -194,96 +198,98 @@ class _Config:
         return text
 
     def _entries(self, table: str) -> Sequence[yaml.MappingNode]:
-        found = _get(self._root, table)
-        if found is None or _is_null(found):
+        entries = _get(self._root, table)
+        if entries is None or _is_null(entries):
             return ()
-        if not isinstance(found, yaml.SequenceNode) or not all(
-            isinstance(one, yaml.MappingNode) and _name(one) for one in found.value
+        if not isinstance(entries, yaml.SequenceNode) or not all(
+            isinstance(entry, yaml.MappingNode) and _name(entry) for entry in entries.value
         ):
             raise Refused(
                 f"{table} in your kubeconfig is not a list of named entries; left as it is"
             )
-        return tuple(found.value)
+        return tuple(entries.value)
 
     def _list(self, table: str) -> yaml.SequenceNode:
-        found = _get(self._root, table)
-        if isinstance(found, yaml.SequenceNode):
-            if not found.value:
-                found.flow_style = False  # what was [] gets lines
-            return found
+        entries = _get(self._root, table)
+        if isinstance(entries, yaml.SequenceNode):
+            if not entries.value:
+                entries.flow_style = False  # what was [] gets lines
+            return entries
         empty = yaml.SequenceNode("tag:yaml.org,2002:seq", [], flow_style=False)
         _set(self._root, table, empty)
         return empty
 
 
 def _chosen(received: str, name: str) -> tuple[Mapping[str, object], ...]:
-    """Cluster, user and context of a kubeconfig that a server gave, with what may be taken over of it."""
-    what = "the kubeconfig of the cluster"
-    root = _composed(received, what)
+    """Cluster, user and context of a kubeconfig from a server, with the fields that may be copied."""
+    source_name = "the kubeconfig of the cluster"
+    root = _composed(received, source_name)
     if root is None:
-        raise Refused(f"{what} is empty")
-    contexts = _named(root, "contexts", "context", what)
+        raise Refused(f"{source_name} is empty")
+    contexts = _named(root, "contexts", "context", source_name)
     current = _text(_get(root, "current-context"))
     if not current and len(contexts) == 1:
         (current,) = contexts
     if current not in contexts:
-        raise Refused(f"{what} does not say which of its contexts to use")
+        raise Refused(f"{source_name} does not say which of its contexts to use")
     context = contexts[current]
-    cluster = _named(root, "clusters", "cluster", what).get(_text(_get(context, "cluster")))
-    user = _named(root, "users", "user", what).get(_text(_get(context, "user")))
+    cluster = _named(root, "clusters", "cluster", source_name).get(_text(_get(context, "cluster")))
+    user = _named(root, "users", "user", source_name).get(_text(_get(context, "user")))
     if cluster is None or user is None:
-        raise Refused(f"{what} lacks the cluster or the user of its context")
-    mine: dict[str, object] = {"cluster": name, "user": name}
+        raise Refused(f"{source_name} lacks the cluster or the user of its context")
+    context_body: dict[str, object] = {"cluster": name, "user": name}
     if namespace := _text(_get(context, "namespace")):
-        mine["namespace"] = namespace
-    return _taken(cluster, "cluster", what), _taken(user, "user", what), mine
+        context_body["namespace"] = namespace
+    return _taken(cluster, "cluster", source_name), _taken(user, "user", source_name), context_body
 
 
-def _named(root: yaml.MappingNode, table: str, part: str, what: str) -> dict[str, yaml.MappingNode]:
-    found = _get(root, table)
-    entries = found.value if isinstance(found, yaml.SequenceNode) else []
-    named = {}
+def _named(
+    root: yaml.MappingNode, table: str, part: str, source_name: str
+) -> dict[str, yaml.MappingNode]:
+    node = _get(root, table)
+    entries = node.value if isinstance(node, yaml.SequenceNode) else []
+    bodies = {}
     for entry in entries:
         body = _get(entry, part) if isinstance(entry, yaml.MappingNode) else None
         if not isinstance(body, yaml.MappingNode):
-            raise Refused(f"{table} in {what} is not a list of named entries")
-        named[_name(entry)] = body
-    return named
+            raise Refused(f"{table} in {source_name} is not a list of named entries")
+        bodies[_name(entry)] = body
+    return bodies
 
 
-def _taken(body: yaml.MappingNode, part: str, what: str) -> Mapping[str, object]:
-    taken: dict[str, object] = {}
+def _taken(body: yaml.MappingNode, part: str, source_name: str) -> Mapping[str, object]:
+    accepted_fields: dict[str, object] = {}
     for key, value in body.value:
         name = _text(key)
         if name == "extensions":
             continue
         if name not in _TAKEN[part] or not isinstance(value, yaml.ScalarNode):
             raise Refused(
-                f"{what} has {name!r} for its {part}, which is not put among yours unseen;"
+                f"{source_name} has {name!r} for its {part}, which is not put among yours unseen;"
                 " write it to a file with -o FILE and look at it"
             )
-        taken[name] = value.value.lower() == "true" if name in _FLAGS else value.value
-    return taken
+        accepted_fields[name] = value.value.lower() == "true" if name in _FLAGS else value.value
+    return accepted_fields
 
 
 # --- nodes ------------------------------------------------------------------------------------
 
 
-def _composed(text: str, what: str) -> yaml.MappingNode | None:
-    """The one mapping in the text; None when there is nothing in it."""
+def _composed(text: str, source_name: str) -> yaml.MappingNode | None:
+    """Parses the text, which must be one mapping; None when it is empty."""
     try:
         root = yaml.compose(text, Loader=yaml.SafeLoader)
     except (yaml.YAMLError, RecursionError, ValueError):
         # Not chained, and without the parser's words: they quote what may be a secret.
-        raise Refused(f"{what} is not YAML; it is left as it is") from None
+        raise Refused(f"{source_name} is not YAML; it is left as it is") from None
     if root is None or _is_null(root):
         return None
     if not isinstance(root, yaml.MappingNode):
-        raise Refused(f"{what} is not a mapping; it is left as it is")
+        raise Refused(f"{source_name} is not a mapping; it is left as it is")
     keys = [_text(key) for key, _ in root.value]
     doubled = [key for key in keys if keys.count(key) > 1]
     if doubled:
-        raise Refused(f"{what} has {doubled[0]!r} twice; it is left as it is")
+        raise Refused(f"{source_name} has {doubled[0]!r} twice; it is left as it is")
     return root
 
 
@@ -319,13 +325,13 @@ def _reference(context: yaml.MappingNode | None, part: str) -> str:
 
 
 def _owner(entry: yaml.MappingNode, part: str) -> Owner | None:
-    """Whose the entry is, when it carries our mark."""
+    """The owner of an entry; None when it does not carry our mark."""
     body = _get(entry, part)
     extensions = _get(body, "extensions") if body is not None else None
-    for one in extensions.value if isinstance(extensions, yaml.SequenceNode) else ():
-        about = _get(one, "extension")
-        if _name(one) == MARK and about is not None:
-            return Owner(**{field.name: _text(_get(about, field.name)) for field in fields(Owner)})
+    for extension in extensions.value if isinstance(extensions, yaml.SequenceNode) else ():
+        mark = _get(extension, "extension")
+        if _name(extension) == MARK and mark is not None:
+            return Owner(**{field.name: _text(_get(mark, field.name)) for field in fields(Owner)})
     return None
 
 

@@ -1,4 +1,4 @@
-"""The kubeconfig of the person who types: where it is, and how it is changed without harm to it."""
+"""Finds the user's kubeconfig file, and changes it safely."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMMENT = re.compile(r"(^|\s)#", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Edited:
-    """Where it was changed, and where a copy is when comments were lost."""
+    """The changed file, and its backup copy when comments were lost."""
 
     path: Path
     backup: Path | None = None
@@ -30,37 +30,41 @@ class Edited:
 
 def find_kubeconfig(environ: Mapping[str, str] = os.environ) -> Path:
     """The first file that KUBECONFIG names, else the one in the home directory."""
-    listed = [one for one in environ.get("KUBECONFIG", "").split(os.pathsep) if one]
-    if listed:
-        return Path(listed[0])
+    paths = [path for path in environ.get("KUBECONFIG", "").split(os.pathsep) if path]
+    if paths:
+        return Path(paths[0])
     home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
     return home / ".kube" / "config"
 
 
 def edit_kubeconfig(path: Path, change: Callable[[str], str]) -> Edited:
-    """Changes the file whole or not at all, under the lock that kubectl takes too; mode 0600.
+    """Replaces the file atomically, under the lock that kubectl takes too; mode 0600.
 
-    `change` gets the text, empty when there is no file; what it raises leaves the file untouched.
+    `change` gets the text, empty when there is no file; when it raises, the file stays as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = Path(os.path.realpath(path))  # a link stays one
+    real_path = Path(os.path.realpath(path))  # a link stays one
     with _locked(path):
-        found = _stat(place)
-        before = _read(place) if found is not None else ""
+        file_stat = _stat(real_path)
+        before = _read(real_path) if file_stat is not None else ""
         after = change(before)
         if after == before:
             return Edited(path)
-        owner = (found.st_uid, found.st_gid) if found is not None and os.geteuid() == 0 else None
+        owner = (
+            (file_stat.st_uid, file_stat.st_gid)
+            if file_stat is not None and os.geteuid() == 0
+            else None
+        )
         backup = None
         if _COMMENT.search(before):
-            backup = place.with_name(place.name + BACKUP)
+            backup = real_path.with_name(real_path.name + BACKUP)
             write_private_file(backup, before.encode(), owner=owner)
-        write_private_file(place, after.encode(), owner=owner)
+        write_private_file(real_path, after.encode(), owner=owner)
     return Edited(path, backup)
 
 
 def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """Our contexts of the cluster with this id in the person's kubeconfig; none when it cannot be read."""
+    """Our contexts of the cluster with this id in the user's kubeconfig; empty when it cannot be read."""
     path = find_kubeconfig(environ)
     try:
         return contexts_of(_read(path), cluster) if _stat(path) is not None else ()
@@ -69,14 +73,14 @@ def known_contexts(cluster: str, environ: Mapping[str, str] = os.environ) -> tup
 
 
 def _stat(path: Path) -> os.stat_result | None:
-    """None when there is no file. Refused for a device or a directory: it must not be replaced."""
+    """The file's stat; None when there is no file. Refused for a device or a directory, which must not be replaced."""
     try:
-        found = path.stat()
+        file_stat = path.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(file_stat.st_mode):
         raise Refused(f"{path} is not a file; point KUBECONFIG to one, or write one with -o FILE")
-    return found
+    return file_stat
 
 
 def _read(path: Path) -> str:
@@ -89,12 +93,12 @@ def _read(path: Path) -> str:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     lock = path.with_name(path.name + ".lock")
-    patience = time.monotonic() + LOCK_SECONDS
+    deadline = time.monotonic() + LOCK_SECONDS
     while True:
         try:
             os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         except FileExistsError:
-            if time.monotonic() > patience:
+            if time.monotonic() > deadline:
                 raise Conflict(
                     f"another program is changing {path}; if none is, remove {lock}"
                 ) from None

@@ -1,4 +1,4 @@
-"""A role in a folder here, looked at before it is sent anywhere. Used by the verbs about templates."""
+"""Reads and checks roles in local folders, before they are sent. Used by the verbs about templates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.roles.role import Faulty, Role, is_template, read_role
 
 @dataclass(frozen=True)
 class Found:
-    """What is in the folder: its files, and the role they make or the mistakes in them."""
+    """The contents of a folder: its files, and the role that they make or the mistakes in them."""
 
     name: str
     files: Files
@@ -23,15 +23,15 @@ class Found:
 
 
 def roles_at(path: Path) -> list[Found]:
-    """The role in this folder; of a folder of roles, every one that is a template."""
+    """The role in this folder, or, in a folder of roles, all that are templates."""
     if not path.is_dir():
         raise NotFound(f"there is no folder {str(path)!r}")
     if (path / "meta").is_dir() or (path / "tasks").is_dir():
         return [_read(path)]
-    found = [_read(one) for one in sorted(path.iterdir()) if _is_role(one)]
-    if not found:
+    roles = [_read(folder) for folder in sorted(path.iterdir()) if _is_role(folder)]
+    if not roles:
         raise NotFound(f"there is no role in {str(path)!r}: a role has the folders meta and tasks")
-    return found
+    return roles
 
 
 def _is_role(path: Path) -> bool:
@@ -47,5 +47,5 @@ def _read(path: Path) -> Found:
     match read_role(name, files, mistakes):
         case Role() as role:
             return Found(name, files, role)
-        case Faulty(mistakes=told):
-            return Found(name, files, None, tuple(str(one) for one in told))
+        case Faulty(mistakes=role_mistakes):
+            return Found(name, files, None, tuple(str(mistake) for mistake in role_mistakes))

@@ -1,4 +1,4 @@
-"""What a caller may change in one transaction. Lists of these are given to `Ledger.commit`."""
+"""The changes that `Ledger.commit` takes: a list of these is one transaction."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ class Document(Protocol):
     @property
     def id(self) -> str: ...
     @property
-    def metadata(self) -> Any:  # DocumentMetadata; structs of several modules are given
+    def metadata(self) -> Any:  # DocumentMetadata; the structs come from several modules
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Words of what happened, kept on the event: a CamelCase reason and one sentence."""
+    """What the event of a change says: a CamelCase reason and one sentence."""
 
     reason: str
     message: str
@@ -45,7 +45,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """A new document, stored with version 0. Exists when its id or its name is taken."""
+    """Stores a new document with version 0. Exists when its id or its name is taken."""
 
     doc: Document
     note: Note | None = None
@@ -53,9 +53,9 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """The document anew, stored with one version more than it was read at.
+    """Replaces the document and increments its version.
 
-    Conflict when the stored version is another; NotFound when it is gone.
+    Conflict when the stored version is not the one that was read; NotFound when the document is gone.
     """
 
     doc: Document
@@ -64,7 +64,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The document leaves for the archive, guarded by version like Replace."""
+    """Moves the document to the archive, guarded by version like Replace."""
 
     doc: Document
     note: Note | None = None
@@ -72,7 +72,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """An event about something, and nothing else."""
+    """Records an event about an object, and changes nothing else."""
 
     kind: str
     id: str
@@ -82,7 +82,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """Something is to be looked at by `at` at the latest. A poke during a lease is kept for after it."""
+    """Makes an object due for its reconciler at `at` at the latest; one that is leased is due again after the lease."""
 
     kind: str
     id: str
@@ -93,7 +93,7 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Everything that finished `waiting_for` this is to be looked at by `at`."""
+    """Makes everything whose last pass ended `waiting_for` this due at `at`."""
 
     waiting_for: str
     at: datetime
@@ -101,7 +101,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """The owner's amount in the pool becomes `amount`. Exhausted when it grows past the capacity."""
+    """Sets the owner's amount in the pool. Exhausted when the pool would grow past the capacity."""
 
     pool: str
     owner: str
@@ -111,7 +111,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class Unreserve:
-    """The owner's amount is given back, in one pool or in all."""
+    """Gives the owner's amount back, in one pool or in all."""
 
     owner: str
     pool: str = ""
@@ -126,9 +126,9 @@ class Unclaim:
 
 @dataclass(frozen=True, slots=True)
 class Require:
-    """The document exists, is not being deleted, and stays so until this is committed; else Precondition.
+    """Requires that a document exists and is not being deleted, until the commit; else Precondition.
 
-    With a version it must also be the one that was read: Conflict when it has changed since.
+    With a version, Conflict when the document has another version by now.
     """
 
     kind: str
@@ -138,7 +138,7 @@ class Require:
 
 @dataclass(frozen=True, slots=True)
 class Unreferenced:
-    """No document refers to this one, and none begins to until this is committed; else Precondition.
+    """Requires that no document refers to this one, until the commit; else Precondition.
 
     A referrer is a kind and a JSON path to the id, such as ("Cluster", "$.spec.template.id").
     """

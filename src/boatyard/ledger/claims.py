@@ -1,4 +1,4 @@
-"""Scarce things: identities handed out once, and counts that never pass a capacity. A part of the ledger."""
+"""Claims of identities, each held by one owner, and reservations within a capacity. A part of the ledger."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ _BELOW = "owner = $1 or (owner >= $1 || '/' and owner < $1 || '0')"  # '0' comes
 class Claims:
     """Rests on two unique keys: one owner per item, and one item per owner, in each pool."""
 
-    def __init__(self, connections: Connections, tell: Callable[[str], Awaitable[None]]) -> None:
-        """`tell` is called before and after each claim."""
+    def __init__(
+        self, connections: Connections, on_write: Callable[[str], Awaitable[None]]
+    ) -> None:
+        """`on_write` is called with a label before and after each claim."""
         self._connections = connections
-        self._tell = tell
+        self._tell = on_write
 
     async def claim(
         self,
@@ -32,9 +34,9 @@ class Claims:
         lease: Lease | None = None,
         now: datetime,
     ) -> str | None:
-        """What the owner holds of the pool, or else the first free candidate; None when all are taken.
+        """Returns what the owner holds of the pool, or else claims the first free candidate; None when all are taken.
 
-        May be called any number of times. LeaseLost when the lease has passed to another.
+        May be called any number of times. LeaseLost when another worker has the lease.
         """
         request = ClaimRequest(pool, candidates, owner)
         return (await self.claim_many([request], tenant=tenant, lease=lease, now=now))[0]
@@ -57,27 +59,27 @@ class Claims:
     async def _claim(
         self, requests: Sequence[ClaimRequest], *, tenant: str, lease: Lease | None, now: datetime
     ) -> list[str | None]:
-        # In the same order everywhere, so that two claimers do not wait for each other in a ring.
-        places = sorted(range(len(requests)), key=lambda place: requests[place].pool)
-        asked = [
-            {"pool": r.pool, "candidates": list(r.candidates), "owner": r.owner}
-            for r in (requests[place] for place in places)
+        # In the same order everywhere, so that concurrent claims cannot deadlock.
+        indexes = sorted(range(len(requests)), key=lambda index: requests[index].pool)
+        entries = [
+            {"pool": request.pool, "candidates": list(request.candidates), "owner": request.owner}
+            for request in (requests[index] for index in indexes)
         ]
         rows = await self._connections.write(
             "claiming",
             "select boatyard_claim($1, $2, $3, $4)",
-            msgspec.json.encode(asked),
+            msgspec.json.encode(entries),
             lease_argument(lease),
             tenant,
             now,
         )
-        given: list[str | None] = [None] * len(requests)
-        for place, item in zip(places, rows[0][0], strict=True):
-            given[place] = item
-        return given
+        items: list[str | None] = [None] * len(requests)
+        for index, item in zip(indexes, rows[0][0], strict=True):
+            items[index] = item
+        return items
 
     async def of_owner(self, owner_prefix: str) -> list[Claim]:
-        """What this owner and those below it (`prefix/…`) hold."""
+        """The claims of this owner and of owners below it (`prefix/…`)."""
         query = (
             "select pool, item, owner, tenant, at from claims "
             f"where {_BELOW} order by pool, owner, item"
@@ -98,7 +100,7 @@ class Claims:
         return int(rows[0][0])
 
     async def reserved_by_pool(self) -> dict[str, int]:
-        """The sum of every pool's reservations, pools in which something is reserved only."""
+        """The sum of the reservations of every pool that has some."""
         rows = await self._connections.read(
             "reading reservations", "select pool, used from pools where used > 0"
         )

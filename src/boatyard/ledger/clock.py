@@ -1,4 +1,4 @@
-"""The database's clock, carried between looks by this machine's monotonic time."""
+"""The database's clock: its last known time, carried on by this machine's monotonic clock."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class DatabaseClock:
         self._latest = _EPOCH
 
     def set(self, database_now: datetime) -> None:
-        """Takes the database's time as true from here on."""
+        """Sets the clock to the database's time."""
         self._offset = database_now - self._carried()
 
     def now(self) -> datetime:
-        # A correction backwards stands still until real time has caught up.
+        # After a correction backwards the clock stands still until real time has caught up.
         self._latest = max(self._latest, self._carried() + self._offset)
         return self._latest
 

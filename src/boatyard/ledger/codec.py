@@ -1,4 +1,4 @@
-"""Documents to what is stored and shown, and back: secrets sealed in the one, masked in the other."""
+"""Converts documents to stored JSON, with secrets sealed, and to event JSON, with secrets masked; and back."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Codec:
         }
 
     def encode(self, doc: Document, version: int) -> tuple[msgspec.Raw, msgspec.Raw | None]:
-        """What is stored with this version, and what is shown in events where that differs."""
+        """The JSON to store with this version, and the JSON for events where that differs."""
         kind = type(doc).__name__
         if doc.metadata.version != version:
             metadata = msgspec.structs.replace(doc.metadata, version=version)
@@ -43,9 +43,9 @@ class Codec:
         def seal(text: str, path: Path) -> str:
             return self._seal.seal(text, f"{kind}/{doc.id}/{'.'.join(path)}")
 
-        stored = _rewrite(msgspec.json.decode(data), paths, seal)
-        shown = _rewrite(msgspec.json.decode(data), paths, _masker(type(doc)))
-        return msgspec.Raw(msgspec.json.encode(stored)), msgspec.Raw(msgspec.json.encode(shown))
+        sealed = _rewrite(msgspec.json.decode(data), paths, seal)
+        masked = _rewrite(msgspec.json.decode(data), paths, _masker(type(doc)))
+        return msgspec.Raw(msgspec.json.encode(sealed)), msgspec.Raw(msgspec.json.encode(masked))
 
     def decode(self, cls: type[T], data: bytes, *, sealed: bool = False) -> T:
         """The document with its secrets in clear, or with `***` in their place."""
@@ -58,8 +58,8 @@ class Codec:
             for path in paths:
                 place = f"{kind}/{doc.id}/{'.'.join(path)}"
                 doc = _reveal(doc, path, None if sealed else self._seal, place)
-            found: T = doc
-            return found
+            revealed: T = doc
+            return revealed
         raw = msgspec.json.decode(data)
 
         def unseal(text: str, path: Path) -> str:
@@ -72,7 +72,7 @@ class Codec:
 def _encode(doc: Any) -> bytes:
     try:
         data = msgspec.json.encode(doc)
-        # An empty message that is not *the* empty message would be stored, and be found by has().
+        # An empty message that is not its field's default would be stored, and has() would be true for it.
         return data if b"{}" not in data else msgspec.json.encode(_canonical(doc))
     except UnicodeEncodeError as error:
         raise Refused("the text holds a lone surrogate, which is no character") from error
@@ -114,7 +114,7 @@ def _rewrite(raw: Any, paths: Sequence[Path], change: Callable[[str, Path], str]
     return raw
 
 
-def _rewrite_at(raw: Any, rest: Path, done: Path, change: Callable[[str, Path], str]) -> None:
+def _rewrite_at(raw: Any, rest: Path, parents: Path, change: Callable[[str, Path], str]) -> None:
     """Changes, in place, every text found at the path or below it."""
     step, deeper = rest[0], rest[1:]
     if isinstance(raw, list):
@@ -124,7 +124,7 @@ def _rewrite_at(raw: Any, rest: Path, done: Path, change: Callable[[str, Path], 
     else:
         return
     for key in keys:
-        value, here = raw[key], (*done, str(key))
+        value, here = raw[key], (*parents, str(key))
         if deeper:
             _rewrite_at(value, deeper, here, change)
         elif isinstance(value, str):
@@ -139,11 +139,11 @@ _texts: dict[type[Any], bool] = {}
 
 
 def _are_texts(cls: type[Any], paths: Sequence[Path]) -> bool:
-    """Whether every secret of a kind is one text: then a document can be read as it is stored."""
-    found = _texts.get(cls)
-    if found is None:
-        found = _texts[cls] = all(_leads_to_text(cls, path) for path in paths)
-    return found
+    """Whether every secret of a kind is a string: then the stored JSON can be decoded to the struct directly."""
+    all_texts = _texts.get(cls)
+    if all_texts is None:
+        all_texts = _texts[cls] = all(_leads_to_text(cls, path) for path in paths)
+    return all_texts
 
 
 def _leads_to_text(cls: type[Any], path: Path) -> bool:
@@ -156,7 +156,7 @@ def _leads_to_text(cls: type[Any], path: Path) -> bool:
 
 
 def _reveal(value: Any, path: Path, seal: Seal | None, place: str) -> Any:
-    """The same with the text at the path opened, or masked when there is nothing to open it with."""
+    """A copy of the value with the text at the path unsealed, or masked when `seal` is None."""
     name, below = path[0], path[1:]
     old = getattr(value, name)
     if not old:
@@ -179,15 +179,15 @@ _known: dict[tuple[type[Any], Path], bool] = {}
 
 
 def _is_bytes(cls: type[Any], path: Path) -> bool:
-    found = _known.get((cls, path))
-    if found is None:
+    is_bytes = _known.get((cls, path))
+    if is_bytes is None:
         if len(_known) > 1000:  # keys of maps are the callers' to choose
             _known.clear()
         kind: msgspec.inspect.Type = msgspec.inspect.type_info(cls)
         for step in path:
             kind = _step_into(kind, step)
-        found = _known[cls, path] = isinstance(_bare(kind), msgspec.inspect.BytesType)
-    return found
+        is_bytes = _known[cls, path] = isinstance(_bare(kind), msgspec.inspect.BytesType)
+    return is_bytes
 
 
 def _step_into(kind: msgspec.inspect.Type, step: str) -> msgspec.inspect.Type:
@@ -215,7 +215,7 @@ _decoders: dict[type[Any], msgspec.json.Decoder[Any]] = {}
 
 
 def _decoder(cls: type[T]) -> msgspec.json.Decoder[T]:
-    found = _decoders.get(cls)
-    if found is None:
-        found = _decoders[cls] = msgspec.json.Decoder(cls)
-    return found
+    decoder = _decoders.get(cls)
+    if decoder is None:
+        decoder = _decoders[cls] = msgspec.json.Decoder(cls)
+    return decoder

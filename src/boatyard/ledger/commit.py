@@ -1,4 +1,4 @@
-"""A list of changes as the one argument of `boatyard_commit`. Called by the ledger."""
+"""Encodes a list of changes as the argument of the SQL function `boatyard_commit`. Called by the ledger."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from boatyard.ledger.records import Finish, Lease
 
 CREATED, UPDATED, DELETED, SIGNALED = 1, 2, 3, 4  # EventType
 
-# Where a reference has a column of its own, looking for referrers is a look into its index.
+# References that have a column of their own: the search for referrers uses its index.
 _COLUMNS = {"$.spec.template.id": "template", "$.spec.version.id": "cluster_version"}
 
 Entry = dict[str, Any]
 
-# What a change is called, the event it makes, and the version it stores.
+# The name of a change in SQL, the type of its event, and the version it stores.
 _OPERATIONS: Mapping[type[Change], tuple[str, int, Callable[[int], int]]] = {
     Insert: ("insert", CREATED, lambda _: 0),
     Replace: ("replace", UPDATED, lambda version: version + 1),
@@ -49,7 +49,7 @@ def payload(
     finish: Finish | None,
     now: datetime,
 ) -> bytes:
-    """The changes by class, each class sorted where the order of locks matters."""
+    """The changes as JSON, grouped by class; sorted where locks must be taken in the same order everywhere."""
     parts: dict[str, list[Entry]] = {}
     for change in changes:
         part, entry = _entry(change, codec)
@@ -64,11 +64,11 @@ def payload(
         message["lease"] = _lease_entry(lease)
     if finish is not None:
         message["finish"] = _finish_entry(finish)
-    touched = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
+    work_keys = [{"kind": due["kind"], "id": due["id"]} for due in parts.get("due", ())]
     if lease is not None:
-        touched.append({"kind": lease.kind, "id": lease.id})
-    if len(touched) > 1 or "wakes" in parts:
-        message["lock_work"] = touched
+        work_keys.append({"kind": lease.kind, "id": lease.id})
+    if len(work_keys) > 1 or "wakes" in parts:
+        message["lock_work"] = work_keys
     return msgspec.json.encode(message)
 
 
@@ -81,7 +81,7 @@ _SORTED = {
 
 
 def label(changes: Sequence[Change]) -> str:
-    """What is written, without ids: the same in every run."""
+    """Names the changes without ids, so that the label is the same in every run."""
     words = []
     for change in changes:
         match change:
@@ -124,8 +124,8 @@ def _entry(change: Change, codec: Codec) -> tuple[str, Entry]:
 def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
     doc, metadata = change.doc, change.doc.metadata
     version: int = metadata.version
-    op, type_, stored = _OPERATIONS[type(change)]
-    data, shown = codec.encode(doc, stored(version))
+    op, type_, stored_version = _OPERATIONS[type(change)]
+    data, masked_data = codec.encode(doc, stored_version(version))
     entry: Entry = {
         "op": op,
         "kind": type(doc).__name__,
@@ -139,8 +139,8 @@ def _document_entry(change: Insert | Replace | Archive, codec: Codec) -> Entry:
         "type": type_,
         "data": data,
     }
-    if shown is not None:
-        entry["shown"] = shown
+    if masked_data is not None:
+        entry["shown"] = masked_data
     return entry | _note_entry(change.note)
 
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: one round trip per statement, and failures in our words. Used by the ledger's parts."""
+"""Connections to PostgreSQL: one round trip per statement, failures as errors of the model. Used by the ledger."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TRIES = 8
 
 
 async def connect(url: str, application: str) -> Connection:
-    """One connection of its own, for listening and for migrations. Unavailable when there is none."""
+    """Opens a connection outside of the pool, for listening and for migrations. Unavailable when it cannot."""
     try:
         return await asyncpg.connect(
             url, timeout=_CONNECT_SECONDS, server_settings={"application_name": application}
@@ -28,7 +28,7 @@ async def connect(url: str, application: str) -> Connection:
 
 
 def unreachable(error: Exception) -> Unavailable | Refused:
-    """Why there is no connection: the address is wrong, or the server is not there."""
+    """The error for a failed connection: Refused when the address is wrong, else Unavailable."""
     if isinstance(error, ValueError | asyncpg.InvalidAuthorizationSpecificationError):
         return Refused(f"cannot use the database address: {error}")
     if isinstance(error, asyncpg.InvalidCatalogNameError):
@@ -44,7 +44,7 @@ class Connections:
 
     @classmethod
     async def open(cls, url: str, *, application: str, size: int) -> Connections:
-        """Refused or Unavailable when there is no connection to be had."""
+        """Opens the pool and a first connection. Refused or Unavailable when that fails."""
 
         async def open_one() -> Connection:
             connection = await asyncpg.connect(
@@ -54,7 +54,7 @@ class Connections:
                 server_settings={
                     "application_name": application,
                     "jit": "off",
-                    "random_page_cost": "1.1",  # as on every disk without a head to move
+                    "random_page_cost": "1.1",  # for solid-state disks
                     "timezone": "UTC",
                     "idle_in_transaction_session_timeout": "30000",
                 },
@@ -73,7 +73,7 @@ class Connections:
         await self._pool.close()
 
     async def read(self, doing: str, query: str, *args: Any) -> Sequence[asyncpg.Record]:
-        """Rows of a statement that changes nothing; tried once more when the connection drops."""
+        """Runs a statement that changes nothing and returns its rows; tries once more when the connection drops."""
         try:
             return await self._pool.fetch(query, args)
         except DROPPED:
@@ -83,9 +83,9 @@ class Connections:
         return await self._translated(doing, lambda: self._pool.fetch(query, args))
 
     async def write(self, doing: str, query: str, *args: Any) -> Sequence[asyncpg.Record]:
-        """Rows of a statement that changes something, in one transaction.
+        """Runs a statement that changes something, in one transaction, and returns its rows.
 
-        Run again only when PostgreSQL rolled it back to end a deadlock. Unavailable when the
+        Tries again only when PostgreSQL rolled it back to end a deadlock. Unavailable when the
         connection was lost: whether it was committed is then unknown.
         """
         for _ in range(_TRIES - 1):

@@ -1,4 +1,4 @@
-"""Contents by digest: written once, never changed. Used by those who publish templates and those who run them."""
+"""Contents of roles by digest: written once, never changed. Used to publish templates and to run them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from boatyard.ledger.connections import Connections
 
 
 class Contents:
-    """Bytes under the digest of what they stand for. Whoever reads them checks that they are what it says."""
+    """Packed contents under the digest of what is packed. The reader checks that they match."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
 
     async def keep(self, digest: str, packed: bytes, now: datetime) -> None:
-        """May be called any number of times; what is kept already stays as it is."""
+        """Stores the bytes. May be called any number of times; an existing entry stays as it is."""
         await self._connections.write(
             "keeping a template's content",
             "insert into contents (digest, packed, kept) values ($1, $2, $3) on conflict do nothing",

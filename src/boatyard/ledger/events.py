@@ -15,7 +15,7 @@ from boatyard.model.errors import Refused
 BATCH = 1000
 _COLUMNS = "seq, kind, id, tenant, type, at, reason, message, data"
 
-# The log's bounds come with the rows, from the same snapshot, also when there are no rows.
+# Returns the log's bounds with the rows, from the same snapshot, also when there are no rows.
 _AFTER = f"""
 select l.last_seq, l.trimmed, e.* from event_log l left join lateral (
     select {_COLUMNS} from events
@@ -34,14 +34,14 @@ select {_COLUMNS} from events
 
 
 class Events:
-    """Numbers are gap-free and follow the order of commits per object."""
+    """Events numbered without gaps; the events of one object are in the order of their commits."""
 
     def __init__(self, connections: Connections, seal: Seal) -> None:
         self._connections = connections
         self._seal = seal
 
     async def publish(self, *, poke: bool = False) -> int:
-        """Numbers all that was committed before the call; `poke` wakes other processes in any case."""
+        """Numbers all events committed before the call, and returns how many. `poke` always wakes other processes."""
         total = 0
         while True:
             numbered = await self._publish(many=BATCH, poke=poke and total == 0)
@@ -63,7 +63,7 @@ class Events:
         tenants: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
     ) -> list[EventRow]:
-        """Events with larger numbers, in order. Refused when `seq` was trimmed away or is not given yet."""
+        """Events with larger numbers, in order. Refused when `seq` was trimmed or does not exist yet."""
         rows = await self._connections.read("reading events", _AFTER, seq, limit, tenants, kinds)
         last, trimmed = rows[0]["last_seq"], rows[0]["trimmed"]
         if seq < trimmed:
@@ -79,11 +79,11 @@ class Events:
         return [_row(row) for row in rows if row["seq"] is not None]
 
     async def first_seq(self) -> int:
-        """The first number that is kept, given or not."""
+        """The number of the oldest event that is not trimmed; it may not exist yet."""
         return (await self._bounds())[0]
 
     async def last_seq(self) -> int:
-        """The last number given; 0 when there is none."""
+        """The number of the last published event; 0 when there is none."""
         return (await self._bounds())[1]
 
     async def _bounds(self) -> tuple[int, int]:
@@ -98,7 +98,7 @@ class Events:
         return [_row(row) for row in reversed(rows)]
 
     async def trim(self, before: datetime) -> int:
-        """Forgets the oldest events, all of them older than `before`; how many."""
+        """Deletes the oldest events, all of them older than `before`, and returns how many."""
         rows = await self._connections.write("trimming events", "select boatyard_trim($1)", before)
         return int(rows[0][0])
 

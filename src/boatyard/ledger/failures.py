@@ -1,4 +1,4 @@
-"""PostgreSQL's complaints in our words. Called wherever the ledger speaks to PostgreSQL."""
+"""Translates errors of PostgreSQL and asyncpg to errors of the model. Called after every failed statement."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from boatyard.model.errors import (
     Unavailable,
 )
 
-# Rolled back whole, by no fault of the caller: safe to run again.
+# Rolled back completely, because of concurrent transactions: safe to run again.
 TRY_AGAIN = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError)
-# The connection is gone or was never there. What was under way may have been committed.
+# The connection is lost or was never open. The statement may have been committed.
 DROPPED = (
     OSError,
     TimeoutError,
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
-    asyncpg.InternalClientError,  # the server has said goodbye, and the end of the line is not read yet
+    asyncpg.InternalClientError,  # the server has closed the connection, and asyncpg has not noticed yet
     asyncpg.OperatorInterventionError,
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,
     asyncpg.PostgresSystemError,  # its disk or its files
-    # The address was good when the ledger was opened: the role or the database is being made anew.
+    # The address was good when the ledger was opened: the role or the database is being recreated.
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
 )
 
 
 def translate(error: Exception, doing: str) -> BoatyardError:
-    """Our kind of failure for what PostgreSQL or the connection said; a bug of ours passes through."""
+    """Returns the model's error for an error of PostgreSQL or the connection; raises any other error again."""
     if isinstance(error, asyncpg.DataError) or _is_bad_argument(error):
         return Refused(f"cannot be stored while {doing}: {_text(error)}")
     if isinstance(error, asyncpg.ProgramLimitExceededError):
@@ -50,9 +50,9 @@ def translate(error: Exception, doing: str) -> BoatyardError:
         return Conflict(f"others kept changing the same while {doing}")
     if isinstance(error, asyncpg.UniqueViolationError):
         return _unique(error)
-    known = _OURS.get(getattr(error, "sqlstate", None) or "")
-    if known is not None:
-        return known(msgspec.json.decode(getattr(error, "detail", None) or "{}"))
+    make_error = _OURS.get(getattr(error, "sqlstate", None) or "")
+    if make_error is not None:
+        return make_error(msgspec.json.decode(getattr(error, "detail", None) or "{}"))
     raise error
 
 
@@ -71,40 +71,40 @@ def _unique(error: asyncpg.UniqueViolationError) -> BoatyardError:
     return Conflict(f"taken by somebody else: {error.detail}")
 
 
-def _taken(about: dict[str, Any]) -> BoatyardError:
-    field = about["field"]
-    return Taken(f"{about['kind']} with {field} {about[field]!r} already exists", field=field)
+def _taken(detail: dict[str, Any]) -> BoatyardError:
+    field = detail["field"]
+    return Taken(f"{detail['kind']} with {field} {detail[field]!r} already exists", field=field)
 
 
-def _conflict(about: dict[str, Any]) -> BoatyardError:
+def _conflict(detail: dict[str, Any]) -> BoatyardError:
     return Conflict(
-        f"{about['kind']} {about['id']!r} has been modified: "
-        f"read at version {about['read']}, now at version {about['stored']}"
+        f"{detail['kind']} {detail['id']!r} has been modified: "
+        f"read at version {detail['read']}, now at version {detail['stored']}"
     )
 
 
-def _gone(about: dict[str, Any]) -> BoatyardError:
-    return NotFound(f"{about['kind']} {about['id']!r} does not exist")
+def _gone(detail: dict[str, Any]) -> BoatyardError:
+    return NotFound(f"{detail['kind']} {detail['id']!r} does not exist")
 
 
-def _lease_lost(about: dict[str, Any]) -> BoatyardError:
-    return LeaseLost(f"the lease of {about['kind']} {about['id']!r} has passed to another")
+def _lease_lost(detail: dict[str, Any]) -> BoatyardError:
+    return LeaseLost(f"the lease of {detail['kind']} {detail['id']!r} has passed to another")
 
 
-def _exhausted(about: dict[str, Any]) -> BoatyardError:
+def _exhausted(detail: dict[str, Any]) -> BoatyardError:
     return Exhausted(
-        f"{about['pool']}: {about['amount']} wanted, {about['used']} of {about['capacity']} are taken"
+        f"{detail['pool']}: {detail['amount']} wanted, {detail['used']} of {detail['capacity']} are taken"
     )
 
 
-def _reference(about: dict[str, Any]) -> BoatyardError:
-    state = "is being deleted" if about["deleting"] else "does not exist"
-    return Precondition(f"{about['kind']} {about['id']!r} {state}")
+def _reference(detail: dict[str, Any]) -> BoatyardError:
+    state = "is being deleted" if detail["deleting"] else "does not exist"
+    return Precondition(f"{detail['kind']} {detail['id']!r} {state}")
 
 
-def _in_use(about: dict[str, Any]) -> BoatyardError:
+def _in_use(detail: dict[str, Any]) -> BoatyardError:
     return Precondition(
-        f"{about['kind']} {about['id']!r} is in use by {about['by_kind']} {about['by_id']!r}"
+        f"{detail['kind']} {detail['id']!r} is in use by {detail['by_kind']} {detail['by_id']!r}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The ledger: the parts that others ask, and the commit that changes all of them at once."""
+"""The ledger: its tables as parts (documents, claims, work, events, …), and the commit that changes several at once."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _BREATH_SECONDS = 0.01
 class Ledger:
     """One database. Safe to share between tasks; every call is one round trip unless it says otherwise.
 
-    Reading, claiming, leasing and publishing are asked of its parts: `documents`, `claims`, `work`, `events`,
-    `contents`, `stories`. `wakes` ring on every commit of this process and on every published batch of any;
-    `published` ring on published batches only, once per batch.
+    Its parts read, claim, lease and publish: `documents`, `claims`, `work`, `events`, `contents`, `stories`.
+    `wakes` wakes its subscribers on every commit of this process and on every published batch of any process;
+    `published` on published batches only, once per batch.
     """
 
     def __init__(
@@ -108,12 +108,12 @@ class Ledger:
         await self._connections.close()
 
     async def set_clock(self) -> None:
-        """Looks at the database's clock."""
+        """Sets our clock to the database's."""
         rows = await self._connections.read("reading the time", "select clock_timestamp()")
         self.clock.set(rows[0][0])
 
     async def read(self, doing: str, query: str, *args: object) -> Sequence[asyncpg.Record]:
-        """Rows of the tables themselves, for those who check the ledger rather than use it."""
+        """Returns the rows of any query, for checks of the ledger itself."""
         return await self._connections.read(doing, query, *args)
 
     async def commit(
@@ -124,10 +124,10 @@ class Ledger:
         finish: Finish | None = None,
         now: datetime,
     ) -> None:
-        """All of the changes, and the end of the pass, or none of them.
+        """Commits all of the changes, and with `finish` the end of the pass, or none of them.
 
-        With a lease, LeaseLost when it has passed to another. Unavailable means that the connection
-        was lost: whether it was committed is unknown. Look again before repeating; the version
+        With a lease, LeaseLost when another worker has it. Unavailable means that the connection
+        was lost: whether it was committed is unknown. Read again before repeating; the version
         guard makes a repeated Replace a Conflict, never a second write.
         """
         if finish is not None and lease is None:
@@ -149,7 +149,7 @@ class Ledger:
             tasks.create_task(self.run_listener())
 
     async def run_publisher(self) -> None:
-        """Publishes after commits of this process, and every second what others left behind."""
+        """Publishes after commits of this process, and once a second what other processes did not publish."""
         while True:
             hinted = await self._hinted(POLL_SECONDS)
             try:
@@ -161,16 +161,16 @@ class Ledger:
                 await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def run_listener(self) -> None:
-        """Rings the bells when any process has published; reconnects, and rings once it has."""
+        """Wakes subscribers when any process has published. Reconnects when needed, and wakes them then too."""
         while True:
             try:
                 await self._listen()
             except (Unavailable, Refused):  # the address was good when the ledger was opened
-                logger.warning("not listening to PostgreSQL", exc_info=True)
+                logger.warning("PostgreSQL listener not connected", exc_info=True)
             await asyncio.sleep(_RECONNECT_SECONDS)
 
     async def _listen(self) -> None:
-        """Returns when the connection is lost, and is Unavailable when that happens before it listens."""
+        """Listens until the connection is lost. Unavailable when it cannot begin to listen."""
         lost = asyncio.Event()
         connection = await connect(self._url, f"{self._application} listener")
         try:
@@ -181,7 +181,7 @@ class Ledger:
             except (asyncpg.PostgresError, *DROPPED) as error:
                 raise translate(error, "beginning to listen") from error
             await self.set_clock()
-            self._ring()  # whatever was missed while nobody listened
+            self._ring()  # notifications were lost while nobody listened
             while not lost.is_set():
                 try:
                     async with asyncio.timeout(_CLOCK_SECONDS):

@@ -1,7 +1,7 @@
 """A pool that lends a connection for one statement. Used by the ledger's connections.
 
 asyncpg's own pool spends about as much time on lending as a short statement takes: a proxy, two
-timers and a task each time. Here nothing is ever left open on a connection, so none of it is needed.
+timers and a task each time. Here no transaction or cursor outlives a statement, so none of it is needed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Pool:
-    """At most `size` connections, opened when needed; the one used last is lent first."""
+    """At most `size` connections, opened when needed; the most recently used one is lent first."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Pool:
         self._closed = False
 
     async def fetch(self, query: str, args: Sequence[Any]) -> Sequence[asyncpg.Record]:
-        """Rows of one statement. TimeoutError when every connection stays in use."""
+        """Runs one statement and returns its rows. TimeoutError when every connection stays in use."""
         if self._room.locked():
             async with asyncio.timeout(self._wait_seconds):
                 await self._room.acquire()
@@ -50,7 +50,7 @@ class Pool:
             self._room.release()
 
     async def close(self) -> None:
-        """Closes what is idle now, and what is lent as it comes back."""
+        """Closes idle connections now, and lent ones when they come back."""
         self._closed = True
         while self._idle:
             await self._idle.pop()[1].close()
@@ -66,7 +66,7 @@ class Pool:
             self._give_back(connection)
             raise
         except BaseException:
-            # Left in the middle of a statement: its answer must not be taken for the next one's.
+            # Interrupted in the middle of a statement: its result must not be read as the next one's.
             connection.terminate()
             raise
         self._give_back(connection)

@@ -1,4 +1,4 @@
-"""What the ledger hands out: leases, claims, pages, event rows."""
+"""Values that the ledger returns: leases, claims, pages, event rows."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Taken(Exists):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A piece of work held by a worker until `until`, proven by the token.
+    """A due object that a worker holds until `until`, proven by the token.
 
-    `attempts` counts this taking and those before it that never finished, on top of `Finish.attempts`.
+    `attempts` counts this lease and earlier ones that never finished, on top of `Finish.attempts`.
     """
 
     kind: str
@@ -35,12 +35,14 @@ class Lease:
     token: int
     until: datetime
     waiting_for: str = ""  # what the last pass waited for
-    seen: str = ""  # which wakes had happened when it was taken
+    seen: str = (
+        ""  # PostgreSQL's snapshot when it was taken: says which wakes were committed by then
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """How a pass ends: when to look again (None: never, unless somebody pokes), and why it waits."""
+    """How a pass ends: when the object is due again (None: when a change makes it due), and what it waits for."""
 
     due: datetime | None
     hub: str = ""
@@ -50,7 +52,7 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """One identity wanted of a pool: the first candidate that is free."""
+    """A request for one identity of a pool: the first candidate that is free."""
 
     pool: str
     candidates: Sequence[str]
@@ -59,7 +61,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An identity and who holds it."""
+    """An identity and its owner."""
 
     pool: str
     item: str
@@ -70,7 +72,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """Some of a list; `total` counts all of it, and is None when it was not asked for."""
+    """A page of a list; `total` counts the whole list, and is None unless it was requested."""
 
     items: tuple[T, ...]
     total: int | None

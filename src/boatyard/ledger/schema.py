@@ -1,4 +1,4 @@
-"""The shape of the database: brought up to date by `boatyard migrate`, checked when a server starts.
+"""The database schema: migrated by `boatyard migrate`, checked when a server starts.
 
 A migration is a file `migrations/<number>_<name>.sql`. The table `boatyard_migrations` says which are applied.
 """
@@ -32,7 +32,7 @@ create table if not exists boatyard_migrations (
 _APPLIED = "select number, name, checksum from boatyard_migrations order by number"
 _NOTE = "insert into boatyard_migrations (number, name, checksum) values ($1, $2, $3)"
 
-# Older programs noted each file in `migration_steps`, and alembic the last revision in `alembic_version`.
+# Older programs recorded each file in `migration_steps`, and alembic the last revision in `alembic_version`.
 _ALEMBIC_REVISIONS = {"0001", "0002", "0003"}
 # What an older program reads afterwards: it compares as text, and refuses a revision that is larger than its own.
 _ALEMBIC_END = "see boatyard_migrations"
@@ -61,7 +61,7 @@ class Migration:
 
 @dataclass(frozen=True)
 class Applied:
-    """A migration as the database remembers it."""
+    """A migration as recorded in the database."""
 
     number: int
     name: str
@@ -87,29 +87,29 @@ def head(folder: Path = MIGRATIONS) -> str:
     return f"{len(known_migrations(folder)):04}"
 
 
-def pending(known: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
+def pending(migrations: Sequence[Migration], applied: Sequence[Applied]) -> Sequence[Migration]:
     """The migrations that are to be applied, in their order.
 
     Refused when the database has other migrations than this program: more, changed ones, or with one left out.
     """
-    if applied and applied[-1].number > len(known):
+    if applied and applied[-1].number > len(migrations):
         raise Refused(
             f"the database is at revision {applied[-1].number:04}, newer than this program knows "
-            f"({len(known):04}); run the newer program"
+            f"({len(migrations):04}); run the newer program"
         )
-    # `known` is without gaps, and so must be what is applied of it.
-    for migration, note in zip(known, applied, strict=False):
-        if migration.number != note.number:
+    # `migrations` is without gaps, and so must be what is applied of it.
+    for migration, record in zip(migrations, applied, strict=False):
+        if migration.number != record.number:
             raise Refused(
                 f"migration {migration.label} was never applied to this database, "
                 f"but later ones were; restore the database from a backup"
             )
-        if (migration.name, migration.checksum) != (note.name, note.checksum):
+        if (migration.name, migration.checksum) != (record.name, record.checksum):
             raise Refused(
                 f"migration {migration.label} is not the one that was applied to this database as "
-                f"{note.number:04}_{note.name}; run the program that matches the database"
+                f"{record.number:04}_{record.name}; run the program that matches the database"
             )
-    return known[len(applied) :]
+    return migrations[len(applied) :]
 
 
 async def migrate(url: str, *, on_step: OnStep | None = None, folder: Path = MIGRATIONS) -> str:
@@ -119,15 +119,15 @@ async def migrate(url: str, *, on_step: OnStep | None = None, folder: Path = MIG
     transaction, so after a crash the next call goes on with the first file that was not committed.
     `on_step` is called with each file's name before it is applied.
     """
-    known = known_migrations(folder)
+    migrations = known_migrations(folder)
     connection = await connect(url, "boatyard migrate")
     try:
         # Held by the session: PostgreSQL frees it when the process ends, in whatever way.
         await connection.execute(f"select pg_advisory_lock({_LOCK})")
-        await _adopt_alembic(connection, known)
+        await _adopt_alembic(connection, migrations)
         await connection.execute(_TABLE)
         rows = await connection.fetch(_APPLIED)
-        for migration in pending(known, [Applied(*row) for row in rows]):
+        for migration in pending(migrations, [Applied(*row) for row in rows]):
             await _apply(connection, migration, on_step)
     except DROPPED as error:
         raise translate(error, "migrating") from error
@@ -144,21 +144,21 @@ async def _apply(connection: Connection, migration: Migration, on_step: OnStep |
         await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
 
 
-async def _adopt_alembic(connection: Connection, known: Sequence[Migration]) -> None:
-    """Takes over the notes of an older program, in one transaction. Does nothing when there are none."""
+async def _adopt_alembic(connection: Connection, migrations: Sequence[Migration]) -> None:
+    """Takes over the records of an older program, in one transaction. Does nothing when there are none."""
     async with connection.transaction():
         if not await connection.fetchval("select to_regclass('migration_steps') is not null"):
             return
         steps = {row[0] for row in await connection.fetch("select name from migration_steps")}
-        migrations = [migration for migration in known if migration.name in steps]
+        applied_migrations = [migration for migration in migrations if migration.name in steps]
         revisions = {row[0] for row in await connection.fetch("select * from alembic_version")}
-        if len(migrations) != len(steps) or not revisions <= _ALEMBIC_REVISIONS:
+        if len(applied_migrations) != len(steps) or not revisions <= _ALEMBIC_REVISIONS:
             raise Refused(
                 "the database was migrated by a program that this one does not know "
                 f"(revision {', '.join(sorted(revisions)) or 'none'}); run that program"
             )
         await connection.execute(_TABLE)
-        for migration in migrations:
+        for migration in applied_migrations:
             await connection.execute(_NOTE, migration.number, migration.name, migration.checksum)
         await connection.execute("drop table migration_steps")
         await connection.execute("delete from alembic_version")
@@ -176,7 +176,7 @@ async def current(url: str) -> str | None:
 
 
 async def require_current(connections: Connections) -> None:
-    """Refused when the schema is not the one this program was written for, naming what to run."""
+    """Refused, with the command to run, when the schema is not the one this program was written for."""
     applied = await _applied(connections)
     if not pending(known_migrations(), applied):
         return
@@ -187,7 +187,7 @@ async def require_current(connections: Connections) -> None:
 
 
 async def require_key(connections: Connections, seal: Seal) -> None:
-    """Refused when the key is not the database's. The first key to open a database is its key."""
+    """Refused when the seal key is not the database's. The first key that opens a database becomes its key."""
     claim = "insert into settings (name, value) values ('seal_key', $1) on conflict do nothing"
     await connections.write("keeping the key's id", claim, seal.key_id)
     rows = await connections.read(

@@ -1,4 +1,4 @@
-"""Secrets at rest and opaque event ids, from one key file. Called by the ledger and by the API."""
+"""Encrypts secrets at rest and event ids, with one key file. Called by the ledger and by the API."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SALT_BYTES = 4
 
 
 class Seal:
-    """Seals texts with AES-256-GCM, bound to the place they are kept at."""
+    """Seals texts with AES-256-GCM, bound to the place (kind, id, path) where they are stored."""
 
     def __init__(self, key: bytes) -> None:
         if len(key) != KEY_BYTES:
@@ -38,7 +38,7 @@ class Seal:
 
     @classmethod
     def load_or_create(cls, path: Path) -> Seal:
-        """The key in this file, made on first use. Refused when others may read the file."""
+        """Loads the key in this file, and creates it on first use. Refused when others may read the file."""
         with contextlib.suppress(FileExistsError):
             _create(path)
         mode = path.stat().st_mode & 0o777
@@ -54,7 +54,7 @@ class Seal:
         return MARK + base64.b64encode(nonce + sealed).decode()
 
     def open(self, sealed: str, place: str) -> str:
-        """The text that was sealed for this place. Refused when it was not, or by another key."""
+        """Unseals a text. Refused when it was sealed for another place or with another key."""
         try:
             packed = base64.b64decode(sealed.removeprefix(MARK), validate=True)
             text = self._aead.decrypt(packed[:_NONCE_BYTES], packed[_NONCE_BYTES:], place.encode())
@@ -63,13 +63,13 @@ class Seal:
         return text.decode()
 
     def event_id(self, seq: int) -> str:
-        """The event's id as strangers see it: says nothing about how many there are."""
+        """The event's public id. It does not reveal how many events there are."""
         return self._event_id(seq, bytes(_SALT_BYTES))
 
     def place_id(self, seq: int) -> str:
-        """An id to resume after, another one each time: whether two are the same place is not told.
+        """An id to resume after, different on each call even for the same `seq`.
 
-        Who could tell would know, by asking again and again, when strangers are at work.
+        A caller who could compare them would learn, by asking again and again, when other tenants are active.
         """
         return self._event_id(seq, os.urandom(_SALT_BYTES))
 
@@ -79,7 +79,7 @@ class Seal:
         return (encryptor.update(plain) + encryptor.finalize()).hex()
 
     def event_seq(self, event_id: str) -> int:
-        """The number behind an id of either kind. Refused when it is not one of ours."""
+        """The number in an id of `event_id` or `place_id`. Refused when it is neither."""
         try:
             decryptor = self._block.decryptor()
             plain = decryptor.update(bytes.fromhex(event_id)) + decryptor.finalize()
@@ -95,7 +95,7 @@ def _subkey(key: bytes, purpose: bytes) -> bytes:
 
 
 def _create(path: Path) -> None:
-    """Writes a new key in full or not at all, so that a crash leaves no half a key."""
+    """Writes a new key completely or not at all, also in a crash. FileExistsError when there is one."""
     if path.exists():
         raise FileExistsError(path)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,8 @@
-"""What runs of templates' roles have told, kept by order. Written by the steps of orders, read by the API.
+"""Logs of the runs of templates' roles, stored by order. Written by the steps of orders, read by the API.
 
-Bounded: of each order the newest lines are kept, the oldest go. Adding is idempotent: a line is known by its order,
-run, start and number, so whoever is killed between reading a story and keeping it just does so again. It needs no
-lease for the same reason: what a worker adds that stood still for too long is what another has added, or would have.
+Bounded: of each order the newest lines are kept, the oldest are dropped. Adding is idempotent: a line is identified
+by its order, run, start and number, so a worker that is killed between reading and storing lines just does both
+again. For the same reason no lease is needed: a worker that lost its lease adds the lines that its successor adds.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from boatyard.ledger.connections import Connections
 
 MOST_LINES = 2000  # of one order
 MOST_BYTES = 1024 * 1024
-_ROW = 64  # bytes of a line besides its words
+_ROW = 64  # bytes of a line besides its texts
 
 _COLUMNS = "seq, run, part, attempt, start, number, at, kind, task, text, shown_task, shown_text"
 
-# How much is missing comes with the lines, from the same snapshot, also when there are no lines.
+# Returns the count of dropped lines with the lines, from the same snapshot, also when there are no lines.
 _READ = f"""
 select s.last_seq, s.dropped, l.* from stories s left join lateral (
     select {_COLUMNS} from story_lines
@@ -39,9 +39,9 @@ select start, number, kind from story_lines where order_id = $1 and run = $2 ord
 
 @dataclass(frozen=True)
 class StoryLine:
-    """One line. `seq` is its place among all lines of the order, given when it is kept.
+    """One line. `seq` is its position among all lines of the order, assigned when it is stored.
 
-    `shown_task` and `shown_text` are what tenants read; None: the same.
+    `shown_task` and `shown_text` are what tenants read; None: the same as `task` and `text`.
     """
 
     run: str  # the item's key
@@ -67,11 +67,11 @@ class LastLine:
 
 @dataclass(frozen=True)
 class Told:
-    """Some lines of an order's story, in order. `missing` says how many between `after` and the first are gone."""
+    """Some lines of an order, in order. `missing` counts the dropped lines between `after` and the first."""
 
     lines: tuple[StoryLine, ...] = ()
     missing: int = 0
-    last_seq: int = 0  # of the whole story
+    last_seq: int = 0  # of all lines of the order
 
 
 class Stories:
@@ -87,14 +87,14 @@ class Stories:
         self._most_bytes = most_bytes
 
     async def keep(self, order_id: str, run: str, lines: Sequence[StoryLine], now: datetime) -> int:
-        """Adds those of the lines that are not known yet, and says how many these were. All or none.
+        """Adds the lines that are not stored yet, all or none, and returns how many were added.
 
-        May be called any number of times and by several at once. The lines are of this one run.
+        May be called any number of times and by several workers at once. The lines are of this one run.
         """
-        told = {(line.start, line.number): line for line in lines}
-        if not told:
+        lines_by_key = {(line.start, line.number): line for line in lines}
+        if not lines_by_key:
             return 0
-        payload = [_row(place, line) for place, line in enumerate(told.values())]
+        payload = [_row(place, line) for place, line in enumerate(lines_by_key.values())]
         rows = await self._connections.write(
             "keeping a run's story",
             "select boatyard_tell($1, $2, $3, $4, $5, $6)",
@@ -108,14 +108,14 @@ class Stories:
         return int(rows[0][0])
 
     async def last(self, order_id: str, run: str) -> LastLine | None:
-        """The last line that is kept of a run."""
+        """The last stored line of a run."""
         rows = await self._connections.read("reading a run's story", _LAST, order_id, run)
         return LastLine(*rows[0]) if rows else None
 
     async def read(
         self, order_id: str, *, after: int = 0, run: str = "", limit: int = MOST_LINES
     ) -> Told:
-        """Lines beyond `after`: of all runs, or of those that `run` names by key, its beginning, or the role's part."""
+        """Lines after `after`: of all runs, or of those whose key, beginning of the key, or role part is `run`."""
         rows = await self._connections.read(
             "reading an order's story", _READ, order_id, after, run, limit
         )
@@ -126,7 +126,7 @@ class Stories:
         return Told(lines, missing, rows[0]["last_seq"])
 
     async def forget(self, before: datetime) -> int:
-        """Forgets the stories of orders that had left, and were told no more, before that moment; how many."""
+        """Deletes the logs of orders that were archived and got their last line before that time. Returns how many."""
         rows = await self._connections.write(
             "forgetting stories", "select boatyard_forget_stories($1)", before
         )
@@ -134,7 +134,7 @@ class Stories:
 
 
 def _row(place: int, line: StoryLine) -> dict[str, object]:
-    words = (line.task, line.text, line.shown_task or "", line.shown_text or "")
+    texts = (line.task, line.text, line.shown_task or "", line.shown_text or "")
     return {
         "place": place,
         "part": line.part,
@@ -147,7 +147,7 @@ def _row(place: int, line: StoryLine) -> dict[str, object]:
         "text": line.text,
         "shown_task": line.shown_task,
         "shown_text": line.shown_text,
-        "bytes": _ROW + sum(len(one.encode()) for one in words),
+        "bytes": _ROW + sum(len(text.encode()) for text in texts),
     }
 
 

@@ -1,4 +1,4 @@
-"""How root runs a program as somebody else. Called for the embedded PostgreSQL, which refuses root."""
+"""Runs a program as an unprivileged user when we are root. Called for the embedded PostgreSQL, which refuses root."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CANDIDATES = ("postgres", "nobody", "daemon")
 
 @dataclass(frozen=True)
 class Identity:
-    """Who runs a program. Without a user: we ourselves."""
+    """The user that a program runs as. Without a user: our own."""
 
     user: pwd.struct_passwd | None = None
     reach: bool = False  # also through directories that are closed to the user, such as root's home
@@ -43,10 +43,10 @@ class Identity:
 
 
 def unprivileged(paths: Sequence[Path]) -> Identity:
-    """We ourselves, or for root a user who reaches all of these paths."""
+    """Our own identity, or, when we are root, that of an unprivileged user who can reach all of these paths."""
     if os.geteuid() != 0:
         return Identity()
-    user = next((found for name in _CANDIDATES if (found := _user(name))), None)
+    user = next((account for name in _CANDIDATES if (account := _user(name))), None)
     if user is None:
         raise Refused(
             f"PostgreSQL does not run as root and none of {', '.join(_CANDIDATES)} exists here; "
@@ -68,6 +68,6 @@ def _user(name: str) -> pwd.struct_passwd | None:
 
 
 def _reaches(path: Path) -> bool:
-    """Whether strangers may pass through every directory on the way."""
+    """Whether other users may pass through every directory on the way."""
     resolved = path.resolve()
     return all(part.stat().st_mode & stat.S_IXOTH for part in (resolved, *resolved.parents))

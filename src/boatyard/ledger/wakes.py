@@ -1,4 +1,4 @@
-"""Waking those who wait inside this process. Used by the worker and by watchers."""
+"""Notifications between tasks of this process. Used by the worker and by watchers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from types import TracebackType
 
 
 class Wake:
-    """One waiter's bell. Rung while nobody waits, the next wait returns at once."""
+    """One subscription. When it is woken while nobody waits, the next wait returns at once."""
 
     def __init__(self, wakes: Wakes) -> None:
         self._wakes = wakes
@@ -17,7 +17,7 @@ class Wake:
         self._bell.set()
 
     async def wait(self, timeout: float | None = None) -> bool:
-        """True once rung since the last wait, False after the timeout."""
+        """True when it was woken since the last wait, False after the timeout."""
         try:
             async with asyncio.timeout(timeout):
                 await self._bell.wait()
@@ -40,13 +40,13 @@ class Wake:
 
 
 class Wakes:
-    """A fan-out: `fire` rings every subscriber's bell, once."""
+    """A fan-out: `fire` wakes every subscriber, once."""
 
     def __init__(self) -> None:
         self._waiting: set[Wake] = set()
 
     def subscribe(self) -> Wake:
-        """A bell to be used as `async with wakes.subscribe() as wake`."""
+        """Returns a subscription, to be used as `async with wakes.subscribe() as wake`."""
         return Wake(self)
 
     def fire(self) -> None:

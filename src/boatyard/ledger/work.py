@@ -1,4 +1,4 @@
-"""What is due: taken by lease, fair between tenants. A part of the ledger; finishing is part of a commit."""
+"""The queue of due objects: leased to workers, fair between tenants. A part of the ledger; commits finish leases."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import msgspec
 from boatyard.ledger.connections import Connections
 from boatyard.ledger.records import Lease
 
-# `attempts` counts the times it was taken since a pass last ended: a worker that dies leaves its mark.
-# Hops from tenant to tenant through the index, looks at the most overdue of each, and takes one of
-# each tenant before a second of any. Somebody else's row is skipped, so more are looked at than taken.
+# `attempts` counts the leases taken since a pass last ended, so that workers that died are counted.
+# The query hops from tenant to tenant through the index, reads the most overdue rows of each, and takes one
+# of each tenant before a second of any. Rows locked by others are skipped, so it reads more than it takes.
 _TAKE = """
 with recursive tenants as (
     (select w.tenant from work w order by w.tenant limit 1)
@@ -71,7 +71,7 @@ select min(due) from tenants
 
 
 class WorkTable:
-    """The work table. While a row is leased its due moment is the end of the lease."""
+    """The work table. While a row is leased, its `due` is the end of the lease."""
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
@@ -79,7 +79,7 @@ class WorkTable:
     async def take(
         self, *, kinds: Sequence[str], limit: int, lease_seconds: float, worker: str, now: datetime
     ) -> list[Lease]:
-        """Leases what is due: one of each tenant before a second of any, the most overdue first."""
+        """Leases due objects: one of each tenant before a second of any, the most overdue first."""
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
             "taking work", _TAKE, list(kinds), limit, until, worker, now
@@ -102,20 +102,20 @@ class WorkTable:
     async def extend(
         self, leases: Sequence[Lease], lease_seconds: float, now: datetime
     ) -> set[tuple[str, str]]:
-        """Prolongs the leases that are still held, and names them as (kind, id)."""
-        asked = [{"kind": held.kind, "id": held.id, "token": held.token} for held in leases]
+        """Extends the leases that are still held, and returns them as (kind, id)."""
+        entries = [{"kind": lease.kind, "id": lease.id, "token": lease.token} for lease in leases]
         until = now + timedelta(seconds=lease_seconds)
         rows = await self._connections.write(
-            "extending leases", _EXTEND, msgspec.json.encode(asked), until
+            "extending leases", _EXTEND, msgspec.json.encode(entries), until
         )
         return {(row["kind"], row["id"]) for row in rows}
 
     async def forgive(self, lease: Lease) -> None:
-        """Counts one attempt less: whoever held this lease lives, it was only too slow."""
+        """Counts one attempt less, for a worker that lost its lease because it was slow and not because it died."""
         await self._connections.write("forgiving", _FORGIVE, lease.kind, lease.id)
 
     async def next_due(self) -> datetime | None:
-        """The earliest moment at which something is due or a lease ends."""
+        """The earliest time at which something is due or a lease ends; None when there is nothing."""
         rows = await self._connections.read("reading what is due", _NEXT_DUE)
         due: datetime | None = rows[0][0]
         return due

@@ -1,4 +1,4 @@
-"""The syntax tree of a filter to its typed tree, checked against a message's descriptor. Called by compile.py."""
+"""Checks the syntax tree of a filter against a message's descriptor and types it. Called by compile.py."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _TEXT_TESTS = ("startsWith", "endsWith", "contains")
 
 
 class Checker:
-    """Knows the message and the name of the variable that stands for it."""
+    """Types filters over one message; `variable` is the name by which filters refer to it."""
 
     def __init__(self, descriptor: Descriptor, variable: str) -> None:
         self._root = Path(Kind.MESSAGE, message=descriptor)
@@ -58,7 +58,7 @@ class Checker:
         self.mentioned: set[str] = set()
 
     def condition(self, tree: Expression) -> Node:
-        """A tree that answers true or false."""
+        """Types an expression that must be true or false."""
         match tree:
             case LogicalChain(operator="||"):
                 return Or([self.condition(part) for part in tree.parts])
@@ -200,7 +200,7 @@ class Checker:
         return Literal(number.kind, -number.value)
 
     def _path(self, tree: Expression) -> Path | Literal:
-        """Follows a path from its beginning, which is the deepest of the tree."""
+        """Resolves a path from its first step, which is the deepest node of the tree."""
         steps: list[MemberAccess | IndexAccess] = []
         while isinstance(tree, MemberAccess | IndexAccess):
             steps.append(tree)
@@ -229,7 +229,7 @@ class Checker:
 
 
 def field_of(path: Path, name: str) -> Path:
-    """A field of the message at a path. ValueError when there is none or it may not be asked about."""
+    """A field of the message at a path. ValueError when there is none or when it is secret."""
     if path.kind is not Kind.MESSAGE or path.message is None:
         raise ValueError(f"a {path.kind.value} has no field {name!r}")
     field = path.message.fields_by_name.get(name)

@@ -1,4 +1,4 @@
-"""Filters and orders of lists and watches, from the text that callers send. Called by the API."""
+"""Compiles the filters and orders that callers send for lists and watches. Called by the API."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _KEY = re.compile(r"(?P<path>[A-Za-z_][\w.]*)(?:\s+(?P<way>asc|desc))?", re.ASCI
 
 @lru_cache(maxsize=1024)
 def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") -> Predicate:
-    """A filter over messages of this descriptor. Refused, with the place, when it is not one.
+    """Compiles a filter over messages of this descriptor. Refused, with line and column, when it is not valid.
 
-    Only what the descriptor has can be asked about, and nothing that is secret.
+    A filter can use the fields of the descriptor, except secret ones.
     """
     checker = Checker(descriptor, variable)
     node = checker.condition(parse(text))
@@ -30,7 +30,7 @@ def compile_filter(text: str, descriptor: Descriptor, variable: str = "this") ->
 
 @lru_cache(maxsize=256)
 def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> tuple[OrderBy, ...]:
-    """Keys such as `metadata.name desc, this.spec.version`. Refused when one cannot be sorted by."""
+    """Compiles keys such as `metadata.name desc, this.spec.version`. Refused when a key cannot be sorted by."""
     if len(text) > MAX_BYTES:
         raise _refused(f"it is longer than {MAX_BYTES}")
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
@@ -40,11 +40,11 @@ def compile_order(text: str, descriptor: Descriptor, variable: str = "this") -> 
 
 
 def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
-    found = _KEY.fullmatch(part)
-    if found is None:
+    match = _KEY.fullmatch(part)
+    if match is None:
         raise _refused(f"{part[:100]!r} is not a field, with or without asc or desc")
     path = Path(Kind.MESSAGE, message=descriptor)
-    for name in found["path"].removeprefix(f"{variable}.").split("."):
+    for name in match["path"].removeprefix(f"{variable}.").split("."):
         try:
             path = field_of(path, name)
         except ValueError as error:
@@ -56,7 +56,7 @@ def _key(part: str, descriptor: Descriptor, variable: str) -> OrderBy:
         collate = ' collate "C"' if path.kind is Kind.STRING else ""
         return path.value(parameters) + collate
 
-    return OrderBy(sql, descending=(found["way"] or "").lower() == "desc")
+    return OrderBy(sql, descending=(match["way"] or "").lower() == "desc")
 
 
 def _refused(message: str) -> Refused:

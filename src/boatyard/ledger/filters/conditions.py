@@ -1,4 +1,4 @@
-"""What filters are compiled to. Read by the ledger (SQL) and by watches (a function over structs)."""
+"""Compiled filters and orders. Used by the ledger (SQL) and by watches (a function over structs)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class Parameters:
-    """Collects the values of a statement. SQL text holds their places only, never the values."""
+    """Collects the parameters of a statement. The SQL text has their numbers only, never the values."""
 
     values: list[Any] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""Paths of a message, checked against its descriptor, with their two readings: in SQL and in a struct."""
+"""Paths in a message, checked against its descriptor; each can be read in SQL and in a struct."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Kind(Enum):
 
 
 class Absent:
-    """There is nothing to compare: equal to nothing, not even to itself."""
+    """The value of a path that does not exist: nothing is equal to it, not even itself."""
 
     def __repr__(self) -> str:
         return "ABSENT"
@@ -74,7 +74,7 @@ _COLUMNS: Mapping[tuple[str, ...], str] = {
     ("spec", "template", "id"): "template",
     ("spec", "version", "id"): "cluster_version",
 }
-# Columns that may also hold something else, or leave something out: an index to look into, not the truth.
+# Columns that may also hold something else, or leave something out: their index narrows a search, the JSON decides.
 _HINTS: Mapping[tuple[str, ...], str] = {("status", "hub"): "hub", ("spec", "hub"): "hub"}
 
 _KINDS = {
@@ -93,7 +93,7 @@ _TIMESTAMP = "google.protobuf.Timestamp"
 
 @dataclass(frozen=True)
 class Path:
-    """A place in a message: field names, and keys of maps. The empty path is the message itself."""
+    """A path in a message: names of fields and keys of maps. The empty path is the message itself."""
 
     kind: Kind
     steps: tuple[str, ...] = ()
@@ -139,7 +139,7 @@ class Path:
         return f"data #> {parameters.add(list(self.steps), 'text[]')}"
 
     def stored(self, parameters: Parameters) -> str:
-        """The value as stored; null when nothing is."""
+        """SQL for the stored value; null when none is stored."""
         if self.column is not None:
             return self.column
         text = f"data #>> {parameters.add(list(self.steps), 'text[]')}"
@@ -147,7 +147,7 @@ class Path:
         return f"({text})" if sql_type == "text" else f"({text})::{sql_type}"
 
     def value(self, parameters: Parameters) -> str:
-        """The value, or its default; null only when there is nothing to compare."""
+        """SQL for the value or its default; null only when there is nothing to compare."""
         stored = self.stored(parameters)
         if self.kind not in DEFAULTS or (self.keyed and self.keyed[-1]):
             return stored

@@ -1,4 +1,4 @@
-"""Constants of a filter: what is written, and what it means for the field it is compared with."""
+"""Constants of a filter, and their conversion to the type of the field that they are compared with."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant as written. A NAME stands for a value of an enum."""
+    """A constant as written. A bare name stands for a value of an enum."""
 
     kind: Kind | None  # None is a bare name
     value: Any
 
     def meant_for(self, kind: Kind, enum: EnumDescriptor | None) -> Constant:
-        """The constant to compare a field of this kind with. ValueError when they do not go together."""
+        """Converts the constant for a field of this kind. ValueError when they cannot be compared."""
         if kind is Kind.ENUM and enum is not None and self.kind in (None, Kind.STRING):
             return Constant(Kind.ENUM, _enum_number(enum, self.value))
         if kind is Kind.DOUBLE and self.kind is Kind.INT:
@@ -45,18 +45,18 @@ class Literal:
 
 
 def _enum_number(enum: EnumDescriptor, name: str) -> int:
-    """By full name (CLUSTER_STATE_READY) or without what all names of the enum begin with (READY)."""
-    found = enum.values_by_name.get(name)
-    if found is None:
+    """The number of an enum's value by full name (CLUSTER_STATE_READY) or without the common prefix (READY)."""
+    enum_value = enum.values_by_name.get(name)
+    if enum_value is None:
         prefix = enum.values_by_number[0].name.removesuffix("UNSPECIFIED")
-        found = enum.values_by_name.get(prefix + name)
-    if found is None:
+        enum_value = enum.values_by_name.get(prefix + name)
+    if enum_value is None:
         raise ValueError(f"{name!r} is not a value of {enum.name}")
-    return int(found.number)
+    return int(enum_value.number)
 
 
 def read_literal(kind: TokenKind, text: str) -> Literal:
-    """A literal of the grammar. ValueError when it means nothing."""
+    """Reads a literal. ValueError when it has no value."""
     match kind:
         case TokenKind.BOOL:
             return Literal(Kind.BOOL, text == "true")
@@ -96,16 +96,16 @@ def read_string(text: str) -> str:
     return value
 
 
-def _unescape(found: re.Match[str]) -> str:
-    for digits, base in ((found[1], 16), (found[2], 16), (found[3], 16), (found[4], 8)):
+def _unescape(match: re.Match[str]) -> str:
+    for digits, base in ((match[1], 16), (match[2], 16), (match[3], 16), (match[4], 8)):
         if digits is not None:
             try:
                 return chr(int(digits, base))
             except (ValueError, OverflowError) as error:
-                raise ValueError(f"{found[0]} is no character") from error
-    if found[5] not in _ESCAPES:
-        raise ValueError(f"{found[0]!r} is not an escape")
-    return _ESCAPES[found[5]]
+                raise ValueError(f"{match[0]} is no character") from error
+    if match[5] not in _ESCAPES:
+        raise ValueError(f"{match[0]!r} is not an escape")
+    return _ESCAPES[match[5]]
 
 
 def read_timestamp(text: str) -> Literal:

@@ -1,7 +1,7 @@
-"""The typed tree of a filter. Each node knows its SQL and its function over structs, and they agree.
+"""The typed tree of a filter. Each node has SQL and a function over structs, which give the same results.
 
-In SQL a null condition counts as false, so `not` is written `is not true`. What is not there to be
-compared (a missing map entry, an unset timestamp) makes == false, != true and every other test false.
+In SQL a null condition counts as false, so `not` is written `is not true`. A value that does not
+exist (a missing map entry, an unset timestamp) makes == false, != true and every other test false.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Not:
 
 @dataclass(frozen=True)
 class Always:
-    """`true` or `false`."""
+    """The constant condition `true` or `false`."""
 
     answer: bool
 
@@ -75,7 +75,7 @@ class Always:
 
 @dataclass(frozen=True)
 class Truth:
-    """A bool field by itself."""
+    """A bool field used as a condition."""
 
     path: Path
 
@@ -141,7 +141,7 @@ def _value(operand: Operand, parameters: Parameters) -> str:
 
 
 def _equals(path: Path, constant: Constant, parameters: Parameters) -> str:
-    """A constant that is not the default is never equal to what is not stored: the index can be used."""
+    """SQL for equality. A constant other than the default never equals an unset field, so an index can be used."""
     if constant.value == DEFAULTS.get(path.kind, ABSENT):
         return f"{path.value(parameters)} = {constant.sql(parameters)}"
     exact = f"{path.stored(parameters)} = {constant.sql(parameters)}"
@@ -181,11 +181,11 @@ class Holds:
         return f"{field} @> to_jsonb({self.constant.sql(parameters)})"
 
     def match(self) -> Match:
-        get, wanted = self.path.getter(), self.constant.value
+        get, constant = self.path.getter(), self.constant.value
 
         def holds(value: Any) -> bool:
-            held = get(value)
-            return held is not ABSENT and wanted in held
+            container = get(value)
+            return container is not ABSENT and constant in container
 
         return holds
 
@@ -199,25 +199,25 @@ class Text:
     wanted: str
 
     def sql(self, parameters: Parameters) -> str:
-        value, wanted = self.path.value(parameters), parameters.add(self.wanted, "text")
+        value, operand = self.path.value(parameters), parameters.add(self.wanted, "text")
         match self.op:
             case "startsWith":
-                return f"starts_with({value}, {wanted})"
+                return f"starts_with({value}, {operand})"
             case "endsWith":
-                return f"right({value}, length({wanted})) = {wanted}"
+                return f"right({value}, length({operand})) = {operand}"
             case _:
-                return f"strpos({value}, {wanted}) > 0"
+                return f"strpos({value}, {operand}) > 0"
 
     def match(self) -> Match:
-        get, wanted = self.path.getter(), self.wanted
+        get, operand = self.path.getter(), self.wanted
         test: Callable[[str], bool]
         match self.op:
             case "startsWith":
-                test = lambda text: text.startswith(wanted)  # noqa: E731
+                test = lambda text: text.startswith(operand)  # noqa: E731
             case "endsWith":
-                test = lambda text: text.endswith(wanted)  # noqa: E731
+                test = lambda text: text.endswith(operand)  # noqa: E731
             case _:
-                test = lambda text: wanted in text  # noqa: E731
+                test = lambda text: operand in text  # noqa: E731
 
         def tested(value: Any) -> bool:
             text = get(value)
@@ -247,12 +247,14 @@ class Has:
         is_entry = self._is_entry
 
         def has(value: Any) -> bool:
-            found = get(value)
-            if found is None or found is ABSENT:
+            current = get(value)
+            if current is None or current is ABSENT:
                 return False
             if bare or is_entry:
                 return True
-            return found != type(found)() if isinstance(found, msgspec.Struct) else bool(found)
+            return (
+                current != type(current)() if isinstance(current, msgspec.Struct) else bool(current)
+            )
 
         return has
 
@@ -262,7 +264,7 @@ class Has:
 
 
 def _presence(path: Path) -> Getter:
-    """Reads what is there, None and all."""
+    """Reads the value from a struct; None when it or something on the way is unset."""
     steps = tuple(zip(path.steps, path.keyed, strict=True))
 
     def get(value: Any) -> Any:

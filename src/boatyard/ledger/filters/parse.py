@@ -1,7 +1,7 @@
-"""Filter text to a syntax tree: the expressions of CEL, read by precedence. Called by compile.py.
+"""Parses filter text, which is CEL, to a syntax tree by operator precedence. Called by compile.py.
 
-The whole syntax of CEL is read, so that what filters do not support is refused as such and not as a slip of the pen.
-Reading takes time in proportion to the text, and the tree is never deeper than `MAX_DEPTH` brackets and signs.
+The whole syntax of CEL is parsed, so that unsupported expressions are refused as unsupported, not as syntax errors.
+Parsing takes linear time, and the tree is never deeper than `MAX_DEPTH` brackets and signs.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Place = tuple[int, int]  # line and column, from 1
 
 
 def refused(message: str, line: int | None = None, column: int | None = None) -> Refused:
-    """A filter's fault, with its place."""
+    """The error for a bad filter, with line and column."""
     place = f" at line {line}, column {column}" if column is not None else ""
     return Refused(f"bad filter{place}: {message}", reason="BadFilter")
 
 
 def parse(text: str) -> Expression:
-    """The tree of a filter within the bounds. Refused with the place where it is not CEL."""
+    """Parses a filter. Refused, with line and column, when it is too long, too deep or not CEL."""
     _check_text(text)
     return _Parser(text).filter()
 
@@ -51,7 +51,7 @@ def _check_text(text: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A part of a filter, and where it begins. One that filters have no use for is only this."""
+    """A part of a filter, and where it begins. Unsupported expressions are instances of this class itself."""
 
     place: Place
 
@@ -181,13 +181,13 @@ _STRING = r"""
 """
 _NAME = r"(?P<NAME>[_a-zA-Z][_a-zA-Z0-9]*)"
 _SYMBOL = r"(?P<SYMBOL>\|\||&&|[<>=!]=|[-+*/%!<>?:.,()\[\]{}])"
-# Where an operand may begin: a number may have a sign or begin with its point, a text may have a prefix.
+# Tokens where an operand may begin: a number may have a sign or begin with its point, a text may have a prefix.
 _OPERAND = re.compile(
     rf"(?P<BYTES>[bB](?:{_STRING}))|(?P<STRING>{_STRING})"
     rf"|(?P<DOUBLE>-?(?:{_WHOLE_DOUBLE}|\.[0-9]+{_EXPONENT}?))|(?P<INT>-?{_INT})|{_NAME}|{_SYMBOL}",
     re.VERBOSE,
 )
-# After an operand, and after a point. Constants are never right there; they are read to be named.
+# Tokens after an operand or a point. Constants are errors there; they are read so that the error can name them.
 _OPERATOR = re.compile(
     rf"{_NAME}|(?P<STRING>{_STRING})|(?P<DOUBLE>{_WHOLE_DOUBLE})|(?P<INT>{_INT})|{_SYMBOL}",
     re.VERBOSE,
@@ -309,7 +309,7 @@ class _Parser:
         return tree
 
     def _operation(self, precedence: int) -> Expression:
-        """Operands with operators between them that bind at least so tightly."""
+        """Operands with operators between them whose precedence is at least this."""
         left = self._unary()
         while self._token.kind is TokenKind.SYMBOL:
             strength = _PRECEDENCE.get(self._token.text, 0)
@@ -402,7 +402,7 @@ class _Parser:
         return items
 
     def _entries(self, *, names: bool) -> None:
-        """What stands in braces. It is read to its end and means nothing to filters."""
+        """Reads entries in braces up to the closing one. Filters do not support them."""
         if not self._at("}"):
             self._entry(names=names)
             while self._at(","):
