@@ -17,9 +17,9 @@ from boatyard.model.outcome import Outcome, Waiting
 _NOWHERE = {"boatyard.io/no-such-node": "true"}
 
 
-async def ask(asking: Asking) -> Outcome:
+async def ask(context: Asking) -> Outcome:
     try:
-        await asking.client.text("/readyz/etcd")
+        await context.client.text("/readyz/etcd")
     except Unavailable as error:
         if error.reason != "Unavailable":
             raise
@@ -27,11 +27,11 @@ async def ask(asking: Asking) -> Outcome:
     trial = Trial(
         name="boatyard-check-components",
         namespace="kube-system",  # where the rules of tenants rarely reach
-        image=asking.manner.image,
+        image=context.manner.image,
         judge=_judge,
         node_labels=_NOWHERE,
     )
-    return await carry_out(asking, trial)
+    return await carry_out(context, trial)
 
 
 def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
@@ -39,6 +39,6 @@ def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
         return Waiting("No controller manager acts.", reason="ControllerManagerSilent")
     for pod in pods:
         conditions = (pod.get("status") or {}).get("conditions") or ()
-        if any(one["type"] == "PodScheduled" for one in conditions):
+        if any(condition["type"] == "PodScheduled" for condition in conditions):
             return None
     return Waiting("No scheduler acts.", reason="SchedulerSilent")

@@ -36,57 +36,57 @@ class Trial:
     node_labels: dict[str, str] | None = None
 
 
-async def carry_out(asking: Asking, trial: Trial) -> Outcome:
+async def carry_out(context: Asking, trial: Trial) -> Outcome:
     """Makes the Job or finds it, judges it, removes it. Done when it was good and nothing is left of it."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + asking.manner.trial_seconds
+    end = loop.time() + context.manner.trial_seconds
     while True:
-        outcome, settled = await _look(asking, trial)
+        outcome, settled = await _look(context, trial)
         if settled or loop.time() >= end:
             return outcome
         await asyncio.sleep(_LOOK_EVERY)
 
 
-async def _look(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
+async def _look(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
     """The answer as of now, and whether looking again within this call could change it."""
-    client = asking.client
+    client = context.client
     try:
         job = await client.get(JOBS, trial.name, trial.namespace)
     except NotFound:
-        return await _begin(asking, trial)
-    about = job["metadata"]
-    if (about.get("labels") or {}).get(MARK) != trial.name:
+        return await _begin(context, trial)
+    metadata = job["metadata"]
+    if (metadata.get("labels") or {}).get(MARK) != trial.name:
         return Waiting(f"Another Job has the name {trial.name}.", reason="NameTaken"), True
     pods = await _pods(client, trial)
-    if _PASSED in (about.get("annotations") or {}):
+    if _PASSED in (metadata.get("annotations") or {}):
         return await _take_away(client, trial, job, pods)
     # Those of an earlier try may still be on their way out.
-    own = [pod for pod in pods if _owner(pod) == about["uid"]]
-    wrong = trial.judge(job, own)
-    if wrong is None:
+    own_pods = [pod for pod in pods if _owner(pod) == metadata["uid"]]
+    problem = trial.judge(job, own_pods)
+    if problem is None:
         # No pods from now on, and the deadline goes on: suspending it would stop the clock.
-        passed = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
-        await client.merge_patch(JOBS, trial.name, passed, trial.namespace)
+        patch = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
+        await client.merge_patch(JOBS, trial.name, patch, trial.namespace)
         return _LEAVING, False
-    refused = "" if own else await _refusal(client, trial, job)
-    if refused or _has_ended(job):
+    refusal = "" if own_pods else await _refusal(client, trial, job)
+    if refusal or _has_ended(job):
         await _delete(client, trial, job)  # the next call tries anew
-        return (Waiting(refused, reason="WorkloadRefused") if refused else wrong), True
-    return wrong, False
+        return (Waiting(refusal, reason="WorkloadRefused") if refusal else problem), True
+    return problem, False
 
 
 _LEAVING = Waiting("The test workload is being removed.", reason="WorkloadLeaving")
 
 
-async def _begin(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
+async def _begin(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
     try:
-        made = await asking.client.create(JOBS, _job(asking, trial), trial.namespace)
+        job = await context.client.create(JOBS, _job(context, trial), trial.namespace)
     except Exists:
         return _LEAVING, False  # somebody else asks too
     except (NotFound, Refused) as error:
         why = f"The test workload is refused: {error}"
         return Waiting(why, reason="WorkloadRefused"), True
-    return trial.judge(made, ()) or _LEAVING, False
+    return trial.judge(job, ()) or _LEAVING, False
 
 
 async def _take_away(
@@ -94,10 +94,10 @@ async def _take_away(
 ) -> tuple[Outcome, bool]:
     if (job.get("status") or {}).get("active"):
         return _LEAVING, False  # the Job's controller takes its pods away
-    ended = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-    for pod in ended:
-        about = pod["metadata"]
-        await client.delete(PODS, about["name"], trial.namespace, uid=about["uid"])
+    remaining_pods = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    for pod in remaining_pods:
+        metadata = pod["metadata"]
+        await client.delete(PODS, metadata["name"], trial.namespace, uid=metadata["uid"])
     if pods:
         return _LEAVING, False
     await _delete(client, trial, job)
@@ -131,26 +131,31 @@ async def _refusal(client: KubeClient, trial: Trial, job: Object) -> str:
     events = (await client.list(EVENTS, trial.namespace, fields=fields)).items
     if not events:
         return ""
-    said = str(max(events, key=lambda one: str(one.get("lastTimestamp"))).get("message") or "")
+    message = str(
+        max(events, key=lambda event: str(event.get("lastTimestamp"))).get("message") or ""
+    )
     # Each try has a name of its own; the sentence stays the same while the cause does.
-    return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, said)[:300]}"
+    return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, message)[:300]}"
 
 
 def _has_ended(job: Object) -> bool:
     conditions = (job.get("status") or {}).get("conditions") or ()
-    ends = ("Complete", "Failed")
-    return any(one["type"] in ends and one["status"] == "True" for one in conditions)
+    final_types = ("Complete", "Failed")
+    return any(
+        condition["type"] in final_types and condition["status"] == "True"
+        for condition in conditions
+    )
 
 
-def _job(asking: Asking, trial: Trial) -> dict[str, Any]:
+def _job(context: Asking, trial: Trial) -> dict[str, Any]:
     labels = {MARK: trial.name}
     # What the strictest of the standard policies asks of a pod.
-    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    security_context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {
         "name": "main",
         "image": trial.image,
         "imagePullPolicy": "IfNotPresent",
-        "securityContext": closed,
+        "securityContext": security_context,
         "resources": {
             "requests": {"cpu": "10m", "memory": "16Mi"},
             "limits": {"cpu": "100m", "memory": "32Mi"},
@@ -175,7 +180,7 @@ def _job(asking: Asking, trial: Trial) -> dict[str, Any]:
             "parallelism": 1,
             "completions": 1,
             "backoffLimit": 0,
-            "activeDeadlineSeconds": asking.manner.trial_deadline,
+            "activeDeadlineSeconds": context.manner.trial_deadline,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },
