@@ -67,11 +67,11 @@ class KubeQueue:
         self._leader.check()
         self._now = now
         keys: list[Key] = []
-        without = 0  # tenants in a row that have nothing due
-        while len(keys) < limit and without < len(self._turns):
+        idle_tenants = 0  # tenants in a row that have nothing due
+        while len(keys) < limit and idle_tenants < len(self._turns):
             key = self._next_of(self._turns[0], now)
             self._turns.rotate(-1)
-            without = 0 if key is not None else without + 1
+            idle_tenants = 0 if key is not None else idle_tenants + 1
             if key is not None:
                 keys.append(key)
         leases = [self._hold(key, now) for key in self._one_suspect(keys, now)]
@@ -166,9 +166,13 @@ class KubeQueue:
 
     def lasting(self) -> dict[Key, int]:
         """All suspects, and what has been held since this was asked last: that may be what somebody dies of."""
-        before, self._tokens = self._tokens, {lease.token for lease in self._held.values()}
-        long = {key: one.attempts for key, one in self._held.items() if one.token in before}
-        return self._attempts | long
+        earlier_tokens, self._tokens = self._tokens, {lease.token for lease in self._held.values()}
+        long_held = {
+            key: lease.attempts
+            for key, lease in self._held.items()
+            if lease.token in earlier_tokens
+        }
+        return self._attempts | long_held
 
     def check(self, lease: Lease) -> None:
         self._leader.check()
@@ -226,6 +230,6 @@ class KubeQueue:
 
 def _is_ignored(item: Mapping[str, Any]) -> bool:
     """Others manage it, until it is to be deleted."""
-    about = item["metadata"]
-    said = (about.get("annotations") or {}).get(hub_names.MANAGEMENT_STATE)
-    return said == hub_names.UNMANAGED and not about.get("deletionTimestamp")
+    metadata = item["metadata"]
+    management_state = (metadata.get("annotations") or {}).get(hub_names.MANAGEMENT_STATE)
+    return management_state == hub_names.UNMANAGED and not metadata.get("deletionTimestamp")

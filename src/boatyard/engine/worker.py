@@ -61,11 +61,11 @@ class Worker:
     async def run(self, stop: asyncio.Event) -> None:
         """Works until asked to stop; then finishes the turns under way and gives their leases back."""
         async with asyncio.TaskGroup() as tasks:
-            beat = tasks.create_task(self._keep_leases())
+            heartbeat = tasks.create_task(self._keep_leases())
             turns: set[asyncio.Task[None]] = set()
             while not stop.is_set():
-                taken = await self._take(self._pace.at_once - len(turns))
-                sound, suspect = await self._apart(taken)
+                leases = await self._take(self._pace.at_once - len(turns))
+                sound, suspect = await self._apart(leases)
                 for lease in sound:
                     turn = tasks.create_task(self._turn(lease))
                     turns.add(turn)
@@ -77,19 +77,19 @@ class Worker:
                 elif len(turns) >= self._pace.at_once:
                     # Several places are filled at once: a take per turn would double the queries.
                     await asyncio.wait(turns, timeout=_ROOM_SECONDS)
-                elif not taken:
+                elif not leases:
                     await self._wait(stop)
             if turns:
                 await asyncio.wait(turns)
-            beat.cancel()
+            heartbeat.cancel()
 
     async def run_until_idle(self) -> int:
         """Takes turns one after another until nothing is due now; how many there were. For stepped time."""
         count = 0
-        while taken := await self._queue.take(self._pace.at_once, now=self._clock.now()):
-            for lease in taken:
+        while leases := await self._queue.take(self._pace.at_once, now=self._clock.now()):
+            for lease in leases:
                 self._hold(lease)
-            sound, suspect = await self._apart(taken)
+            sound, suspect = await self._apart(leases)
             for lease in (*sound, *([suspect] if suspect else ())):
                 await self._turn(lease)
                 count += 1
@@ -99,25 +99,25 @@ class Worker:
         if limit <= 0:
             return []
         try:
-            taken = list(await self._queue.take(limit, now=self._clock.now()))
+            leases = list(await self._queue.take(limit, now=self._clock.now()))
         except Unavailable as error:
             logger.warning("nothing can be taken now", extra={"why": str(error)})
             await asyncio.sleep(self._pace.restart)
             return []
-        for lease in taken:
+        for lease in leases:
             self._hold(lease)
-        return taken
+        return leases
 
-    async def _apart(self, taken: Sequence[Lease]) -> tuple[list[Lease], Lease | None]:
+    async def _apart(self, leases: Sequence[Lease]) -> tuple[list[Lease], Lease | None]:
         """Those that may run side by side, and one to run alone: a worker died the last time it was held.
 
         Which of all it held was deadly nobody knows. Alone, another death counts against nobody else.
         """
-        suspects = [lease for lease in taken if lease.attempts > 1]
+        suspects = [lease for lease in leases if lease.attempts > 1]
         for lease in suspects[1:]:
             await self._again(lease, 0.0, attempts=lease.attempts - 1)
             self._let_go(lease)
-        sound = [lease for lease in taken if lease.attempts <= 1]
+        sound = [lease for lease in leases if lease.attempts <= 1]
         return sound, suspects[0] if suspects else None
 
     def _hold(self, lease: Lease) -> None:
@@ -131,10 +131,10 @@ class Worker:
     async def _turn(self, lease: Lease) -> None:
         """One turn at one object. Whatever happens in it, the object is due again at a known time."""
         try:
-            for left in reversed(range(_TURNS_IN_A_ROW)):
+            for passes_left in reversed(range(_TURNS_IN_A_ROW)):
                 now = self._clock.now()
                 result = await self._reconcile(lease, now)
-                if left and result.look_again is not None and result.look_again <= now:
+                if passes_left and result.look_again is not None and result.look_again <= now:
                     # More can be done at once: written down, and on under the same lease.
                     await self._queue.write(lease, result, now=now)
                     continue
@@ -170,15 +170,15 @@ class Worker:
     async def _again(self, lease: Lease, delay: float, attempts: int = 0) -> None:
         """Gives the lease back with nothing written. If even that fails, it runs out by itself."""
         now = self._clock.now()
-        look = now + timedelta(seconds=delay)
-        result = Result(look_again=look, hub=lease.hub, waiting_for=lease.waiting_for)
+        look_again = now + timedelta(seconds=delay)
+        result = Result(look_again=look_again, hub=lease.hub, waiting_for=lease.waiting_for)
         try:
             await self._queue.finish(lease, result, attempts=attempts, now=now)
         except BoatyardError as error:
             logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
             self._lapsed.append(lease)
             return
-        heapq.heappush(self._soon, look)
+        heapq.heappush(self._soon, look_again)
 
     def _patience(self, lease: Lease) -> float:
         """Seconds until the next try: twice as many after each failure in a row, spread a little."""
@@ -203,12 +203,12 @@ class Worker:
             except Unavailable as error:
                 logger.warning("leases not extended", extra={"why": str(error)})
 
-    async def _keep(self, held: Sequence[Lease]) -> None:
-        if not held:
+    async def _keep(self, leases: Sequence[Lease]) -> None:
+        if not leases:
             return
         now = self._clock.now()
-        kept = await self._queue.extend(held, now=now)
-        for key in kept & self._ends.keys():
+        extended_keys = await self._queue.extend(leases, now=now)
+        for key in extended_keys & self._ends.keys():
             self._ends[key] = now + timedelta(seconds=self._pace.lease)
 
     async def _explain_lapses(self) -> None:

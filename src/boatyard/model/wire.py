@@ -67,7 +67,9 @@ def message(full_name: str) -> type[Message]:
 @cache
 def services() -> Mapping[str, ServiceDescriptor]:
     """Every service of ours by full name."""
-    return {s.full_name: s for file in files() for s in file.services_by_name.values()}
+    return {
+        service.full_name: service for file in files() for service in file.services_by_name.values()
+    }
 
 
 # --- values that have a shape of their own in Python ------------------------------------------
@@ -131,12 +133,12 @@ def any_value(packed: Any) -> dict[str, Any]:
             inner: Any = short()
             inner.ParseFromString(packed.value)
             return {"@type": packed.type_url, "value": inner.value}
-        shown: dict[str, Any] = json_format.MessageToDict(
+        json_value: dict[str, Any] = json_format.MessageToDict(
             packed, preserving_proto_field_name=True, descriptor_pool=pool
         )
     except (json_format.Error, TypeError, DecodeError, RecursionError) as error:
         raise ValueError(f"cannot read a value of type {packed.type_url}") from error
-    return shown
+    return json_value
 
 
 def _refuse_nesting(type_url: str) -> None:
