@@ -60,12 +60,12 @@ class BackupReconciler:
     async def _take(self, backup: Backup, turn: Turn) -> Result:
         """The document is committed before anything is taken, and names all there can be outside: one key."""
         answer = await self._try(backup, turn, released=False)
-        gone = False
+        cluster_gone = False
         if isinstance(answer, Failed) and answer.fault is Fault.UNAVAILABLE:
-            gone = (
+            cluster_gone = (
                 await self._ledger.documents.get(Cluster, backup.spec.cluster, sealed=True) is None
             )
-        status = progress.taken(backup, answer, cluster_gone=gone, now=turn.now)
+        status = progress.taken(backup, answer, cluster_gone=cluster_gone, now=turn.now)
         return _written(backup, status, turn.now)
 
     async def _release(self, backup: Backup, turn: Turn) -> Result:
@@ -86,21 +86,21 @@ class BackupReconciler:
         if turn.now >= delete_by:
             return _kept_aside(backup, turn.now)
         status = progress.leaving(backup, answer, now=turn.now)
-        look = min(status.next_look or delete_by, delete_by)
+        look_again = min(status.next_look or delete_by, delete_by)
         return Result(
-            changes=_changed(backup, status, None), look_again=look, hub=backup.status.hub
+            changes=_changed(backup, status, None), look_again=look_again, hub=backup.status.hub
         )
 
     async def _try(self, backup: Backup, turn: Turn, *, released: bool) -> Outcome | Failed:
         turn.check_lease()
-        tried = await attempt(
+        backup_attempt = await attempt(
             _ITEM,
             released=released,
             act=self._act(backup, released=released),
             order_id=backup.id,
             seconds=TRY_SECONDS,
         )
-        return tried.answer
+        return backup_attempt.answer
 
     async def _act(self, backup: Backup, *, released: bool) -> Outcome:
         drivers = await self._drivers_for(backup.status.hub)
@@ -143,7 +143,7 @@ def _archived(backup: Backup, note: Note) -> Change:
 
 def _kept_aside(backup: Backup, now: datetime) -> Result:
     """The deletion ends; the copy that may still be there is released later, where operators see it."""
-    left = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
+    item = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
     leftover = Leftover(
         id=backup.id,
         metadata=Metadata(
@@ -156,7 +156,7 @@ def _kept_aside(backup: Backup, now: datetime) -> Result:
             order=backup.id, cluster_name=backup.status.cluster_name, hub=backup.status.hub
         ),
         status=LeftoverStatus(
-            items=(left,), next_look=now, message="a backup that was not removed in time"
+            items=(item,), next_look=now, message="a backup that was not removed in time"
         ),
     )
     note = Note("Abandoned", "Deleted; the copy itself could not be removed in time")

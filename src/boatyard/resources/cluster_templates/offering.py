@@ -86,8 +86,8 @@ class Offering:
         template = await self._template(source.status.template)
         if template is not None and template.digest and not template.withdrawn:
             metadata = replace(template.metadata, generation=template.metadata.generation + 1)
-            gone = replace(template, withdrawn=True, metadata=metadata)
-            changes.append(Replace(gone, note))
+            withdrawn_template = replace(template, withdrawn=True, metadata=metadata)
+            changes.append(Replace(withdrawn_template, note))
         await self._ledger.commit(changes, now=now)
         logger.info("template withdrawn", extra={"role": name, "template": status.template})
 
@@ -101,7 +101,7 @@ class Offering:
         mistakes: list[Mistake] = []
         old = await self._template(role.about.id)
         mistakes += await self._clashes(name, role, old, source, origin)
-        made = make_template(
+        template = make_template(
             role,
             old,
             host_types=await self._all(HostType),
@@ -113,29 +113,34 @@ class Offering:
         if mistakes:
             return await self._faulty(name, source, in_order(mistakes), origin, now)
         status = TemplateSourceStatus(
-            state=TemplateSourceState.OFFERED, origin=origin, template=made.id, digest=role.digest
+            state=TemplateSourceState.OFFERED,
+            origin=origin,
+            template=template.id,
+            digest=role.digest,
         )
-        changes = _changed(made, old, Note("Published", f"Offered from the role {name}"))
-        moved = source is not None and source.status.template not in ("", made.id)
+        changes = _changed(template, old, Note("Published", f"Offered from the role {name}"))
+        moved = source is not None and source.status.template not in ("", template.id)
         if moved and source is not None:
             changes += await self._left_behind(source.status.template, name)
-        found, told = _source(name, source, status, now)
-        if not changes and not told:
-            return found
+        new_source, source_changes = _source(name, source, status, now)
+        if not changes and not source_changes:
+            return new_source
         await self._ledger.contents.keep(role.digest, pack(files)[1], now)
         try:
-            await self._ledger.commit([*_uses(made), *changes, *told], now=now)
+            await self._ledger.commit([*_uses(template), *changes, *source_changes], now=now)
         except Taken as error:
-            if not await self._is_still(made.id, old, name, source):
+            if not await self._is_still(template.id, old, name, source):
                 raise Conflict("somebody else offers the same role") from error
-            taken = Mistake(role.file, 0, "name", f"another template is called {role.about.name!r}")
-            return await self._faulty(name, source, [taken], origin, now)
+            name_mistake = Mistake(
+                role.file, 0, "name", f"another template is called {role.about.name!r}"
+            )
+            return await self._faulty(name, source, [name_mistake], origin, now)
         except Precondition as error:  # a host type or a version that has just gone
             raise Conflict(str(error)) from error
         logger.info(
-            "template offered", extra={"role": name, "template": made.id, "digest": role.digest}
+            "template offered", extra={"role": name, "template": template.id, "digest": role.digest}
         )
-        return found
+        return new_source
 
     async def _is_still(
         self, id: str, old: ClusterTemplate | None, name: str, source: TemplateSource | None
@@ -152,8 +157,8 @@ class Offering:
         origin: str,
         now: datetime,
     ) -> TemplateSource:
-        before = source.status if source is not None else TemplateSourceStatus()
-        if source is not None and before.origin != origin and before.state != _WITHDRAWN:
+        old_status = source.status if source is not None else TemplateSourceStatus()
+        if source is not None and old_status.origin != origin and old_status.state != _WITHDRAWN:
             # Another role of the same name is on offer: that one is not called faulty.
             status = TemplateSourceStatus(
                 state=TemplateSourceState.FAULTY, origin=origin, mistakes=_told(mistakes)
@@ -162,17 +167,17 @@ class Offering:
         status = TemplateSourceStatus(
             state=TemplateSourceState.FAULTY,
             origin=origin,
-            template=before.template,
-            digest=before.digest,
+            template=old_status.template,
+            digest=old_status.digest,
             mistakes=_told(mistakes),
         )
-        found, changes = _source(name, source, status, now)
+        new_source, changes = _source(name, source, status, now)
         if changes:
             try:
                 await self._ledger.commit(changes, now=now)
             except Taken as error:
                 raise Conflict("somebody else offers the same role") from error
-        return found
+        return new_source
 
     async def _clashes(
         self,
@@ -226,18 +231,18 @@ class Offering:
 _WITHDRAWN = TemplateSourceState.WITHDRAWN
 
 
-def _changed(made: ClusterTemplate, old: ClusterTemplate | None, note: Note) -> list[Change]:
+def _changed(template: ClusterTemplate, old: ClusterTemplate | None, note: Note) -> list[Change]:
     if old is None:
-        return [Insert(made, note)]
-    return [Replace(made, note)] if made != old else []
+        return [Insert(template, note)]
+    return [Replace(template, note)] if template != old else []
 
 
-def _uses(made: ClusterTemplate) -> list[Change]:
+def _uses(template: ClusterTemplate) -> list[Change]:
     """What it refers to stays while it is stored."""
-    used = {("HostType", one.host_type.id) for one in made.node_sets.values()}
-    if made.spec_defaults.version.id:
-        used.add(("ClusterVersion", made.spec_defaults.version.id))
-    return [Require(kind, id) for kind, id in sorted(used)]
+    references = {("HostType", node_set.host_type.id) for node_set in template.node_sets.values()}
+    if template.spec_defaults.version.id:
+        references.add(("ClusterVersion", template.spec_defaults.version.id))
+    return [Require(kind, id) for kind, id in sorted(references)]
 
 
 def _source(
@@ -249,18 +254,22 @@ def _source(
         metadata = Metadata(
             name=name, tenant=SYSTEM, creator=CREATOR, creation_timestamp=now, generation=1
         )
-        made = TemplateSource(id=name, metadata=metadata, status=replace(status, changed_at=now))
-        return made, [Insert(made, note)]
+        source = TemplateSource(id=name, metadata=metadata, status=replace(status, changed_at=now))
+        return source, [Insert(source, note)]
     if replace(old.status, changed_at=None) == status:
         return old, []
-    changed = replace(old, status=replace(status, changed_at=now))
-    return changed, [Replace(changed, note)]
+    changed_source = replace(old, status=replace(status, changed_at=now))
+    return changed_source, [Replace(changed_source, note)]
 
 
 def _told(mistakes: Sequence[Mistake]) -> tuple[TemplateMistake, ...]:
     return tuple(
         TemplateMistake(
-            file=one.file, line=one.line, path=one.path, message=one.message, remedy=one.remedy
+            file=mistake.file,
+            line=mistake.line,
+            path=mistake.path,
+            message=mistake.message,
+            remedy=mistake.remedy,
         )
-        for one in mistakes[:MOST_MISTAKES]
+        for mistake in mistakes[:MOST_MISTAKES]
     )

@@ -27,8 +27,8 @@ def in_range(version: str, template: ClusterTemplate) -> bool:
 
 def number_of(version: str) -> tuple[int, ...] | None:
     """What `v4.17.9-rc.1` begins with, to be compared; None when it begins with no number."""
-    found = _LEADING.match(version)
-    return order_of(found[1]) if found else None
+    match = _LEADING.match(version)
+    return order_of(match[1]) if match else None
 
 
 def order_of(text: str) -> tuple[int, ...]:

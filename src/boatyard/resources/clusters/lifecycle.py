@@ -69,8 +69,8 @@ def check_rest(old: Cluster, spec: ClusterSpec) -> None:
 
 def _is_steady(cluster: Cluster) -> bool:
     """Nothing is under way: neither shown nor asked for and not yet looked at."""
-    seen = cluster.status.observed_generation == cluster.metadata.generation
-    return seen and cluster.status.state in _STEADY
+    up_to_date = cluster.status.observed_generation == cluster.metadata.generation
+    return up_to_date and cluster.status.state in _STEADY
 
 
 # --- version --------------------------------------------------------------------------------------
@@ -78,14 +78,14 @@ def _is_steady(cluster: Cluster) -> bool:
 
 def version_violations(old: Cluster, spec: ClusterSpec, world: World) -> Iterator[Violation]:
     """What runs counts, not what was asked for last: a change that failed can be taken back."""
-    wanted = world.get(ClusterVersion, spec.version.id)
-    asked = world.get(ClusterVersion, old.spec.version.id)
-    running = old.status.version or (asked.spec.version if asked is not None else "")
-    if wanted is None or not running:
+    new_version = world.get(ClusterVersion, spec.version.id)
+    old_version = world.get(ClusterVersion, old.spec.version.id)
+    running = old.status.version or (old_version.spec.version if old_version is not None else "")
+    if new_version is None or not running:
         return
-    wrong = change_violation(running, wanted.spec.version, world.all(ClusterVersion))
-    if wrong is not None:
-        yield wrong
+    violation = change_violation(running, new_version.spec.version, world.all(ClusterVersion))
+    if violation is not None:
+        yield violation
 
 
 # --- restore --------------------------------------------------------------------------------------
@@ -124,14 +124,14 @@ def admit_restore(
     if backup is None:
         return restore  # whoever looked for it has said so
     violations += _backup_violations(old, spec, backup, world)
-    again = not restore.request or (
+    needs_new_request = not restore.request or (
         restore.request == before.request and backup.id != before.backup
     )
     generation = old.metadata.generation + 1 if old is not None else 1
     return replace(
         restore,
         backup=backup.id,
-        request=f"generation-{generation}" if again else restore.request,
+        request=f"generation-{generation}" if needs_new_request else restore.request,
     )
 
 

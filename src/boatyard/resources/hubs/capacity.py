@@ -52,9 +52,9 @@ class Room:
     memory: float
     pods: float = 1.0
 
-    def times(self, one: Room) -> int:
+    def times(self, size: Room) -> int:
         """How many of them fit."""
-        return int(min(self.cores / one.cores, self.memory / one.memory, self.pods / one.pods))
+        return int(min(self.cores / size.cores, self.memory / size.memory, self.pods / size.pods))
 
 
 CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # what HyperShift's documents say
@@ -65,31 +65,31 @@ async def learn(client: KubeClient, hub: Hub) -> Mapping[str, int] | None:
     if not is_hosted(hub):
         return None
     settings = hub.spec.settings
-    found: dict[str, int] = {}
+    capacity: dict[str, int] = {}
     try:
         nodes = rooms((await client.list(NODES)).items)
         if settings.get(HOSTED_ON) == AGENT:
             listed = await client.list(_AGENTS, settings.get(AGENTS_IN, ""))
-            found |= from_agents(listed.items)
+            capacity |= from_agents(listed.items)
     except (Refused, NotFound):
         return None
     if settings.get(HOSTED_ON) == KUBEVIRT:
-        found |= from_nodes(nodes, vm_sizes(settings))
+        capacity |= from_nodes(nodes, vm_sizes(settings))
     if nodes and settings.get(_AVAILABILITY, _HIGHLY_AVAILABLE) == _HIGHLY_AVAILABLE:
-        found[CLUSTERS] = _sum(nodes).times(CONTROL_PLANE)
-    return found
+        capacity[CLUSTERS] = _sum(nodes).times(CONTROL_PLANE)
+    return capacity
 
 
 def from_agents(agents: Iterable[Manifest]) -> dict[str, int]:
     """Host type to agents. One that is gone from the network counts only while it is a cluster's node."""
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for agent in agents:
         labels = (agent.get("metadata") or {}).get("labels") or {}
         kind = labels.get(hub_names.INSTANCE_TYPE) or labels.get(hub_names.RESOURCE_CLASS)
         approved = (agent.get("spec") or {}).get("approved")
         if kind and approved and (labels.get(_TAKEN) or _is_connected(agent)):
-            found[kind] += 1
-    return dict(found)
+            counts[kind] += 1
+    return dict(counts)
 
 
 def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, int]:
@@ -98,7 +98,7 @@ def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, in
 
 def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
     """Host type to what one machine of it takes: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
-    found = {}
+    sizes = {}
     for name, value in settings.items():
         kind = name.removeprefix(VM_SIZES)
         parts = dict(part.strip().split("=", 1) for part in value.split(",") if "=" in part)
@@ -106,27 +106,29 @@ def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
             continue
         cores, memory = quantity(parts.get("cores", "")), quantity(parts.get("memory", ""))
         if cores and memory:
-            found[kind] = Room(cores, memory)
-    return found
+            sizes[kind] = Room(cores, memory)
+    return sizes
 
 
 def rooms(nodes: Iterable[Manifest]) -> list[Room]:
     """What each node that takes any pod has for them."""
-    found = []
+    node_rooms = []
     for node in nodes:
         status = node.get("status") or {}
         spec = node.get("spec") or {}
         ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in status.get("conditions") or ()
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
         )
         closed = spec.get("unschedulable") or any(
             taint.get("effect") in ("NoSchedule", "NoExecute") for taint in spec.get("taints") or ()
         )
         if ready and not closed:
-            has = status.get("allocatable") or {}
-            found.append(Room(*(quantity(str(has.get(one, ""))) for one in _RESOURCES)))
-    return found
+            allocatable = status.get("allocatable") or {}
+            node_rooms.append(
+                Room(*(quantity(str(allocatable.get(resource, ""))) for resource in _RESOURCES))
+            )
+    return node_rooms
 
 
 _RESOURCES = ("cpu", "memory", "pods")
@@ -134,10 +136,10 @@ _RESOURCES = ("cpu", "memory", "pods")
 
 def quantity(text: str) -> float:
     """A number as Kubernetes writes them: 4, 3900m, 16Gi. 0 for what is none."""
-    matched = _QUANTITY.fullmatch(text)
-    if matched is None or matched[2] not in _UNITS:
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in _UNITS:
         return 0.0
-    return float(matched[1]) * _UNITS[matched[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _sum(nodes: Sequence[Room]) -> Room:
@@ -151,5 +153,6 @@ def _sum(nodes: Sequence[Room]) -> Room:
 def _is_connected(agent: Manifest) -> bool:
     conditions = (agent.get("status") or {}).get("conditions") or ()
     return not any(
-        one.get("type") == "Connected" and one.get("status") == "False" for one in conditions
+        condition.get("type") == "Connected" and condition.get("status") == "False"
+        for condition in conditions
     )

@@ -47,19 +47,19 @@ class Told:
 def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Told:
     """Everything wrong at once, by field. No word of a credential is in it."""
     try:
-        loaded = load_yaml(kubeconfig)
+        document = load_yaml(kubeconfig)
     except NotYaml as error:
         return _wrong(f"cannot be read: {error}", "give the file as kubectl reads it")
-    if not isinstance(loaded, Mapping):
+    if not isinstance(document, Mapping):
         return _wrong("is not a kubeconfig", "give the file as kubectl reads it")
-    name = context or loaded.get("current-context")
+    name = context or document.get("current-context")
     if not isinstance(name, str) or not name:
         return _wrong("has no current-context", "set one (kubectl config use-context NAME)")
-    chosen, why = _named(loaded, "contexts", "context", name)
+    chosen, why = _named(document, "contexts", "context", name)
     if chosen is None:
         return _wrong(why, "name one that is there")
-    cluster, no_cluster = _named(loaded, "clusters", "cluster", chosen.get("cluster"))
-    user, no_user = _named(loaded, "users", "user", chosen.get("user"))
+    cluster, no_cluster = _named(document, "clusters", "cluster", chosen.get("cluster"))
+    user, no_user = _named(document, "users", "user", chosen.get("user"))
     reading = _Reading(insecure=insecure)
     for missing in (no_cluster, no_user):
         if missing:
@@ -122,29 +122,31 @@ class _Reading:
             self._check_pair(certificate, key, complain)
         elif isinstance(token, str) and token:
             self.ends_at = _token_end(token)
-        elif not any(user.get(at) for at in ("exec", *_UNKNOWN, *(one for one, _ in _FILES))):
+        elif not any(
+            user.get(at) for at in ("exec", *_UNKNOWN, *(file_field for file_field, _ in _FILES))
+        ):
             complain("token", "there are no credentials", TOKEN_REMEDY)
 
     def _check_pair(self, certificate: bytes, key: bytes, complain: Any) -> None:
         if not (certificate and key):
             complain("client-key-data", "a certificate and its key come together", "give both")
             return
-        found = _certificates(certificate)
-        if found is None:
+        certificates = _certificates(certificate)
+        if certificates is None:
             complain("client-certificate-data", "is no certificate", "give it in PEM form")
             return
-        self.ends_at = found[0].not_valid_after_utc
-        if not _fits(found[0], key):
+        self.ends_at = certificates[0].not_valid_after_utc
+        if not _fits(certificates[0], key):
             complain("client-key-data", "is not the key of the certificate", "give its own")
 
-    def _refuse_files(self, said: Mapping[str, Any], complain: Any) -> None:
+    def _refuse_files(self, entry: Mapping[str, Any], complain: Any) -> None:
         for at, inline in _FILES:
-            if said.get(at):
+            if entry.get(at):
                 what = "names a file, which would be read from the service's machine"
                 complain(at, what, _INLINE_REMEDY.format(name=inline))
 
-    def _inline(self, said: Mapping[str, Any], at: str, complain: Any) -> bytes:
-        value = said.get(at)
+    def _inline(self, entry: Mapping[str, Any], at: str, complain: Any) -> bytes:
+        value = entry.get(at)
         if not value:
             return b""
         try:
@@ -166,15 +168,15 @@ def _named(
 ) -> tuple[Mapping[str, Any] | None, str]:
     """The entry of that name, or why there is none."""
     entries = loaded.get(table)
-    rows = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
     for row in rows:
         if isinstance(name, str) and row.get("name") == name:
-            found = row.get(what)
-            if isinstance(found, Mapping):
-                return found, ""
+            entry = row.get(what)
+            if isinstance(entry, Mapping):
+                return entry, ""
             return None, f"{table}[{shown(name)}] has no {what}"
-    known = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
-    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {known}" if known else "")
+    names = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
+    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {names}" if names else "")
 
 
 def _server_problem(server: Any) -> tuple[str, str] | None:

@@ -43,24 +43,24 @@ async def ensure_settings(client: KubeClient, hub: Hub) -> list[str]:
     """The ConfigMap that tells the operator what hub this is. One of another hub is left alone."""
     namespace = system_namespace(hub)
     done: list[str] = []
-    wanted = {hub_names.HUB_CONFIG_KEY: settings_text(hub)}
+    data = {hub_names.HUB_CONFIG_KEY: settings_text(hub)}
     metadata = {"name": hub_names.HUB_CONFIG, "labels": _OURS}
     try:
-        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
+        config_map = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
     except NotFound:
         done += await _ensure_namespace(client, namespace)
         try:
             # Created, not applied: of two that register this cluster at once, one finds the other.
-            body = {"metadata": metadata, "data": wanted}
+            body = {"metadata": metadata, "data": data}
             await client.create(CONFIG_MAPS, body, namespace)
         except Exists:
             return done
         return [*done, f"Wrote the hub's settings to {namespace}"]
-    if found.get("data") == wanted or registered_as(found) not in ("", hub.id):
+    if config_map.get("data") == data or registered_as(config_map) not in ("", hub.id):
         return done
-    about = {**metadata, "resourceVersion": found["metadata"]["resourceVersion"]}
+    new_metadata = {**metadata, "resourceVersion": config_map["metadata"]["resourceVersion"]}
     try:
-        await client.replace(CONFIG_MAPS, {"metadata": about, "data": wanted}, namespace)
+        await client.replace(CONFIG_MAPS, {"metadata": new_metadata, "data": data}, namespace)
     except Conflict:
         return done  # somebody else was quicker; the next look sees what they wrote
     return [*done, f"Changed the hub's settings in {namespace}"]
@@ -70,9 +70,9 @@ async def remove_settings(client: KubeClient, hub: Hub) -> None:
     """The cluster may be registered again. Settings of another hub are left alone."""
     namespace = system_namespace(hub)
     try:
-        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
-        if registered_as(found) == hub.id:
-            uid = found["metadata"]["uid"]
+        config_map = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
+        if registered_as(config_map) == hub.id:
+            uid = config_map["metadata"]["uid"]
             await client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace, uid=uid)
     except (NotFound, Conflict):
         return
@@ -93,12 +93,12 @@ async def _ensure_namespace(client: KubeClient, name: str) -> list[str]:
 async def _ensure_crd(client: KubeClient, crd: Manifest) -> list[str]:
     name = crd["metadata"]["name"]
     try:
-        found = await client.get(CRDS, name)
+        installed_crd = await client.get(CRDS, name)
     except NotFound:
         await client.apply(CRDS, name, _applicable(crd))
         await _until_served(client, name)
         return [f"Installed {name}"]
-    if schemas(found) == schemas(crd):
+    if schemas(installed_crd) == schemas(crd):
         return []
     await client.apply(CRDS, name, _applicable(crd))
     await _until_served(client, name)
@@ -116,8 +116,8 @@ async def _until_served(client: KubeClient, name: str) -> None:
             while True:
                 status = (await client.get(CRDS, name)).get("status") or {}
                 if any(
-                    one.get("type") == "Established" and one.get("status") == "True"
-                    for one in status.get("conditions") or ()
+                    condition.get("type") == "Established" and condition.get("status") == "True"
+                    for condition in status.get("conditions") or ()
                 ):
                     return
                 await asyncio.sleep(pause)

@@ -42,8 +42,8 @@ def complete(new: Hub) -> Hub:
 
 def admit_create(new: Hub, world: World) -> Hub:
     """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
-    found = [*_violations(new), *_kubeconfig_violations(new, world.now)]
-    _refuse([*found, *_unworkable(new, world)])
+    violations = [*_violations(new), *_kubeconfig_violations(new, world.now)]
+    _refuse([*violations, *_unworkable(new, world)])
     return new
 
 
@@ -106,32 +106,32 @@ def _told_drivers(hub: Hub) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 def _unworkable(hub: Hub, world: World) -> Iterator[Violation]:
     """Settings with which a driver of the hub could not work: else a tenant's order would find out."""
-    for named in hub.spec.drivers.items():
-        check = world.setting_checks.get(named)
+    for port_and_driver in hub.spec.drivers.items():
+        check = world.setting_checks.get(port_and_driver)
         if check is None:
             continue
         try:
             check(hub.spec.settings)
         except Refused as error:
-            for one in error.violations:
-                path = f"spec.settings.{one.path.removeprefix('settings.')}"
-                yield Violation(path, one.message, one.remedy)
+            for violation in error.violations:
+                path = f"spec.settings.{violation.path.removeprefix('settings.')}"
+                yield Violation(path, violation.message, violation.remedy)
 
 
 def _kubeconfig_violations(hub: Hub, now: datetime) -> Iterator[Violation]:
     spec = hub.spec
     if not spec.kubeconfig or len(spec.kubeconfig) > LONGEST_KUBECONFIG:
         return
-    told = kubeconfigs.read(
+    summary = kubeconfigs.read(
         spec.kubeconfig,
         spec.settings.get(CONTEXT, ""),
         insecure=spec.settings.get(INSECURE) == "true",
     )
-    yield from told.violations
-    if told.ends_at is not None and told.ends_at <= now:
+    yield from summary.violations
+    if summary.ends_at is not None and summary.ends_at <= now:
         yield Violation(
             kubeconfigs.PATH,
-            f"its credentials ended at {told.ends_at:%Y-%m-%d %H:%M} UTC",
+            f"its credentials ended at {summary.ends_at:%Y-%m-%d %H:%M} UTC",
             kubeconfigs.TOKEN_REMEDY,
         )
 
@@ -174,8 +174,8 @@ def _driver_violations(hub: Hub) -> Iterator[Violation]:
         if port not in ports:
             yield Violation(path, "there is no such port", f"there is {', '.join(ports)}")
         elif driver not in ports[port]:
-            known = ", ".join(sorted(ports[port]))
-            yield Violation(path, f"there is no driver {shown(driver)}", f"there is {known}")
+            names = ", ".join(sorted(ports[port]))
+            yield Violation(path, f"there is no driver {shown(driver)}", f"there is {names}")
     if hub.spec.drivers.get("automation") == "eda" and not is_kubernetes(hub):
         remedy = "give the hub a kubeconfig, or leave it out"
         yield Violation("spec.drivers.automation", "eda records its runs on the hub", remedy)

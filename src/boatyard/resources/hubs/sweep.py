@@ -26,14 +26,16 @@ from boatyard.resources.orders.drivers import HubDrivers
 
 async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime) -> list[Change]:
     """A Leftover for each order that has ended and still has something on the hub. First looks outside, then inside."""
-    found = (await look_outside(drivers)).by_order
-    unknown = set(found)
+    owned_by_order = (await look_outside(drivers)).by_order
+    unknown_ids = set(owned_by_order)
     for kind in (Cluster, Leftover, Order):  # a cluster outlives its order: most are known at once
-        unknown -= (await ledger.documents.get_many(kind, sorted(unknown), sealed=True)).keys()
+        unknown_ids -= (
+            await ledger.documents.get_many(kind, sorted(unknown_ids), sealed=True)
+        ).keys()
     changes: list[Change] = []
-    for order_id in sorted(unknown):
+    for order_id in sorted(unknown_ids):
         order = await ledger.documents.archived(Order, order_id, sealed=True)
-        items = items_of(found[order_id])
+        items = items_of(owned_by_order[order_id])
         if order is None or order.spec.hub != hub_id or not items:
             continue
         leftover = _leftover(order, items, now)

@@ -47,16 +47,18 @@ class LeftoverFollower:
         book = await self._remote(turn, leftover.spec.hub)
         if book is None:
             return await self._local.reconcile(turn)
-        ended = await self._end_order(book, leftover, turn)
-        found = await book.leftover(leftover.id)
-        if ended and found is None:
+        order_gone = await self._end_order(book, leftover, turn)
+        remote_leftover = await book.leftover(leftover.id)
+        if order_gone and remote_leftover is None:
             return _released(leftover, turn)
         changes: list[Change] = []
-        if found is not None and found.status != leftover.status:
-            changes.append(Replace(msgspec.structs.replace(leftover, status=found.status)))
-        seconds = _LOOK_SECONDS if ended else _SOON_SECONDS
-        look = turn.now + timedelta(seconds=seconds)
-        return Result(changes=changes, look_again=look, hub=leftover.spec.hub)
+        if remote_leftover is not None and remote_leftover.status != leftover.status:
+            changes.append(
+                Replace(msgspec.structs.replace(leftover, status=remote_leftover.status))
+            )
+        seconds = _LOOK_SECONDS if order_gone else _SOON_SECONDS
+        look_again = turn.now + timedelta(seconds=seconds)
+        return Result(changes=changes, look_again=look_again, hub=leftover.spec.hub)
 
     async def poisoned(self, turn: Turn) -> Result:
         return await self._local.poisoned(turn)

@@ -41,7 +41,7 @@ def is_under_way(order: Order, run: OrderRun) -> bool:
     """
     if order.id != run.order or order.metadata.deletion_timestamp is not None:
         return False
-    item = next((one for one in order.status.items if one.key == run.item), None)
+    item = next((item for item in order.status.items if item.key == run.item), None)
     if item is None or item.state != ItemState.PLANNED or not KINDS[item.kind].phase:
         return False
     failed = any(
@@ -59,27 +59,27 @@ def needed_steps(step: str) -> tuple[str, ...]:
 
 
 def _road_to(step: str) -> tuple[str, ...]:
-    found = {step}
-    ahead = [step]
-    while ahead:
-        for need in step_needs(ahead.pop()):
-            if need not in found:
-                found.add(need)
-                ahead.append(need)
-    return tuple(name for name in STEPS if name in found)
+    steps = {step}
+    unvisited = [step]
+    while unvisited:
+        for need in step_needs(unvisited.pop()):
+            if need not in steps:
+                steps.add(need)
+                unvisited.append(need)
+    return tuple(name for name in STEPS if name in steps)
 
 
 def asked_for(order: Order, word: str) -> tuple[Order, tuple[str, ...]]:
     """The order with the step and what it needs asked for, and which of these nobody had asked for before."""
-    before = asked_steps(order)
-    new = tuple(step for step in needed_steps(STEP_OF[word]) if step not in before)
-    if not new:
+    requested_steps = asked_steps(order)
+    new_steps = tuple(step for step in needed_steps(STEP_OF[word]) if step not in requested_steps)
+    if not new_steps:
         return order, ()
-    steps = [step for step in STEPS if step in before or step in new]
+    steps = [step for step in STEPS if step in requested_steps or step in new_steps]
     annotations = {**order.metadata.annotations, ASKED: ",".join(steps)}
     metadata = msgspec.structs.replace(order.metadata, annotations=annotations)
     return msgspec.structs.replace(order, metadata=metadata), tuple(
-        _WORD_OF.get(step, step) for step in new
+        _WORD_OF.get(step, step) for step in new_steps
     )
 
 
@@ -88,24 +88,24 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
 
     The kubeconfig is among it where it is asked for, and once the platform has come to its end.
     """
-    told = told_order(order, {item.key: item for item in order.status.items})
-    by_name = {step.name: step for step in order.status.steps}
-    steps = tuple(_told_step(order, by_name, word) for word in STEP_OF)
-    install = by_name.get(STEP_OF["platform"])
-    there = install is not None and install.state == StepState.DONE
+    context = told_order(order, {item.key: item for item in order.status.items})
+    steps_by_name = {step.name: step for step in order.status.steps}
+    steps = tuple(_told_step(order, steps_by_name, word) for word in STEP_OF)
+    install = steps_by_name.get(STEP_OF["platform"])
+    installed = install is not None and install.state == StepState.DONE
     credentials = order.status.credentials
-    has_kubeconfig = there and bool(credentials.kubeconfig)
+    has_kubeconfig = installed and bool(credentials.kubeconfig)
     return RoleRun(
         order=order.id,
         steps=steps,
-        nodes=tuple(RoleRunNode(**node) for node in told["nodes"]),
-        cidr=told["network"]["cidr"],
-        gateway=told["network"]["gateway"],
-        api_address=told["api_address"],
-        ingress_address=told["ingress_address"],
-        api_name=told["api_name"],
-        ingress_name=told["ingress_name"],
-        api_url=told["api_url"],
+        nodes=tuple(RoleRunNode(**node) for node in context["nodes"]),
+        cidr=context["network"]["cidr"],
+        gateway=context["network"]["gateway"],
+        api_address=context["api_address"],
+        ingress_address=context["ingress_address"],
+        api_name=context["api_name"],
+        ingress_name=context["ingress_name"],
+        api_url=context["api_url"],
         kubeconfig=credentials.kubeconfig if kubeconfig and has_kubeconfig else "",
         simulated=credentials.simulated,
         has_kubeconfig=has_kubeconfig,
@@ -114,13 +114,17 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
 
 def _told_step(order: Order, steps: Mapping[str, Step], word: str) -> RoleRunStep:
     name = STEP_OF[word]
-    asked = name in asked_steps(order)
+    requested = name in asked_steps(order)
     # In a plan that is not made yet, nothing is.
     step = steps.get(name, Step(name=name, state=StepState.QUEUED))
-    stuck = [one for need in _road_to(name) if (one := steps.get(need)) and one.state in STUCK]
+    stuck = [
+        needed_step
+        for need in _road_to(name)
+        if (needed_step := steps.get(need)) and needed_step.state in STUCK
+    ]
     return RoleRunStep(
         name=word,
-        asked=asked,
+        asked=requested,
         state=step.state,
         reason=step.reason,
         message=for_tenants(step.message, order),

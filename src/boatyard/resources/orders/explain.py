@@ -43,36 +43,41 @@ _TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
 def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: bool) -> Explanation:
     """The whole story of one cluster. Tenants are told nothing of hubs, hosts or other tenants."""
     steps = order.status.steps if order else ()
-    shown = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
-    blocking = _blocking(shown)
+    visible_steps = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
+    blocking = _blocking(visible_steps)
     placement = cluster.status.placement
-    found = Explanation(
+    explanation = Explanation(
         cluster=cluster.id,
         name=cluster.metadata.name,
         state=_shown_state(cluster).name,
         template=cluster.spec.template.name or cluster.spec.template.id,
-        steps=shown,
+        steps=visible_steps,
         started_at=(order.status.started_at if order else None)
         or cluster.metadata.creation_timestamp,
         placement=_placement_words(cluster, operator=operator),
         summary=_summary(cluster, order, blocking),
     )
     if operator:
-        found = msgspec.structs.replace(
-            found,
+        explanation = msgspec.structs.replace(
+            explanation,
             hub=cluster.status.hub,
             hubs=tuple(
-                HubReason(hub=one.hub, fits=one.fits, score=one.score, reason=one.reason)
-                for one in placement.candidates
+                HubReason(
+                    hub=candidate.hub,
+                    fits=candidate.fits,
+                    score=candidate.score,
+                    reason=candidate.reason,
+                )
+                for candidate in placement.candidates
             ),
         )
     if order is not None:
-        found = msgspec.structs.replace(
-            found, receipt=shown_receipt(order.status.receipt, operator=operator)
+        explanation = msgspec.structs.replace(
+            explanation, receipt=shown_receipt(order.status.receipt, operator=operator)
         )
     if blocking is not None:
         return msgspec.structs.replace(
-            found,
+            explanation,
             blocked_by=blocking.name,
             since=blocking.since,
             tries=blocking.tries,
@@ -80,16 +85,16 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
             actor=blocking.actor,
             remedy=blocking.remedy,
         )
-    waiting = _unplaced(cluster)
-    if waiting is not None:
+    waiting_since = _unplaced(cluster)
+    if waiting_since is not None:
         return msgspec.structs.replace(
-            found,
+            explanation,
             blocked_by="placement",
-            since=waiting,
+            since=waiting_since,
             actor=Actor.OPERATOR,
             remedy="wait, ask for less or elsewhere, or have the provider add capacity",
         )
-    return found
+    return explanation
 
 
 def _shown_state(cluster: Cluster) -> ClusterState:

@@ -45,13 +45,13 @@ def shrinking(order: Order) -> tuple[Shrinking, ...]:
     """The node sets for which somebody must be chosen to leave before the plan can be made."""
     if order.metadata.deletion_timestamp is not None:
         return ()
-    found = []
+    shrinking_sets = []
     for node_set, slots in staying_slots(order.status.items).items():
-        wanted = order.spec.node_sets.get(node_set)
-        surplus = len(slots) - (wanted.size if wanted else 0)
+        node_set_spec = order.spec.node_sets.get(node_set)
+        surplus = len(slots) - (node_set_spec.size if node_set_spec else 0)
         if surplus > 0:
-            found.append(Shrinking(node_set=node_set, slots=slots, count=surplus))
-    return tuple(found)
+            shrinking_sets.append(Shrinking(node_set=node_set, slots=slots, count=surplus))
+    return tuple(shrinking_sets)
 
 
 def replan(
@@ -70,23 +70,25 @@ def replan(
     recorded = {item.key: item for item in order.status.items}
     if order.metadata.deletion_timestamp is not None:
         return (*(_leave(item) for item in recorded.values()), *_farewell(order))
-    gone = {slot for slots in leaving.values() for slot in slots}
-    wanted = _wanted(order, gone=gone, checks=checks)
+    leaving_slots = {slot for slots in leaving.values() for slot in slots}
+    desired_items = _wanted(order, leaving_slots=leaving_slots, checks=checks)
     if not _stands_on_hosts(order, on_hosts):
-        wanted = {key: item for key, item in wanted.items() if item.kind not in ON_HOSTS}
-    kept = [
-        _adjusted(item, wanted[key]) if key in wanted else _leave(item)
+        desired_items = {
+            key: item for key, item in desired_items.items() if item.kind not in ON_HOSTS
+        }
+    old_items = [
+        _adjusted(item, desired_items[key]) if key in desired_items else _leave(item)
         for key, item in recorded.items()
     ]
-    new = [item for key, item in wanted.items() if key not in recorded]
-    return tuple(sorted([*kept, *new], key=_road_order))
+    new_items = [item for key, item in desired_items.items() if key not in recorded]
+    return tuple(sorted([*old_items, *new_items], key=_road_order))
 
 
-def _stands_on_hosts(order: Order, first: bool) -> bool:
+def _stands_on_hosts(order: Order, default: bool) -> bool:
     kinds = {item.kind for item in order.status.items}
     if "node" in kinds:
         return "host" in kinds
-    return first
+    return default
 
 
 def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
@@ -94,27 +96,27 @@ def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
 
     Somebody who was stopped in the middle of a release must not meet another node under the same key.
     """
-    found = dict(order.status.next_slots)
+    numbers = dict(order.status.next_slots)
     for item in items:
         if item.slot:
             number = _slot_number(item.slot)[1]
-            found[item.node_set] = max(found.get(item.node_set, 0), number + 1)
-    return found
+            numbers[item.node_set] = max(numbers.get(item.node_set, 0), number + 1)
+    return numbers
 
 
-def ready_to_add(items: Iterable[Item], asked: Collection[str] = ()) -> tuple[Item, ...]:
+def ready_to_add(items: Iterable[Item], requested_steps: Collection[str] = ()) -> tuple[Item, ...]:
     """Items that should be made or corrected now: all they need is present.
 
     While a role decides what is done, only the steps that it has `asked` for are.
     """
     index = _Index(items)
-    decides = index.is_deciding()
+    role_decides = index.is_deciding()
     return tuple(
         item
         for item in index.items
         if _is_open(item)
         and index.has_needs(item)
-        and (not decides or item.step in asked or KINDS[item.kind].phase)
+        and (not role_decides or item.step in requested_steps or KINDS[item.kind].phase)
     )
 
 
@@ -170,22 +172,22 @@ def _leave(item: Item) -> Item:
     return msgspec.structs.replace(item, state=ItemState.LEAVING)
 
 
-def _adjusted(item: Item, wanted: Item) -> Item:
+def _adjusted(item: Item, desired_item: Item) -> Item:
     """A recorded item that is still wanted. One that is already leaving goes on leaving."""
-    if item.state == ItemState.LEAVING or item.want == wanted.want:
+    if item.state == ItemState.LEAVING or item.want == desired_item.want:
         return item
     # A correction was under way: what is outside now is neither the old nor the new, so it is asked for again.
     have = item.have if item.have == item.want else ""
-    return msgspec.structs.replace(item, want=wanted.want, have=have)
+    return msgspec.structs.replace(item, want=desired_item.want, have=have)
 
 
-def _wanted(order: Order, *, gone: set[str], checks: Sequence[str]) -> dict[str, Item]:
-    slots = _wanted_slots(order, gone)
-    found: dict[str, Item] = {}
+def _wanted(order: Order, *, leaving_slots: set[str], checks: Sequence[str]) -> dict[str, Item]:
+    slots = _wanted_slots(order, leaving_slots)
+    items: dict[str, Item] = {}
     for kind in KINDS.values():
         for item in _items_of(kind, order, slots, checks):
-            found[item.key] = item
-    return found
+            items[item.key] = item
+    return items
 
 
 def _items_of(
@@ -232,19 +234,19 @@ def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -
 
 def _is_resized(order: Order, slots: Mapping[str, Sequence[str]]) -> bool:
     """Whether nodes come or go in a cluster that had some."""
-    before = staying_slots(order.status.items)
-    return bool(before) and {k: tuple(v) for k, v in slots.items() if v} != {
-        node_set: names for node_set, names in before.items() if names
+    current_slots = staying_slots(order.status.items)
+    return bool(current_slots) and {k: tuple(v) for k, v in slots.items() if v} != {
+        node_set: names for node_set, names in current_slots.items() if names
     }
 
 
 def _farewell(order: Order) -> Iterable[Item]:
     """The role's last word, where something of it may be there: it has run, or may have run, before."""
     kind = KINDS[FAREWELL]
-    known = {item.key for item in order.status.items}
-    if kind.phase not in order.spec.template_phases or kind.name in known:
+    keys = {item.key for item in order.status.items}
+    if kind.phase not in order.spec.template_phases or kind.name in keys:
         return
-    if known & {"role", "pre_install"} or order.status.credentials.kubeconfig:
+    if keys & {"role", "pre_install"} or order.status.credentials.kubeconfig:
         item = _new(kind, kind.name, facts={ATTEMPT: "1"})
         yield msgspec.structs.replace(item, state=ItemState.LEAVING)
 
@@ -270,30 +272,30 @@ def _new(
     )
 
 
-def _wanted_slots(order: Order, gone: set[str]) -> dict[str, tuple[str, ...]]:
+def _wanted_slots(order: Order, leaving_slots: set[str]) -> dict[str, tuple[str, ...]]:
     """Per node set the slots that should exist: those that stay, then fresh ones up to the size."""
     staying = staying_slots(order.status.items)
     fresh = next_slots(order, order.status.items)
-    found: dict[str, tuple[str, ...]] = {}
-    for node_set, wanted in sorted(order.spec.node_sets.items()):
-        slots = [slot for slot in staying.get(node_set, ()) if slot not in gone]
+    slots_by_set: dict[str, tuple[str, ...]] = {}
+    for node_set, node_set_spec in sorted(order.spec.node_sets.items()):
+        slots = [slot for slot in staying.get(node_set, ()) if slot not in leaving_slots]
         first = fresh.get(node_set, 0)
-        slots += [f"{node_set}-{first + n}" for n in range(wanted.size - len(slots))]
-        found[node_set] = tuple(slots)
-    return found
+        slots += [f"{node_set}-{first + n}" for n in range(node_set_spec.size - len(slots))]
+        slots_by_set[node_set] = tuple(slots)
+    return slots_by_set
 
 
 def staying_slots(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
     """Per node set, the slots that are there to stay."""
-    found: dict[str, dict[str, bool]] = {}
+    stays_by_set: dict[str, dict[str, bool]] = {}
     for item in items:
         if not item.slot:
             continue
-        slots = found.setdefault(item.node_set, {})
+        slots = stays_by_set.setdefault(item.node_set, {})
         slots[item.slot] = slots.get(item.slot, True) and item.state != ItemState.LEAVING
     return {
         node_set: tuple(sorted((slot for slot, stays in slots.items() if stays), key=_slot_number))
-        for node_set, slots in found.items()
+        for node_set, slots in stays_by_set.items()
     }
 
 
@@ -305,7 +307,7 @@ def _slot_number(slot: str) -> tuple[str, int]:
 def _digest(order: Order) -> str:
     """What the control plane depends on, in a few letters; a change of it is a correction."""
     spec = order.spec
-    wanted: list[object] = [
+    inputs: list[object] = [
         spec.version,
         spec.release_image,
         spec.ssh_public_key,
@@ -315,13 +317,13 @@ def _digest(order: Order) -> str:
         dict(sorted(spec.template_parameters.items())),
     ]
     # Only what is there: orders from before these existed keep their digest.
-    more = {
+    optional_inputs = {
         "settings": dict(sorted(spec.platform_settings.items())),
         "rest": rest_of(order).value,
         "restore": [spec.restore.request, spec.restore.backup] if spec.restore.request else [],
     }
-    wanted += [[name, value] for name, value in more.items() if value]
-    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:12]
+    inputs += [[name, value] for name, value in optional_inputs.items() if value]
+    return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:12]
 
 
 _ROAD = {name: position for position, name in enumerate(KINDS)}

@@ -36,8 +36,8 @@ def ask_again_at(kubeconfig: str, now: datetime) -> str:
 
     One that ends sooner is asked for each hour: some platforms give out no others.
     """
-    found = _CERTIFICATE.search(kubeconfig)
-    end = _end_of(found[1]) if found else None
+    match = _CERTIFICATE.search(kubeconfig)
+    end = _end_of(match[1]) if match else None
     return max(end - ASK_BEFORE, now + ASK_EVERY).isoformat() if end else ""
 
 

@@ -51,18 +51,20 @@ def stopping(order: Order, now: datetime) -> OrderStatus:
     return msgspec.structs.replace(status, items=items, steps=steps)
 
 
-def phase_at_rest(order: Order, seen: ClusterSeen) -> OrderPhase | None:
+def phase_at_rest(order: Order, observation: ClusterSeen) -> OrderPhase | None:
     """The phase of a settled order as far as rest decides it; None: the cluster is awake, as it should be."""
-    if not seen.exists:
+    if not observation.exists:
         return None
-    if seen.rest != wanted_rest(order):
+    if observation.rest != wanted_rest(order):
         return OrderPhase.PROGRESSING
-    return None if seen.rest == Rest.AWAKE else OrderPhase.RESTING
+    return None if observation.rest == Rest.AWAKE else OrderPhase.RESTING
 
 
-def corrected(order: Order, items: tuple[Item, ...], seen: ClusterSeen | None) -> tuple[Item, ...]:
+def corrected(
+    order: Order, items: tuple[Item, ...], observation: ClusterSeen | None
+) -> tuple[Item, ...]:
     """The items with the control plane to be asked for again when somebody put it to sleep or woke it."""
-    if seen is None or not seen.exists or seen.rest == wanted_rest(order):
+    if observation is None or not observation.exists or observation.rest == wanted_rest(order):
         return items
     if not plan.is_settled(items):
         return items

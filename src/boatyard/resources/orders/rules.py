@@ -50,9 +50,9 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
     """The status once the plan has been made anew and before anything of it was tried."""
     deleting = order.metadata.deletion_timestamp is not None
     # What was tried for the old plan is forgotten: a wait without words would look like what blocks.
-    ended = (StepState.DONE, StepState.RELEASED)
+    final_states = (StepState.DONE, StepState.RELEASED)
     steps = progress.advance(
-        [step for step in order.status.steps if step.state in ended],
+        [step for step in order.status.steps if step.state in final_states],
         items=items,
         attempts=(),
         deleting=deleting,
@@ -71,7 +71,7 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
         rest=plan.rest_of(order),
         resting_since=None,
     )
-    return with_conditions(order, status, seen=None, now=now)
+    return with_conditions(order, status, observation=None, now=now)
 
 
 def confirmed(item: Item, attempt: Attempt) -> Item | None:
@@ -93,7 +93,7 @@ def absorb(
     *,
     items: tuple[Item, ...],
     attempts: Sequence[Attempt],
-    seen: ClusterSeen | None,
+    observation: ClusterSeen | None,
     access: Access | None,
     unfinished: bool,
     now: datetime,
@@ -101,7 +101,7 @@ def absorb(
     """What the order's status becomes after a pass. `unfinished`: more could have been done at once."""
     deleting = order.metadata.deletion_timestamp is not None
     if not deleting:
-        items = resting.corrected(order, items, seen)
+        items = resting.corrected(order, items, observation)
     steps = progress.advance(
         order.status.steps,
         items=items,
@@ -111,8 +111,8 @@ def absorb(
         now=now,
     )
     status = msgspec.structs.replace(order.status, items=items, steps=steps)
-    if seen is not None:
-        status = _observed(order, status, seen)
+    if observation is not None:
+        status = _observed(order, status, observation)
     if access is not None:
         status = msgspec.structs.replace(
             status,
@@ -129,7 +129,7 @@ def absorb(
                 **({ASK_ACCESS_AT: access.ask_again} if access.ask_again else {}),
             },
         )
-    phase = _phase(order, status, seen, deleting=deleting)
+    phase = _phase(order, status, observation, deleting=deleting)
     if phase in _ENDED and status.finished_at is None:
         status = msgspec.structs.replace(status, finished_at=now)
     status = msgspec.structs.replace(
@@ -139,10 +139,10 @@ def absorb(
         resting_since=resting.since(order, phase, now),
         restored=_restored(order, status),
     )
-    status = with_conditions(order, status, seen=seen, now=now)
+    status = with_conditions(order, status, observation=observation, now=now)
     if deleting:
-        ended = phase == OrderPhase.DELETED
-        status = with_receipt(order, status, left=(), ended=ended, now=now)
+        finished = phase == OrderPhase.DELETED
+        status = with_receipt(order, status, remaining_items=(), finished=finished, now=now)
     remaining = {item.key for item in items}
     freed = tuple(item.key for item in order.status.items if item.key not in remaining)
     return Absorbed(
@@ -174,8 +174,8 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
     status = msgspec.structs.replace(
         order.status, items=(), phase=OrderPhase.DELETED, finished_at=now
     )
-    status = with_receipt(order, status, left=items, ended=True, now=now)
-    return with_conditions(order, status, seen=None, now=now), leftover
+    status = with_receipt(order, status, remaining_items=items, finished=True, now=now)
+    return with_conditions(order, status, observation=None, now=now), leftover
 
 
 def quarantined(order: Order, now: datetime) -> Absorbed:
@@ -202,19 +202,19 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
     deleting = order.metadata.deletion_timestamp is not None
     phase = _phase(order, status, None, deleting=deleting)
     status = msgspec.structs.replace(status, phase=phase)
-    status = with_conditions(order, status, seen=None, now=now)
-    look = _next_look(order, status, unfinished=False, now=now)
-    return Absorbed(status=status, look_again=look)
+    status = with_conditions(order, status, observation=None, now=now)
+    look_again = _next_look(order, status, unfinished=False, now=now)
+    return Absorbed(status=status, look_again=look_again)
 
 
-def retry(order: Order, now: datetime, *, asked: int | None = None) -> Order:
+def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Order:
     """The order with every step released for another try, because somebody asked; `asked`: so often in all."""
     stuck = {step.name for step in order.status.steps if step.state in progress.STUCK}
     status = msgspec.structs.replace(
         order.status,
         items=plan.begun_anew(order.status.items, stuck),
         steps=progress.reset(order.status.steps, now),
-        retried=order.status.retried + 1 if asked is None else asked,
+        retried=order.status.retried + 1 if retry_count is None else retry_count,
         phase=OrderPhase.PROGRESSING
         if order.status.phase == OrderPhase.FAILED
         else order.status.phase,
@@ -238,7 +238,7 @@ def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
 
 
 def _phase(
-    order: Order, status: OrderStatus, seen: ClusterSeen | None, *, deleting: bool
+    order: Order, status: OrderStatus, observation: ClusterSeen | None, *, deleting: bool
 ) -> OrderPhase:
     if deleting:
         return OrderPhase.DELETED if not status.items else OrderPhase.DELETING
@@ -246,28 +246,28 @@ def _phase(
         return OrderPhase.FAILED
     if not plan.is_settled(status.items):
         # One that is put to a deeper rest by us rests all the while.
-        asleep = order.status.phase == OrderPhase.RESTING
-        return OrderPhase.RESTING if asleep else OrderPhase.PROGRESSING
-    if seen is None:
+        resting_before = order.status.phase == OrderPhase.RESTING
+        return OrderPhase.RESTING if resting_before else OrderPhase.PROGRESSING
+    if observation is None:
         return order.status.phase
-    at_rest = resting.phase_at_rest(order, seen)
+    at_rest = resting.phase_at_rest(order, observation)
     if at_rest is not None:
         return at_rest
     if not status.credentials.kubeconfig:
         return OrderPhase.PROGRESSING  # ready is what somebody can use
-    return OrderPhase.READY if _is_healthy(order, seen) else OrderPhase.DEGRADED
+    return OrderPhase.READY if _is_healthy(order, observation) else OrderPhase.DEGRADED
 
 
-def _observed(order: Order, status: OrderStatus, seen: ClusterSeen) -> OrderStatus:
+def _observed(order: Order, status: OrderStatus, observation: ClusterSeen) -> OrderStatus:
     """What the platform says of nodes and version. One that rests keeps its nodes; none of them is ready."""
-    version = seen.version or order.status.version
-    if seen.exists and seen.rest != Rest.AWAKE:
+    version = observation.version or order.status.version
+    if observation.exists and observation.rest != Rest.AWAKE:
         return msgspec.structs.replace(status, version=version, ready_nodes={})
     return msgspec.structs.replace(
         status,
         version=version,
-        nodes=_count(seen, ready=False),
-        ready_nodes=_count(seen, ready=True),
+        nodes=_count(observation, ready=False),
+        ready_nodes=_count(observation, ready=True),
     )
 
 
@@ -279,36 +279,42 @@ def _restored(order: Order, status: OrderStatus) -> str:
     return status.restored
 
 
-def _is_healthy(order: Order, seen: ClusterSeen) -> bool:
-    ready = _count(seen, ready=True)
+def _is_healthy(order: Order, observation: ClusterSeen) -> bool:
+    ready = _count(observation, ready=True)
     return (
-        seen.exists
-        and seen.available
-        and not seen.degraded
-        and all(ready.get(name, 0) >= wanted.size for name, wanted in order.spec.node_sets.items())
+        observation.exists
+        and observation.available
+        and not observation.degraded
+        and all(
+            ready.get(name, 0) >= node_set.size for name, node_set in order.spec.node_sets.items()
+        )
     )
 
 
-def _count(seen: ClusterSeen, *, ready: bool) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for node in seen.nodes:
+def _count(observation: ClusterSeen, *, ready: bool) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in observation.nodes:
         if node.ready or not ready:
-            found[node.node_set] = found.get(node.node_set, 0) + 1
-    return found
+            counts[node.node_set] = counts.get(node.node_set, 0) + 1
+    return counts
 
 
 def _facts(status: OrderStatus) -> Mapping[str, str]:
-    facts = {item.kind: item.facts for item in status.items if item.state == ItemState.PRESENT}
-    found = dict(status.facts)
+    facts_by_kind = {
+        item.kind: item.facts for item in status.items if item.state == ItemState.PRESENT
+    }
+    order_facts = dict(status.facts)
     for kind, fact, name in (
         ("api-address", "address", "api_endpoint"),
         ("ingress-address", "address", "ingress_endpoint"),
     ):
-        if fact in facts.get(kind, {}):
-            found[name] = facts[kind][fact]
+        if fact in facts_by_kind.get(kind, {}):
+            order_facts[name] = facts_by_kind[kind][fact]
     for item in status.items:
-        found |= {name: text for name, text in item.facts.items() if name.startswith(REPORTED)}
-    return found
+        order_facts |= {
+            name: text for name, text in item.facts.items() if name.startswith(REPORTED)
+        }
+    return order_facts
 
 
 def _next_look(

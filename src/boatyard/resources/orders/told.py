@@ -25,8 +25,8 @@ def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
         "generation": spec.generation,
         "deleting": order.metadata.deletion_timestamp is not None,
         "node_sets": {
-            name: {"host_type": one.host_type, "size": one.size}
-            for name, one in spec.node_sets.items()
+            name: {"host_type": node_set.host_type, "size": node_set.size}
+            for name, node_set in spec.node_sets.items()
         },
         "nodes": [
             {

@@ -84,12 +84,12 @@ def is_automated(hub: Hub) -> bool:
 
 def needed_crds(hub: Hub) -> Sequence[Crd]:
     """What must be served for the hub's drivers to work."""
-    found = [*OURS]
+    crds = [*OURS]
     if is_hosted(hub):
-        found += [HOSTED_CLUSTERS, NODE_POOLS]
+        crds += [HOSTED_CLUSTERS, NODE_POOLS]
         platform = hub.spec.settings.get(HOSTED_ON)
-        found += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
-    return found
+        crds += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
+    return crds
 
 
 # --- rights ------------------------------------------------------------------------------------
@@ -122,5 +122,5 @@ def _allows(rule: Manifest, need: Need) -> bool:
     )
 
 
-def _any(rule: Manifest, field: str, wanted: set[str]) -> bool:
-    return not wanted.isdisjoint(rule.get(field) or ())
+def _any(rule: Manifest, field: str, values: set[str]) -> bool:
+    return not values.isdisjoint(rule.get(field) or ())

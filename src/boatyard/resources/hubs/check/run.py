@@ -48,15 +48,15 @@ async def look(
     try:
         client = await access.clients.client(hub)
         async with asyncio.timeout(within):
-            seen = await survey(
+            snapshot = await survey(
                 client, hub, access.roles, crds=access.crds if thorough else (), thorough=thorough
             )
     except (Unavailable, Refused, NotFound) as error:
         return Looked(judge_failure(hub, error), error=error)
     except TimeoutError:
-        late = Unavailable(f"it did not answer within {within:g} s", reason="Timeout")
-        return Looked(judge_failure(hub, late), error=late)
-    return Looked(judge(hub, seen, access.roles, now), seen, client)
+        timeout_error = Unavailable(f"it did not answer within {within:g} s", reason="Timeout")
+        return Looked(judge_failure(hub, timeout_error), error=timeout_error)
+    return Looked(judge(hub, snapshot, access.roles, now), snapshot, client)
 
 
 async def check(
@@ -70,7 +70,12 @@ async def check(
 
 def _embedded(hub: Hub) -> Iterator[Finding]:
     condition = next(
-        (one for one in hub.status.conditions if one.type == HubConditionType.DRIVERS_READY), None
+        (
+            condition
+            for condition in hub.status.conditions
+            if condition.type == HubConditionType.DRIVERS_READY
+        ),
+        None,
     )
     if hub.status.state == HubState.UNSPECIFIED:
         yield Finding("drivers", WARNED, "nobody has looked yet", "see that a worker runs")

@@ -41,9 +41,9 @@ class Context:
         width = _FIRST_SLICE
         while True:
             slice_ = [candidates[(start + n) % count] for n in range(min(width, count))]
-            taken = await self.book.claim(self.pool(pool), slice_, owner, now=self.now)
-            if taken is not None or width >= count:
-                return taken
+            claim = await self.book.claim(self.pool(pool), slice_, owner, now=self.now)
+            if claim is not None or width >= count:
+                return claim
             width *= 16
 
 

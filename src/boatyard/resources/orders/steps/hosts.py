@@ -36,9 +36,9 @@ async def _claim(context: Context, item: Item, host_type: str) -> str | None:
     for limit in _SLICES:
         free = await context.drivers.inventory.list_free(host_type, limit, seed=owner)
         names = [host.name for host in free]
-        taken = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
-        if taken is not None or len(names) < limit:
-            return taken
+        host_name = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
+        if host_name is not None or len(names) < limit:
+            return host_name
     return None
 
 

@@ -13,7 +13,7 @@ from boatyard.resources.orders.steps.context import Context
 
 async def ensure_cluster(context: Context, item: Item) -> Outcome:
     spec = context.order.spec
-    wanted = ClusterWanted(
+    desired_cluster = ClusterWanted(
         name=spec.cluster_name,
         version=spec.version,
         release_image=spec.release_image,
@@ -29,11 +29,11 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
         pull_secret=spec.pull_secret,
         parameters=_parameters(context.order),
         settings=spec.platform_settings,
-        host_types=tuple(sorted({one.host_type for one in spec.node_sets.values()})),
+        host_types=tuple(sorted({node_set.host_type for node_set in spec.node_sets.values()})),
         rest=wanted_rest(context.order),
         restore=_restore(context.order),
     )
-    return await context.drivers.platform.ensure_cluster(context.key(item.key), wanted)
+    return await context.drivers.platform.ensure_cluster(context.key(item.key), desired_cluster)
 
 
 def _parameters(order: Order) -> Mapping[str, object]:

@@ -24,20 +24,20 @@ _BEFORE_CLUSTER = (_DECIDES, "pre_install")
 
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
-    wanted = await _wanted(context, item)
+    run_spec = await _wanted(context, item)
     automation = _automation(context)
-    telling = _telling(context, item, automation)
+    run_log = _telling(context, item, automation)
     try:
-        outcome = await automation.ensure_run(context.key(item.key), wanted)
+        outcome = await automation.ensure_run(context.key(item.key), run_spec)
     except Refused:
-        await telling.copy()
+        await run_log.copy()
         raise
-    await telling.copy()
+    await run_log.copy()
     if not isinstance(outcome, Done):
         return outcome
-    tasks, changed = await telling.tally()
-    counted = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
-    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | counted)
+    tasks, changed = await run_log.tally()
+    task_counts = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
+    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | task_counts)
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
@@ -45,11 +45,11 @@ async def release_run(context: Context, item: Item) -> Outcome:
     automation = context.drivers.automation
     if automation is None:
         return Done()
-    telling = _telling(context, item, automation)
-    await telling.copy()
+    run_log = _telling(context, item, automation)
+    await run_log.copy()
     outcome = await automation.release_run(context.key(item.key))
     if isinstance(outcome, Done):
-        await telling.close()
+        await run_log.close()
     return outcome
 
 

@@ -74,8 +74,8 @@ class Telling:
         last = await self.stories.last(self.order.id, self._run)
         if last is None or last.kind == END:
             return
-        words = "released; what it said last was not heard"
-        event = RunEvent(last.number + 1, "", END, text=words, start=last.start)
+        text = "released; what it said last was not heard"
+        event = RunEvent(last.number + 1, "", END, text=text, start=last.start)
         await self.stories.keep(self.order.id, self._run, [self._line(event)], self.now)
 
     async def tally(self) -> tuple[int, int]:
@@ -105,14 +105,14 @@ class Telling:
         return await self._events(0)
 
     async def _events(self, after: int) -> list[RunEvent]:
-        found: list[RunEvent] = []
+        events: list[RunEvent] = []
         key = f"{self.order.id}/{self._run}"
         for _ in range(_MOST_PAGES):
-            page = await self.automation.events(key, found[-1].number if found else after)
+            page = await self.automation.events(key, events[-1].number if events else after)
             if not page:
                 break
-            found += page
-        return found
+            events += page
+        return events
 
     def _line(self, event: RunEvent) -> StoryLine:
         task, text = _plain(event.task, LONGEST_NAME), _plain(event.text, LONGEST_TEXT)
