@@ -1,4 +1,4 @@
-"""The wire at run time: one pool with google's files and ours, and message classes by name.
+"""The protobuf messages at run time: one descriptor pool with Google's files and ours, and message classes by name.
 
 The pool is protobuf's default one, so that gRPC reflection finds everything in it.
 """
@@ -76,7 +76,7 @@ def services() -> Mapping[str, ServiceDescriptor]:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PREFIX = "type.googleapis.com/"
-# Wrappers whose JSON is their value; the wider integers are strings in JSON and take the long way.
+# Wrappers whose JSON is their plain value. 64-bit integers are strings in JSON and go through json_format.
 _SHORT: Mapping[str, Callable[..., Message]] = {
     f"{_PREFIX}{cls.DESCRIPTOR.full_name}": cls
     for cls in (
@@ -123,7 +123,7 @@ def any_fields(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def any_value(packed: Any) -> dict[str, Any]:
-    """An Any as its JSON form; ValueError naming the type when the type is not known here."""
+    """An Any as its JSON form. Raises ValueError, which names the type, when the type is unknown."""
     if not packed.type_url:
         raise ValueError("an Any without a type cannot be read")
     _refuse_nesting(packed.type_url)
