@@ -1,6 +1,6 @@
 """Does the cluster's API answer?
 
-It tells the version of Kubernetes, not the release that was ordered: which release runs is the platform's to say.
+The API reports the version of Kubernetes, not the release that was ordered; the platform driver reports the release.
 """
 
 from __future__ import annotations

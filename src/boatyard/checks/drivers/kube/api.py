@@ -18,7 +18,7 @@ async def ask(context: Asking) -> Outcome:
 
 
 async def ask_version(context: Asking) -> str | Waiting:
-    """What an API that is ready says of itself."""
+    """The version that the API reports, or Waiting while the API is not ready."""
     try:
         await context.client.text("/readyz")
         response = await context.client.call("GET", "/version")

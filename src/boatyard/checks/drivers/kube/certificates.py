@@ -1,4 +1,4 @@
-"""Are the certificates good, and for a while yet: the API's own and the one in the kubeconfig?"""
+"""Are the API's certificate and those in the kubeconfig valid, now and for a while?"""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def _when_wrong(
 
 
 async def _served(config: KubeConfig, proof: Proof) -> x509.Certificate:
-    """What the API shows to anybody, trusted or not."""
+    """The certificate that the API serves, without verifying it."""
     tls = tls_context(Proof(certificate=proof.certificate, key=proof.key), insecure=True)
     return x509.load_der_x509_certificate(await _shake_hands(config, tls))
 
 
 async def _why_untrusted(config: KubeConfig, proof: Proof) -> Waiting | None:
     try:
-        # Against the authority in the kubeconfig also when its user says not to look.
+        # Verified against the authority in the kubeconfig, even if the kubeconfig says to skip that.
         await _shake_hands(config, tls_context(proof))
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _WRONG_NAME:
@@ -88,7 +88,7 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
-    """The certificate the server shows within one handshake."""
+    """Makes one TLS handshake and returns the server's certificate in DER form."""
     parts = urlsplit(config.server)
     name = config.tls_server_name or parts.hostname
     try:
@@ -111,7 +111,7 @@ async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
 
 
 async def _is_accepted(context: Asking, certificate: x509.Certificate) -> Outcome:
-    """The server takes us for whom the certificate names; nobody else can say whether it trusts it."""
+    """Done when the server identifies us as the user in the certificate. Only the server knows whether it trusts it."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     config = context.client.config
     refusal = Waiting(

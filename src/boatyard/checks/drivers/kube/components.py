@@ -1,7 +1,7 @@
-"""Do the cluster's own parts work: its store, a controller manager, a scheduler?
+"""Do the cluster's own components work: etcd, a controller manager, a scheduler?
 
-With several of each they elect a leader and leave a lease; one alone leaves nothing. So it is tried: a pod that fits no
-node is made by a controller and looked at by a scheduler, whoever they are, and costs nothing.
+Several replicas elect a leader and leave a Lease, a single one leaves nothing to look at. So the check tries them: a
+controller creates a pod that fits no node and a scheduler considers it, whoever they are, and nothing runs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ async def ask(context: Asking) -> Outcome:
         return Waiting("The cluster's store is not healthy.", reason="EtcdNotHealthy")
     trial = Trial(
         name="boatyard-check-components",
-        namespace="kube-system",  # where the rules of tenants rarely reach
+        namespace="kube-system",  # policies of tenants rarely apply there
         image=context.manner.image,
         judge=_judge,
         node_labels=_NOWHERE,

@@ -1,7 +1,7 @@
-"""A Job that tries something out and is taken away again. Used by the questions that must act to know.
+"""A test Job that is created, judged and removed again. Used by checks that must run something to get an answer.
 
-All that must be remembered between two calls is on the Job itself, so any process may ask next. When nobody asks
-again, its deadline ends it and the cluster removes it a minute later.
+All state between two calls is on the Job itself, so any process may make the next call. When nobody calls again, the
+Job's deadline ends it and the cluster removes it a minute later.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 MARK = "boatyard.io/check"
 _PASSED = "boatyard.io/check-passed"
 _LOOK_EVERY = 0.1
-_KEPT_SECONDS = 60  # after its end; time to be seen
+_KEPT_SECONDS = 60  # after its end, so that it can be read
 _GONE_SECONDS = 1
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried. `judge` looks at the Job and its pods: None when content, else why not yet."""
+    """The Job to run. `judge` gets the Job and its pods and returns None when they are good, else what is missing."""
 
     name: str
     namespace: str
@@ -37,7 +37,7 @@ class Trial:
 
 
 async def carry_out(context: Asking, trial: Trial) -> Outcome:
-    """Makes the Job or finds it, judges it, removes it. Done when it was good and nothing is left of it."""
+    """Creates the Job or finds it, judges it, and removes it. Done once it was good and nothing of it is left."""
     loop = asyncio.get_running_loop()
     end = loop.time() + context.manner.trial_seconds
     while True:
@@ -48,7 +48,7 @@ async def carry_out(context: Asking, trial: Trial) -> Outcome:
 
 
 async def _look(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
-    """The answer as of now, and whether looking again within this call could change it."""
+    """Makes one step. Returns the answer as of now, and whether it is final for this call."""
     client = context.client
     try:
         job = await client.get(JOBS, trial.name, trial.namespace)
@@ -60,17 +60,17 @@ async def _look(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
     pods = await _pods(client, trial)
     if _PASSED in (metadata.get("annotations") or {}):
         return await _take_away(client, trial, job, pods)
-    # Those of an earlier try may still be on their way out.
+    # Pods of an earlier Job may still be terminating.
     own_pods = [pod for pod in pods if _owner(pod) == metadata["uid"]]
     problem = trial.judge(job, own_pods)
     if problem is None:
-        # No pods from now on, and the deadline goes on: suspending it would stop the clock.
+        # Parallelism 0 stops its pods and lets the deadline run on; suspending the Job would stop that clock.
         patch = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
         await client.merge_patch(JOBS, trial.name, patch, trial.namespace)
         return _LEAVING, False
     refusal = "" if own_pods else await _refusal(client, trial, job)
     if refusal or _has_ended(job):
-        await _delete(client, trial, job)  # the next call tries anew
+        await _delete(client, trial, job)  # the next call creates a new one
         return (Waiting(refusal, reason="WorkloadRefused") if refusal else problem), True
     return problem, False
 
@@ -82,7 +82,7 @@ async def _begin(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
     try:
         job = await context.client.create(JOBS, _job(context, trial), trial.namespace)
     except Exists:
-        return _LEAVING, False  # somebody else asks too
+        return _LEAVING, False  # another process runs the same check
     except (NotFound, Refused) as error:
         why = f"The test workload is refused: {error}"
         return Waiting(why, reason="WorkloadRefused"), True
@@ -93,7 +93,7 @@ async def _take_away(
     client: KubeClient, trial: Trial, job: Object, pods: Sequence[Object]
 ) -> tuple[Outcome, bool]:
     if (job.get("status") or {}).get("active"):
-        return _LEAVING, False  # the Job's controller takes its pods away
+        return _LEAVING, False  # the Job's controller deletes its pods
     remaining_pods = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
     for pod in remaining_pods:
         metadata = pod["metadata"]
@@ -126,7 +126,7 @@ def _owner(pod: Object) -> str:
 
 
 async def _refusal(client: KubeClient, trial: Trial, job: Object) -> str:
-    """Why the cluster lets nobody make the pod: a quota, a policy. Its controller tells it in events only."""
+    """Why the cluster refuses to create the pod (a quota, a policy). The Job's controller reports it in events only."""
     fields = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
     events = (await client.list(EVENTS, trial.namespace, fields=fields)).items
     if not events:
@@ -134,7 +134,7 @@ async def _refusal(client: KubeClient, trial: Trial, job: Object) -> str:
     message = str(
         max(events, key=lambda event: str(event.get("lastTimestamp"))).get("message") or ""
     )
-    # Each try has a name of its own; the sentence stays the same while the cause does.
+    # Each pod has a new name; the sentence must stay the same while the cause does.
     return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, message)[:300]}"
 
 
@@ -149,7 +149,7 @@ def _has_ended(job: Object) -> bool:
 
 def _job(context: Asking, trial: Trial) -> dict[str, Any]:
     labels = {MARK: trial.name}
-    # What the strictest of the standard policies asks of a pod.
+    # What the strictest Pod Security Standard requires of a container.
     security_context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {
         "name": "main",

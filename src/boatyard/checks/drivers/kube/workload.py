@@ -1,4 +1,4 @@
-"""Does a small workload run on the cluster? It is made as a tenant's would be, and removed."""
+"""Does a small workload run on the cluster? It is created as a tenant's would be, and removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ async def ask(context: Asking) -> Outcome:
         return Done()  # a cluster without nodes runs nothing, and was ordered so
     trial = Trial(
         name="boatyard-check-workload",
-        namespace="default",  # there in every cluster: one of our own would have to be left or removed
+        namespace="default",  # exists in every cluster; a namespace of our own would have to be removed too
         image=context.manner.image,
         judge=_judge,
     )

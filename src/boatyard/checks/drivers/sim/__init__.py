@@ -1,4 +1,4 @@
-"""Questions about a simulated cluster, one per file, in the order in which they are shown."""
+"""Checks of a simulated cluster: one per file, in the order in which they are shown."""
 
 from __future__ import annotations
 
