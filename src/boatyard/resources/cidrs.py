@@ -19,7 +19,7 @@ _REMEDY = "give a range such as 10.128.0.0/14"
 def canonical(
     network: ClusterNetwork | None, path: str, violations: list[Violation]
 ) -> ClusterNetwork | None:
-    """The network with both ranges in their one spelling; what is wrong goes to `violations`."""
+    """Returns the network with both ranges in canonical form and appends what is wrong to `violations`."""
     if network is None:
         return None
     ranges = {

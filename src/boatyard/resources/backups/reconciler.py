@@ -58,7 +58,7 @@ class BackupReconciler:
         return _written(backup, progress.died(backup.status), turn.now)
 
     async def _take(self, backup: Backup, turn: Turn) -> Result:
-        """The document is committed before anything is taken, and names all there can be outside: one key."""
+        """Takes the backup. The committed document has the only key under which anything can exist outside."""
         answer = await self._try(backup, turn, released=False)
         cluster_gone = False
         if isinstance(answer, Failed) and answer.fault is Fault.UNAVAILABLE:
@@ -69,7 +69,7 @@ class BackupReconciler:
         return _written(backup, status, turn.now)
 
     async def _release(self, backup: Backup, turn: Turn) -> Result:
-        """Removes the copy, then the document. What does not go in time becomes a Leftover."""
+        """Removes the copy, then the document. A copy that is not removed in time becomes a Leftover."""
         delete_by = backup.status.delete_by
         if delete_by is None:
             status = msgspec.structs.replace(
@@ -112,7 +112,7 @@ class BackupReconciler:
 
 
 def _written(backup: Backup, status: BackupStatus, now: datetime) -> Result:
-    """One write, and a word on the cluster's own record once the copy is there."""
+    """One write, and an event of the cluster once the backup is taken or has failed."""
     if status.state == BackupState.PENDING:
         return Result(
             changes=_changed(backup, status, None),
@@ -125,7 +125,7 @@ def _written(backup: Backup, status: BackupStatus, now: datetime) -> Result:
     else:
         note = Note("BackedUp", f"Backup {name} of version {status.version} taken")
     changes = _changed(backup, status, note)
-    if backup.metadata.tenant != SYSTEM:  # a shared cluster's record is read by strangers too
+    if backup.metadata.tenant != SYSTEM:  # events of a shared cluster are read by all tenants
         changes.append(Signal("Cluster", backup.spec.cluster, backup.metadata.tenant, note))
     return Result(changes=changes, hub=backup.status.hub)
 
@@ -142,7 +142,7 @@ def _archived(backup: Backup, note: Note) -> Change:
 
 
 def _kept_aside(backup: Backup, now: datetime) -> Result:
-    """The deletion ends; the copy that may still be there is released later, where operators see it."""
+    """Ends the deletion. The copy that may still exist becomes a Leftover, which operators see."""
     item = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
     leftover = Leftover(
         id=backup.id,

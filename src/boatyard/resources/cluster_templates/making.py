@@ -1,4 +1,4 @@
-"""Makes the catalogue's entry of a role. Pure; called when a role is offered."""
+"""Builds the cluster template of a role. Pure; called when a role is published."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def make_template(
     now: datetime,
     mistakes: list[Mistake],
 ) -> ClusterTemplate:
-    """The template as it is offered: the same as `old` when nothing has changed.
+    """The template to publish; equal to `old` when nothing has changed.
 
-    What the catalogue does not have goes to `mistakes`.
+    References to missing host types and versions are appended to `mistakes`.
     """
 
     def add_mistake(path: str, message: str, remedy: str = "") -> None:
@@ -60,7 +60,9 @@ def make_template(
         if host_type is None:
             names = ", ".join(sorted(host_types_by_name)) or "none"
             add_mistake(path, f"there is no host type {name[:80]!r}", f"there are: {names}")
-            return HostTypeReference(id=name, name=name)  # told once; it is not offered
+            return HostTypeReference(
+                id=name, name=name
+            )  # reported as a mistake, so it is never published
         return HostTypeReference(id=host_type.id, name=host_type.metadata.name)
 
     template = replace(
@@ -75,7 +77,7 @@ def make_template(
             )
             for name, node_set in declaration.node_sets.items()
         },
-        # Keys and secrets are the operator's to set, and stay.
+        # Keys and secrets are set by the operator and stay.
         spec_defaults=replace(
             old.spec_defaults if old is not None else ClusterTemplateSpecDefaults(),
             network=_network(declaration.pod_cidr, declaration.service_cidr),
@@ -123,7 +125,7 @@ def _new(role: Role, now: datetime) -> ClusterTemplate:
 
 
 def _platform(platforms: Sequence[str], hubs: Sequence[Hub]) -> Mapping[str, str]:
-    """The label that a hub must have: the first platform of the list that some hub has, else the last."""
+    """The label that a hub must have: the first platform of the list that some hub has, else the last one."""
     hub_platforms = {hub.spec.labels.get(PLATFORM) for hub in hubs}
     chosen = next(
         (platform for platform in platforms if platform in hub_platforms),
@@ -133,7 +135,7 @@ def _platform(platforms: Sequence[str], hubs: Sequence[Hub]) -> Mapping[str, str
 
 
 def _by_name(host_types: Sequence[HostType]) -> Mapping[str, HostType]:
-    """By name and by id; where one's name is another's id, the id counts."""
+    """Host types by name and by id; when a name equals the id of another, the id wins."""
     return {host_type.metadata.name: host_type for host_type in host_types} | {
         host_type.id: host_type for host_type in host_types
     }
@@ -163,7 +165,7 @@ def _version(
 
 
 def as_violations(mistakes: Sequence[Mistake]) -> list[Violation]:
-    """Mistakes of a role as those of a request."""
+    """The mistakes of a role as violations of a request."""
     violations = []
     for mistake in mistakes:
         place = f"{mistake.file}:{mistake.line}" if mistake.line else mistake.file

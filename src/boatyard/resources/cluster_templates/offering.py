@@ -1,7 +1,7 @@
-"""Puts roles into the catalogue and takes them out again. Called for watched folders and by the API's Publish.
+"""Publishes roles as cluster templates and withdraws them. Called for watched folders and by the API's Publish.
 
-The content is kept before anything points at it; template and source change in one transaction. Whoever dies
-in between leaves content that nobody asks for, and the next look does the rest.
+The content is stored before anything refers to it; template and source change in one transaction. A process that is
+killed in between leaves unused content, and the next call completes the work.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from boatyard.roles.role import Faulty, Role, read_role
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-PUBLISHED = "published"  # the origin of what was sent to us
+PUBLISHED = "published"  # origin of roles that came through the API
 MOST_MISTAKES = 100
 _MANY = 1000
 _TRIES = 5
 
 
 class Offering:
-    """The roles on offer. May be used by several processes at once: versions guard every write."""
+    """The published roles. Several processes may use it at once: every write is guarded by the document's version."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -59,10 +59,10 @@ class Offering:
     async def offer(
         self, name: str, files: Files, *, origin: str, mistakes: Sequence[Mistake] = ()
     ) -> TemplateSource:
-        """Offers the role, or tells what is wrong with it; the same again changes nothing.
+        """Publishes the role, or records its mistakes. Publishing the same content again changes nothing.
 
-        A role with mistakes is not offered. What it was before the mistakes came in stays on offer.
-        Conflict when others changed the same at the same time, again and again.
+        A role with mistakes is not published; its last good version stays in the catalogue.
+        Raises Conflict when others keep changing the same role at the same time.
         """
         role = read_role(name, files, mistakes)
         for _ in range(_TRIES - 1):
@@ -73,7 +73,7 @@ class Offering:
         return await self._offer(name, role, files, origin)
 
     async def withdraw(self, name: str) -> None:
-        """The role is gone: no new orders. What was ordered keeps its content."""
+        """Withdraws the template of a role that is gone: no new orders. Existing clusters keep its content."""
         source = await self._ledger.documents.get(TemplateSource, name)
         if source is None or source.status.state == TemplateSourceState.WITHDRAWN:
             return
@@ -135,7 +135,7 @@ class Offering:
                 role.file, 0, "name", f"another template is called {role.about.name!r}"
             )
             return await self._faulty(name, source, [name_mistake], origin, now)
-        except Precondition as error:  # a host type or a version that has just gone
+        except Precondition as error:  # a host type or a version was deleted just now
             raise Conflict(str(error)) from error
         logger.info(
             "template offered", extra={"role": name, "template": template.id, "digest": role.digest}
@@ -145,7 +145,7 @@ class Offering:
     async def _is_still(
         self, id: str, old: ClusterTemplate | None, name: str, source: TemplateSource | None
     ) -> bool:
-        """Whether template and source are as they were read, so that only the name can be taken."""
+        """Whether template and source are unchanged since they were read, so that it is the name that is taken."""
         same = await self._template(id) == old
         return same and await self._ledger.documents.get(TemplateSource, name) == source
 
@@ -159,7 +159,7 @@ class Offering:
     ) -> TemplateSource:
         old_status = source.status if source is not None else TemplateSourceStatus()
         if source is not None and old_status.origin != origin and old_status.state != _WITHDRAWN:
-            # Another role of the same name is on offer: that one is not called faulty.
+            # Another role of the same name is published: its source must not be marked faulty.
             status = TemplateSourceStatus(
                 state=TemplateSourceState.FAULTY, origin=origin, mistakes=_told(mistakes)
             )
@@ -187,7 +187,7 @@ class Offering:
         source: TemplateSource | None,
         origin: str,
     ) -> list[Mistake]:
-        """Why this role may not have the template of that id."""
+        """Why this role may not own the template with its id."""
         if (
             source is not None
             and source.status.origin != origin
@@ -209,7 +209,7 @@ class Offering:
         return []
 
     async def _left_behind(self, template_id: str, name: str) -> list[Change]:
-        """A role that has changed its id leaves the old one."""
+        """Withdraws the old template of a role that has changed its id."""
         template = await self._template(template_id)
         if template is None or template.withdrawn:
             return []
@@ -221,7 +221,7 @@ class Offering:
         return await self._ledger.documents.get(ClusterTemplate, id) if id else None
 
     async def _all(self, kind: type[T]) -> list[T]:
-        """Of everybody's catalogue."""
+        """All documents of a kind in the shared catalogue."""
         page = await self._ledger.documents.list(
             kind, tenants=(SHARED,), limit=_MANY, with_total=False
         )
@@ -238,7 +238,7 @@ def _changed(template: ClusterTemplate, old: ClusterTemplate | None, note: Note)
 
 
 def _uses(template: ClusterTemplate) -> list[Change]:
-    """What it refers to stays while it is stored."""
+    """Requires that the documents it refers to still exist in the same transaction."""
     references = {("HostType", node_set.host_type.id) for node_set in template.node_sets.values()}
     if template.spec_defaults.version.id:
         references.add(("ClusterVersion", template.spec_defaults.version.id))
@@ -248,7 +248,7 @@ def _uses(template: ClusterTemplate) -> list[Change]:
 def _source(
     name: str, old: TemplateSource | None, status: TemplateSourceStatus, now: datetime
 ) -> tuple[TemplateSource, list[Change]]:
-    """The source as it is now, and what has to be written for it."""
+    """The source with the new status, and the change that stores it, if it changed."""
     note = Note("Looked", f"The role {name} is {status.state.name.lower()}")
     if old is None:
         metadata = Metadata(

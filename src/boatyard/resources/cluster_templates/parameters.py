@@ -1,4 +1,4 @@
-"""The form in front of a template: which parameters it takes, and of what type. Pure."""
+"""The parameters of a template: their definitions, and the values of an order. Pure."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Values = Mapping[str, Mapping[str, Any]]
 def definition_violations(
     definitions: Sequence[ClusterTemplateParameterDefinition],
 ) -> Iterator[Violation]:
-    """What is wrong with the form itself."""
+    """What is wrong with the definitions themselves."""
     names: set[str] = set()
     for index, definition in enumerate(definitions):
         path = f"parameters[{index}]"
@@ -68,7 +68,7 @@ def definition_violations(
 def fill(
     values: Values, template: ClusterTemplate, violations: list[Violation]
 ) -> tuple[Values, Values]:
-    """What was given, completed by defaults, and apart from it what is secret; `violations` gets what does not fit."""
+    """Returns the values completed by defaults, split into visible and secret ones; appends to `violations`."""
     if template.form:
         all_values = _by_form(values, from_text(template.form), violations)
     else:
@@ -93,7 +93,7 @@ def _by_definitions(
     definitions: Sequence[ClusterTemplateParameterDefinition],
     violations: list[Violation],
 ) -> Values:
-    """For a template without a role: by name and type alone."""
+    """Checks the values of a template without a role, by name and type alone."""
     definitions_by_name = {definition.name: definition for definition in definitions}
     for name, value in values.items():
         path = f"{PATH}.{name}"

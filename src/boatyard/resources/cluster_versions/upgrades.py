@@ -1,4 +1,4 @@
-"""From which version which other can be reached. Pure; called by the rules of clusters."""
+"""Which version a cluster can be upgraded to from which. Pure; called by the rules of clusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH = "spec.version"
 
 
 class Number(NamedTuple):
-    """Major, minor and patch; what follows them (a release candidate) decides nothing here."""
+    """Major, minor and patch. Suffixes such as a release candidate do not matter here."""
 
     major: int
     minor: int
@@ -29,10 +29,10 @@ def number_of(version: str) -> Number | None:
 def change_violation(
     running: str, target: str, catalogue: Iterable[ClusterVersion]
 ) -> Violation | None:
-    """Why a cluster cannot go from one version to the other, with the path where there is one.
+    """Why a cluster cannot go from one version to the other, with the upgrade path if there is one.
 
-    Patches may go both ways; minors go up, one at a time. Nothing is said of other majors or of what
-    is not three numbers: the platform knows.
+    Patches may go both ways; minors go up, one at a time. Other majors and versions that are not three numbers
+    are left to the platform.
     """
     old, new = number_of(running), number_of(target)
     if old is None or new is None or old.major != new.major or old.minor == new.minor:
@@ -51,7 +51,7 @@ def change_violation(
 
 
 def is_newer_minor(version: str, other_version: str) -> bool:
-    """Whether the first is of a later minor than the second; of another major counts as later."""
+    """Whether the first has a later minor than the second; another major counts as later."""
     first, second = number_of(version), number_of(other_version)
     if first is None or second is None:
         return False
@@ -59,7 +59,7 @@ def is_newer_minor(version: str, other_version: str) -> bool:
 
 
 def _path(old: Number, target: str, catalogue: Iterable[ClusterVersion]) -> str:
-    """A usable version of each minor in between, the newest patch; or which minor has none."""
+    """The upgrade path in words: the newest usable patch of each minor in between, or which minor has none."""
     best: dict[int, tuple[Number, str]] = {}
     for version in catalogue:
         number = number_of(version.spec.version)

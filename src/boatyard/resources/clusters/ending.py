@@ -1,4 +1,4 @@
-"""What the end of a cluster leaves behind, and what is said of it. Pure; called by the cluster reconciler."""
+"""The end of a cluster: reservations of what is left, and the final event. Pure; called by the cluster reconciler."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from boatyard.resources.clusters import placement
 
 
 def kept_room(cluster: Cluster, order: Order) -> list[Change]:
-    """What is left still takes its share of the hub."""
+    """Reservations for the hosts that a deletion left behind: they still take capacity of the hub."""
     remaining_lines = order.status.receipt.left
-    # A node that stands on no host is a machine of the platform's own.
+    # A node without a host runs on a machine of the platform.
     kind = "host" if any(line.kind == "host" for line in remaining_lines) else "node"
     hosts = {line.key for line in remaining_lines if line.kind == kind}
     return [
@@ -36,7 +36,7 @@ def receipt_note(order: Order) -> Note:
 
 
 def unseen(cluster: Cluster, now: datetime) -> Order:
-    """An order that its hub may have and that nobody here has ever seen."""
+    """A stand-in for an order that the hub may have and the ledger has never mirrored."""
     return Order(
         id=cluster.id,
         metadata=Metadata(name=cluster.id, tenant=cluster.metadata.tenant, deletion_timestamp=now),
@@ -45,7 +45,7 @@ def unseen(cluster: Cluster, now: datetime) -> Order:
 
 
 def was_placed_late(cluster: Cluster, order: Order) -> bool:
-    """Whether an order under way was placed after its cluster's end was asked for."""
+    """Whether an order in progress was created after the deletion of its cluster was requested."""
     deletion_time, creation_time = (
         cluster.metadata.deletion_timestamp,
         order.metadata.creation_timestamp,
@@ -57,7 +57,7 @@ def was_placed_late(cluster: Cluster, order: Order) -> bool:
 
 
 def leftover_owner(cluster_id: str) -> str:
-    """In whose name the hosts that a deletion left behind stay reserved."""
+    """The owner under which hosts that a deletion left behind stay reserved."""
     return f"leftover/{cluster_id}"
 
 

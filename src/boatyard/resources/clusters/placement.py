@@ -10,7 +10,7 @@ from boatyard.resources.hubs.settings import is_kubernetes
 
 CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
-PLATFORM = "platform"  # the label of hubs that are for the orders that ask for it
+PLATFORM = "platform"  # label of hubs that only take orders which ask for that platform
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> 
 
 
 def amounts(cluster: Cluster) -> dict[str, int]:
-    """What the cluster takes of a hub: hosts per type, and one cluster."""
+    """The capacity that the cluster needs: hosts per type, and one cluster."""
     counts = {CLUSTERS: 1}
     for node_set in cluster.spec.node_sets.values():
         host_type = node_set.host_type.id
@@ -73,15 +73,15 @@ def amounts(cluster: Cluster) -> dict[str, int]:
 
 
 def pool(hub_id: str, resource: str) -> str:
-    """The name under which the ledger counts what is reserved on a hub."""
+    """The pool in which the ledger counts the reservations of a resource on a hub."""
     return f"{hub_id}/capacity/{resource}"
 
 
 def offers(hub: Hub) -> Mapping[str, int]:
-    """What the hub has of each host type, and of "clusters" where that is bounded.
+    """The hub's capacity per host type, and of "clusters" where that is bounded.
 
-    What an operator has set wins over what was found there: the host types as one list, for what is not in it
-    is not meant to be offered, and the number of clusters by itself.
+    Capacity set by an operator wins over discovered capacity. Host types are replaced as a whole, because a type
+    that the operator left out is not to be offered; the number of clusters is replaced by itself.
     """
     status_capacity, spec_capacity = dict(hub.status.capacity), dict(hub.spec.capacity)
     clusters = spec_capacity.pop(CLUSTERS, status_capacity.pop(CLUSTERS, None))
@@ -91,7 +91,7 @@ def offers(hub: Hub) -> Mapping[str, int]:
 
 
 def capacity(hub: Hub, resource: str) -> int:
-    """How much of it the hub has. Clusters are unbounded unless the hub says otherwise."""
+    """How much of a resource the hub has. Clusters are unbounded unless the hub says otherwise."""
     return offers(hub).get(resource, UNBOUNDED if resource == CLUSTERS else 0)
 
 
@@ -144,7 +144,7 @@ def _room_left(cluster: Cluster, view: HubView) -> float:
 
 
 def _summary(reasons: Sequence[str]) -> tuple[str, str]:
-    """Why it fits nowhere, for the tenant: no hub is named, no count is told."""
+    """Reason and message of a cluster that fits nowhere, for the tenant: without names of hubs and counts."""
     if not reasons:
         return "NoHub", "no hub is registered yet"
     if any("are needed" in why for why in reasons):

@@ -1,4 +1,4 @@
-"""What a cluster must be like, when ordered and when changed. Called by the API before it is stored."""
+"""Admission rules of clusters, for creation and change. Called by the API before a cluster is stored."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _CATALOG_REMEDY = "name a template in spec.template"
 
 
 def wants(new: Cluster) -> tuple[Want, ...]:
-    """Without a version of its own, a cluster takes the template's or the system's."""
+    """Requests the catalogue's versions for a cluster that names none: it gets the template's or the default one."""
     return () if new.spec.version.id else (Want(ClusterVersion),)
 
 
 def wants_for_update(old: Cluster, new: Cluster) -> tuple[Want, ...]:
-    """A change of version may have to name the versions on the way."""
+    """Requests the catalogue's versions for a change of version: a refusal names the versions in between."""
     changed = new.spec.version.id not in ("", old.spec.version.id)
     return (Want(ClusterVersion),) if changed else ()
 
@@ -50,13 +50,13 @@ def sought(old: Cluster | None, new: Cluster, caller: Caller) -> tuple[Sought, .
 
 
 def requires(cluster: Cluster) -> set[tuple[str, str]]:
-    """What must be there while the cluster is stored, besides what it refers to."""
+    """Documents that must exist when the cluster is stored, besides its references."""
     backup = cluster.spec.restore.backup
     return {("Backup", backup)} if backup else set()
 
 
 def admit_create(new: Cluster, world: World) -> Cluster:
-    """The order completed from its template: node sets, parameters, version, network, keys."""
+    """Admits a new cluster, completed from its template: node sets, parameters, version, network, keys."""
     spec = new.spec
     violations = list(_size_violations(spec)) + list(_unserved(spec))
     violations += lifecycle.rest_of_new(spec)
@@ -96,7 +96,7 @@ def admit_create(new: Cluster, world: World) -> Cluster:
 
 
 def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
-    """Sizes, node sets, version, keys, rest and restore may change; what the road was built on may not."""
+    """Admits a change. Sizes, node sets, version, keys, rest and restore may change; template and network may not."""
     violations = list(_condition_violations(new)) if world.private else []
     if new.spec == old.spec:
         if violations:
@@ -131,7 +131,7 @@ def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
 
 
 def deleting(old: Cluster, world: World) -> Cluster:
-    """What a deletion shows at once, before anybody has looked at it."""
+    """The cluster when its deletion is requested: DELETING at once, before it is reconciled."""
     return replace(
         old,
         status=replace(old.status, state=ClusterState.DELETING, state_transition_time=world.now),
@@ -139,7 +139,7 @@ def deleting(old: Cluster, world: World) -> Cluster:
 
 
 def _kept(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
-    """What cannot change and was left out of the request stays as it is."""
+    """The new spec with fixed fields that the request left out taken from the old one."""
     return replace(
         new,
         template=new.template if new.template.id else old.template,
@@ -180,7 +180,7 @@ def _offer_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[
 def _hub_labels(
     labels: Mapping[str, str], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, str]:
-    """What the tenant asks of the hub, and what the template does; where both speak, they agree."""
+    """The hub labels of the tenant and of the template together; a contradiction is a violation."""
     for key, value in template.hub_labels.items():
         if labels.get(key, value) != value:
             violations.append(
@@ -194,7 +194,7 @@ def _hub_labels(
 def _create_sets(
     node_sets: Mapping[str, ClusterNodeSet], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, ClusterNodeSet]:
-    """The template's node sets, with the sizes that were asked for."""
+    """The template's node sets, with the requested sizes and host types."""
     sets = {
         name: ClusterNodeSet(host_type=template_set.host_type, size=template_set.size)
         for name, template_set in template.node_sets.items()
@@ -256,7 +256,7 @@ def _set_violations(
 
 
 def _hosts_named(spec: ClusterSpec, template: ClusterTemplate | None) -> ClusterSpec:
-    """A new node set without a host type has the template's."""
+    """The spec with the template's host type in each node set that names none."""
     template_sets = template.node_sets if template is not None else {}
     return replace(
         spec,
@@ -295,7 +295,7 @@ def _version(
 
 
 def _newest(fitting: Sequence[ClusterVersion], template: ClusterTemplate) -> ClusterVersion | None:
-    """Where the template has bounds and the default is outside of them."""
+    """The newest usable version, for a template whose bounds exclude the default; else None."""
     if not template.version_from and not template.version_below:
         return None
     return max(
@@ -318,7 +318,7 @@ def _out_of_range(version: str, template: ClusterTemplate) -> Violation:
 
 
 def _default(candidates: Sequence[ClusterVersion]) -> ClusterVersion | None:
-    """The tenant's own default before the shared one; there is at most one of each."""
+    """The default version: the tenant's own before the shared one. There is at most one of each."""
     defaults = [version for version in candidates if version.spec.is_default and usable(version)]
     return min(defaults, key=lambda version: version.metadata.tenant == SHARED, default=None)
 
@@ -363,7 +363,7 @@ def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def _unserved(spec: ClusterSpec) -> Iterator[Violation]:
-    """What the contract has and this server cannot do yet is refused, never silently dropped."""
+    """Refuses fields of the API that this server does not implement, instead of ignoring them."""
     if spec.auto_external_ip_attachment:
         yield Violation(
             "spec.auto_external_ip_attachment", "external addresses are not offered", "leave it out"

@@ -1,4 +1,4 @@
-"""What a cluster shows of its order, and what its order asks for. Pure; called by the cluster reconciler."""
+"""Maps a cluster's spec to its order and the order's status back. Pure; called by the cluster reconciler."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 def order_spec(
     cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
 ) -> OrderSpec:
-    """What the hub is asked for, from what the tenant wants and the template tells the platform."""
+    """The spec of the order, from the cluster's spec and the template's settings for the platform."""
     spec = cluster.spec
     secret = unsealed(spec.secret_parameters)
     return OrderSpec(
@@ -90,12 +90,12 @@ def order_spec(
 
 
 def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
-    """The cluster's status as its order has it now. Equal to the old one when nothing changed."""
+    """The cluster's status computed from its order. Equal to the old one when nothing changed."""
     old, order_status = cluster.status, order.status
     state = _STATES[order_status.phase]
     steady = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
     if order_status.observed_generation != cluster.metadata.generation and state in steady:
-        state = ClusterState.PROGRESSING  # the order speaks of an older wish
+        state = ClusterState.PROGRESSING  # the order is of an older generation
     if cluster.metadata.deletion_timestamp is not None:
         state = ClusterState.DELETING
     return msgspec.structs.replace(

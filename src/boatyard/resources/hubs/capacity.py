@@ -1,12 +1,13 @@
-"""How much a Kubernetes hub has, from what is seen on it. Pure but for `learn`; called by the hub reconciler.
+"""Computes the capacity of a Kubernetes hub from its objects. Pure but for `learn`; called by the hub reconciler.
 
 | what | counted |
 | --- | --- |
-| hosts of a type, on Agent | approved Agents labelled with it, that are connected or a cluster's already |
+| hosts of a type, on Agent | approved Agents with its label that are connected or already a node of a cluster |
 | hosts of a type, on KubeVirt | machines of the size `hosted.vm.<type>` that fit on the empty nodes |
 | clusters | control planes that fit on the empty nodes, by what a highly available one asks for |
 
-Nodes count when they are ready and take any pod. Types of machines share the nodes: whoever mixes them sets capacity.
+Nodes count when they are ready and accept any pod. Types of machines share the nodes: an operator who mixes types
+must set the capacity by hand.
 """
 
 from __future__ import annotations
@@ -46,22 +47,22 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]{0,2})")
 
 @dataclass(frozen=True)
 class Room:
-    """What one node has, or one thing takes."""
+    """The resources that one node has, or that one machine or control plane takes."""
 
     cores: float
     memory: float
     pods: float = 1.0
 
     def times(self, size: Room) -> int:
-        """How many of them fit."""
+        """How many of that size fit."""
         return int(min(self.cores / size.cores, self.memory / size.memory, self.pods / size.pods))
 
 
-CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # what HyperShift's documents say
+CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # from HyperShift's documentation
 
 
 async def learn(client: KubeClient, hub: Hub) -> Mapping[str, int] | None:
-    """What the hub has; None when it cannot be told, because we may not look or its drivers do not say how."""
+    """The hub's capacity by resource; None when we may not list the objects or its drivers do not tell."""
     if not is_hosted(hub):
         return None
     settings = hub.spec.settings
@@ -81,7 +82,7 @@ async def learn(client: KubeClient, hub: Hub) -> Mapping[str, int] | None:
 
 
 def from_agents(agents: Iterable[Manifest]) -> dict[str, int]:
-    """Host type to agents. One that is gone from the network counts only while it is a cluster's node."""
+    """Agents per host type. A disconnected agent counts only while it is a node of a cluster."""
     counts: Counter[str] = Counter()
     for agent in agents:
         labels = (agent.get("metadata") or {}).get("labels") or {}
@@ -97,7 +98,7 @@ def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, in
 
 
 def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
-    """Host type to what one machine of it takes: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
+    """The size of one machine per host type: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
     sizes = {}
     for name, value in settings.items():
         kind = name.removeprefix(VM_SIZES)
@@ -111,7 +112,7 @@ def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
 
 
 def rooms(nodes: Iterable[Manifest]) -> list[Room]:
-    """What each node that takes any pod has for them."""
+    """The allocatable resources of each node that accepts any pod."""
     node_rooms = []
     for node in nodes:
         status = node.get("status") or {}
@@ -135,7 +136,7 @@ _RESOURCES = ("cpu", "memory", "pods")
 
 
 def quantity(text: str) -> float:
-    """A number as Kubernetes writes them: 4, 3900m, 16Gi. 0 for what is none."""
+    """A Kubernetes quantity as a number: 4, 3900m, 16Gi. 0 for any other text."""
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in _UNITS:
         return 0.0

@@ -1,7 +1,7 @@
-"""What a hub's kubeconfig must be like, and until when it is good. Pure; called by the hub's rules and checks.
+"""Validates a hub's kubeconfig and tells when its credentials expire. Pure; called by the hub's rules and checks.
 
-It is used on the machines of the service. So everything it needs is inside it: a program it names would run there,
-and a file it names would be read there, with the rights of the service.
+The service uses it on its own machines. So everything must be inline: a program it names would run there, and a file
+it names would be read there, with the rights of the service.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _UNKNOWN = ("auth-provider", "username", "password")
 
 @dataclass(frozen=True)
 class Told:
-    """What a kubeconfig says about one context, as far as it can be shown, and what is wrong with it."""
+    """Server and expiry of one context of a kubeconfig, without secrets, and what is wrong with it."""
 
     server: str = ""
-    ends_at: datetime | None = None  # of its certificate or token; None when it does not say
+    ends_at: datetime | None = None  # expiry of its certificate or token; None when unknown
     violations: tuple[Violation, ...] = ()
 
 
 def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Told:
-    """Everything wrong at once, by field. No word of a credential is in it."""
+    """Reads one context. Reports all violations at once, by field, and quotes no credential."""
     try:
         document = load_yaml(kubeconfig)
     except NotYaml as error:
@@ -73,7 +73,7 @@ def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Tol
 
 @dataclass
 class _Reading:
-    """Collects what is found while a kubeconfig is read."""
+    """Collects server, expiry and violations while a kubeconfig is read."""
 
     insecure: bool
     server: str = ""
@@ -166,7 +166,7 @@ def _wrong(what: str, remedy: str) -> Told:
 def _named(
     loaded: Mapping[str, Any], table: str, what: str, name: Any
 ) -> tuple[Mapping[str, Any] | None, str]:
-    """The entry of that name, or why there is none."""
+    """The entry of that name and an empty text, or None and why there is none."""
     entries = loaded.get(table)
     rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
     for row in rows:
@@ -197,7 +197,7 @@ def _server_problem(server: Any) -> tuple[str, str] | None:
 
 
 def _leads_nowhere(host: str) -> bool:
-    """Addresses of this link only, among them the metadata services of clouds."""
+    """Whether no API server can have this address: link-local (cloud metadata services), multicast, unspecified."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -222,7 +222,7 @@ def _fits(certificate: x509.Certificate, key: bytes) -> bool:
 
 
 def _token_end(token: str) -> datetime | None:
-    """When a service account's token ends. Other tokens do not say, and nothing is checked here."""
+    """When a service account's token expires; None for other tokens. The signature is not checked."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -1,4 +1,4 @@
-"""What is outside on a hub and carries our mark, by its order. Used by the sweeps of service and operator."""
+"""Lists everything on a hub that carries our mark, by order. Used by the sweeps of service and operator."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _LIST_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Outside:
-    """`complete`: every driver has answered."""
+    """Objects outside that carry our mark. `complete`: every driver has answered."""
 
     by_order: Mapping[str, Sequence[Owned]]
     complete: bool
 
 
 async def look_outside(drivers: HubDrivers) -> Outside:
-    """What the drivers name as ours. One that does not answer is asked at the next sweep."""
+    """Asks all drivers of a hub for what they hold for us. A driver that fails is asked again at the next sweep."""
     owned_by_order: dict[str, list[Owned]] = {}
     complete = True
     required_drivers = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
@@ -36,7 +36,10 @@ async def look_outside(drivers: HubDrivers) -> Outside:
             async with asyncio.timeout(_LIST_SECONDS):
                 owned = await driver.list_owned()
         except (BoatyardError, TimeoutError) as error:
-            logger.warning("not swept", extra={"why": str(error) or "no answer in time"})
+            logger.warning(
+                "driver did not list its objects, sweep is incomplete",
+                extra={"why": str(error) or "no answer in time"},
+            )
             complete = False
             continue
         for thing in owned:
@@ -45,7 +48,7 @@ async def look_outside(drivers: HubDrivers) -> Outside:
 
 
 def items_of(owned: Sequence[Owned]) -> tuple[Item, ...]:
-    """What was found as items of the road, which know how to be released."""
+    """The owned objects as leaving items, which the steps can release. Objects of unknown kinds are left out."""
     items: dict[str, Item] = {}
     for thing in owned:
         key = thing.key.partition("/")[2]

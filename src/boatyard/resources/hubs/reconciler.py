@@ -1,7 +1,7 @@
-"""Keeps an eye on a hub: does it answer, what does it lack, how much does it hold. Called by the engine.
+"""Checks a hub regularly: does it answer, what does it lack, what is its capacity. Called by the engine.
 
-A hub that is well is looked at every half minute, one that is not at first every two seconds and then ever more
-patiently. It costs the others nothing: each hub has its own turn, its own client, and one turn is a dozen requests.
+A healthy hub is checked every half minute, a failing one at first every two seconds and then with growing pauses.
+Other hubs do not suffer: each hub has its own pass and its own client, and one pass is a dozen requests.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from boatyard.resources.reconciling import Result, Turn
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
-SHORTEST_SECONDS = 2.0  # between two looks at a hub that is not well
+SHORTEST_SECONDS = 2.0  # between two checks of a failing hub
 _ANSWER_SECONDS = 5.0
 SWEEP_EVERY = timedelta(minutes=10)
 LEARN_EVERY = timedelta(minutes=5)
-TIDY_FOR = timedelta(minutes=10)  # how long a hub that was removed is asked to forget us
+TIDY_FOR = timedelta(minutes=10)  # how long we try to remove our settings from a deleted hub
 
 _REASONS = {
     HubState.READY: "Ready",
@@ -62,13 +62,13 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class _Look:
-    """What one look came to."""
+    """The result of one check of a hub, Kubernetes or embedded."""
 
     findings: list[Finding]
     types: tuple[HubConditionType, ...]
     version: str = ""
-    capacity: Mapping[str, int] | None = None  # None: not learned at this look
-    cluster_uid: str = ""  # of the cluster that knows that it is this hub
+    capacity: Mapping[str, int] | None = None  # None: not determined in this pass
+    cluster_uid: str = ""  # of the cluster whose settings name this hub
 
 
 class HubReconciler:
@@ -84,7 +84,7 @@ class HubReconciler:
         self._drivers_for = drivers_for
         self._access = access
         self._sweep_every = sweep_every
-        # One more or less of either does no harm, so they are not kept.
+        # Kept in memory only: one sweep or discovery more or less does no harm.
         self._swept: dict[str, datetime] = {}
         self._learned: dict[str, tuple[int, datetime]] = {}  # generation, when
 
@@ -114,7 +114,7 @@ class HubReconciler:
     # --- a Kubernetes hub ---------------------------------------------------------------------
 
     async def _look(self, hub: Hub, turn: Turn) -> _Look | None:
-        """None when the hub was not asked, because it fails and others are asking."""
+        """Checks a Kubernetes hub. None when the circuit breaker kept the request back, so nothing new is known."""
         check = await look(hub, self._access, turn.now, thorough=False)
         unreachable = hub.status.state == HubState.UNREACHABLE
         if unreachable and check.error is not None and was_not_asked(check.error):
@@ -139,7 +139,7 @@ class HubReconciler:
     async def _write_settings(
         self, hub: Hub, client: KubeClient, turn: Turn, check: Looked
     ) -> Looked:
-        """Tells the hub who it is, and what is then seen of it. Where we may not, the look before stands."""
+        """Writes the hub's settings and checks it again. Returns the earlier check when we may not write."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 for done in await ensure_settings(client, hub):
@@ -157,13 +157,13 @@ class HubReconciler:
             async with asyncio.timeout(LOOK_SECONDS):
                 hub_capacity = await capacity.learn(client, hub)
         except (Unavailable, TimeoutError) as error:
-            logger.warning("capacity not learned", extra={"hub": hub.id, "why": str(error)})
+            logger.warning("hub capacity not determined", extra={"hub": hub.id, "why": str(error)})
             return None
         self._learned[hub.id] = (hub.metadata.generation, now)
         return hub_capacity
 
     async def _tidy(self, turn: Turn) -> Result:
-        """After a hub was removed: it forgets who it was, so that it can be registered anew. Then nothing is left."""
+        """Removes our settings from a deleted hub, so that it can be registered again, and forgets its client."""
         hub = await self._ledger.documents.archived(Hub, turn.id)
         since = hub.metadata.deletion_timestamp if hub is not None else None
         if hub is not None and since is not None and is_kubernetes(hub):
@@ -171,7 +171,9 @@ class HubReconciler:
                 async with asyncio.timeout(LOOK_SECONDS):
                     await remove_settings(await self._access.clients.client(hub), hub)
             except (Unavailable, Refused, TimeoutError) as error:
-                logger.warning("hub not tidied", extra={"hub": turn.id, "why": str(error)})
+                logger.warning(
+                    "hub settings not removed", extra={"hub": turn.id, "why": str(error)}
+                )
                 if turn.now < since + TIDY_FOR:
                     return Result(look_again=turn.now + timedelta(seconds=LOOK_SECONDS))
         await self._access.clients.forget(turn.id)
@@ -195,7 +197,7 @@ class HubReconciler:
         )
 
     async def _cautions(self, hub_id: str) -> list[Finding]:
-        """What does not keep the hub from working, and an operator should know."""
+        """Warnings for the operator that do not keep the hub from working."""
         automation = (await self._drivers_for(hub_id)).automation
         if automation is None:
             return []
@@ -244,7 +246,7 @@ class HubReconciler:
 
 
 def pause_before_look(hub: Hub, now: datetime) -> timedelta:
-    """Half as long as it has not been well, within bounds: soon while it may heal at once, patiently later."""
+    """Half the time that the hub has been failing, within bounds: short at first, longer later."""
     since = failing_since(hub)
     if since is None:
         return timedelta(seconds=LOOK_SECONDS)
@@ -253,14 +255,14 @@ def pause_before_look(hub: Hub, now: datetime) -> timedelta:
 
 
 def _may_write(hub: Hub, snapshot: Seen) -> bool:
-    """Another hub's settings are left alone, and so is a cluster that may not be the one the hub was."""
+    """Whether we may write our settings: not over those of another hub, nor to a different cluster than before."""
     if hub.status.cluster_uid not in ("", snapshot.cluster_uid):
         return False
     return snapshot.settings is None or registered_as(snapshot.settings) in ("", hub.id)
 
 
 def _identity(hub: Hub, snapshot: Seen | None) -> str:
-    """The uid of a cluster that knows that it is this hub."""
+    """The uid of the cluster, if its settings name this hub; else empty."""
     if snapshot is None or registered_as(snapshot.settings) != hub.id:
         return ""
     return snapshot.cluster_uid
@@ -297,7 +299,7 @@ def _changes(hub: Hub, status: HubStatus, now: datetime) -> list[Change]:
 
 
 def _may_take_more(before: Hub, after: Hub) -> bool:
-    """A hub that came back, was changed by a person, or has more than before, may have room for who waits."""
+    """Whether waiting clusters may fit now: the hub came back, was changed, or has another capacity."""
     return (
         before.status.state != after.status.state
         or before.status.observed_generation != after.status.observed_generation

@@ -1,7 +1,7 @@
-"""What a hub must be like. Called by the API before a hub is stored.
+"""Admission rules of hubs. Called by the API before a hub is stored.
 
-What only the author can mend is refused here. What may heal (an address that does not answer, a missing right) is
-not: the hub is registered, and its conditions say what it lacks.
+Errors that only the author can fix are refused here. Problems that may pass (an address that does not answer, a missing
+right) are not: the hub is registered, and its conditions say what it lacks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boatyard.resources.world import World
 
 LONGEST_KUBECONFIG = 256 * 1024
 MOST_ENTRIES = 1000
-_TENANTS = "boatyard-"  # how the namespaces of tenants' orders begin
+_TENANTS = "boatyard-"  # prefix of the namespaces of tenants' orders
 
 
 def complete(new: Hub) -> Hub:
@@ -41,14 +41,14 @@ def complete(new: Hub) -> Hub:
 
 
 def admit_create(new: Hub, world: World) -> Hub:
-    """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
+    """Admits a new hub. It has a kubeconfig, or it is embedded and consists of its drivers alone."""
     violations = [*_violations(new), *_kubeconfig_violations(new, world.now)]
     _refuse([*violations, *_unworkable(new, world)])
     return new
 
 
 def admit_update(old: Hub, new: Hub, world: World) -> Hub:
-    """What is kept as it was is not judged again: a certificate that has ended must not forbid a cordon."""
+    """Admits a change. Unchanged fields are not checked again: an expired certificate must not forbid a cordon."""
     violations = list(_violations(new))
     if is_kubernetes(old) != is_kubernetes(new):
         violations.append(
@@ -69,12 +69,15 @@ def admit_update(old: Hub, new: Hub, world: World) -> Hub:
 
 
 def moves(old: Hub, new: Hub) -> str:
-    """By which fields what is on the hub would be looked for elsewhere: nothing may be on it, nor begin to be."""
+    """The changed fields that may only change while the hub is empty; empty when there are none.
+
+    After such a change, everything on the hub would be looked for in another place.
+    """
     return ", ".join(violation.path for violation in _moved(old, new))
 
 
 def _moved(old: Hub, new: Hub) -> Iterator[Violation]:
-    """Each change that moves where orders are, or where what they hold is. What is not found would count as gone."""
+    """A violation for each change that moves orders or their items: what is not found would count as released."""
     remedy = "leave it as it is while the hub has clusters, or register another hub"
     if is_kubernetes(old):
         path = f"spec.settings.{ORDERS_NAMESPACE}"
@@ -105,7 +108,7 @@ def _told_drivers(hub: Hub) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 
 def _unworkable(hub: Hub, world: World) -> Iterator[Violation]:
-    """Settings with which a driver of the hub could not work: else a tenant's order would find out."""
+    """Violations of the drivers' own setting checks: otherwise a tenant's order would fail on them."""
     for port_and_driver in hub.spec.drivers.items():
         check = world.setting_checks.get(port_and_driver)
         if check is None:

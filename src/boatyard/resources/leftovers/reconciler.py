@@ -1,4 +1,4 @@
-"""Tries again to release what a deletion had to leave behind. Called by the engine, ever more patiently."""
+"""Tries again to release what a deletion left behind. Called by the engine, with growing delays."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LeftoverReconciler:
             order_id=leftover.id,
             now=turn.now,
         )
-        # While the order is there its cluster's end may still reserve room in the name of what is left.
+        # While the order exists, the end of its cluster may still reserve capacity for this leftover.
         finished = not items and await book.get(leftover.spec.order) is None
         return _written(
             leftover, items, steps, finished=finished, unfinished=unfinished, now=turn.now
@@ -71,7 +71,7 @@ class LeftoverReconciler:
 
 
 def _as_order(leftover: Leftover, now: datetime) -> Order:
-    """The steps speak of orders; what is left of one is enough to release it."""
+    """The leftover as a deleted order: steps take orders, and this much of one is enough to release its items."""
     return Order(
         id=leftover.spec.order,
         metadata=Metadata(tenant=leftover.metadata.tenant, deletion_timestamp=now),

@@ -1,4 +1,4 @@
-"""One turn's worth of work on an order's items. Called by the reconcilers of orders and of leftovers."""
+"""Ensures and releases an order's items within one pass. Called by the reconcilers of orders and of leftovers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,20 @@ from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.reconciling import Turn
 
 TRY_SECONDS = 30.0
-_TURN_SECONDS = 0.5  # then what was reached is written down, so that people see it
+_TURN_SECONDS = 0.5  # then the pass ends and its progress is written, so that people see it
 _AT_ONCE = 16
 
 
 async def work(context: Context, turn: Turn) -> tuple[list[Attempt], bool]:
-    """Tries all that is ready, wave after wave, until nothing moves or the turn has lasted long enough."""
+    """Tries all items that are ready, in waves, until none is ready or the pass has lasted long enough.
+
+    Returns the attempts, and whether more could have been done. `context.items` is updated.
+    """
     started = time.monotonic()
     steps = {step.name: step for step in context.order.status.steps}
     attempts: list[Attempt] = []
     requested_steps = asked_steps(context.order)
-    waiting_keys: set[str] = set()  # items that answered "not yet" in this turn
+    waiting_keys: set[str] = set()  # items that were tried in this pass and are not done
     while True:
         ready = [
             (item, released)
@@ -55,7 +58,7 @@ async def work(context: Context, turn: Turn) -> tuple[list[Attempt], bool]:
 async def _wave(
     context: Context, ready: Sequence[tuple[Item, bool]], turn: Turn
 ) -> Sequence[Attempt]:
-    """All of them at once, a bounded number at a time. None starts when the lease may have passed on."""
+    """Tries all items concurrently, a bounded number at a time. None starts once the lease may be lost."""
     semaphore = asyncio.Semaphore(_AT_ONCE)
 
     async def try_bounded(item: Item, released: bool) -> Attempt:
@@ -72,7 +75,7 @@ async def _wave(
 
     if len(ready) == 1:
         return [await try_bounded(*ready[0])]
-    # When one finds the lease lost the others under way are waited for: no effect outlives its turn.
+    # When one finds the lease lost, the others under way are awaited: no effect outlives its pass.
     answers = await asyncio.gather(
         *(try_bounded(item, released) for item, released in ready), return_exceptions=True
     )

@@ -1,4 +1,4 @@
-"""What a role may ask of its order while it decides what is done, and what it is told. Pure; called by the API."""
+"""The steps that a running role may request of its order, and the state it may read. Pure; called by the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from boatyard.resources.orders.road import ATTEMPT, KINDS, ROLE_STEPS, STEPS, st
 from boatyard.resources.orders.told import told_order
 from boatyard.resources.orders.words import for_tenants
 
-# What a role says, and the step of the road that it is.
+# The word that a role uses, and the step it means.
 STEP_OF: Mapping[str, str] = {
     "hosts": "hosts",
     "network": "network",
@@ -34,9 +34,9 @@ _WORD_OF = {step: word for word, step in STEP_OF.items()}
 
 
 def is_under_way(order: Order, run: OrderRun) -> bool:
-    """Whether this attempt of the run may still be going on, so that its token is good.
+    """Whether this attempt of the run may still be running, so that its token is valid.
 
-    Not once the order is being deleted, the item is confirmed or leaving, another attempt has taken its place,
+    It is not once the order is being deleted, the item is confirmed or leaving, another attempt has replaced it,
     or the run has failed.
     """
     if order.id != run.order or order.metadata.deletion_timestamp is not None:
@@ -51,9 +51,9 @@ def is_under_way(order: Order, run: OrderRun) -> bool:
 
 
 def needed_steps(step: str) -> tuple[str, ...]:
-    """The step and all it stands on, in the order of the road: what is asked for with it.
+    """The step and all steps it depends on, in the order of the plan: they are requested together.
 
-    Parts of the role are left out: they are run whenever they are due.
+    Parts of the role are left out: they run whenever they are due.
     """
     return tuple(name for name in _road_to(step) if name not in ROLE_STEPS)
 
@@ -70,7 +70,7 @@ def _road_to(step: str) -> tuple[str, ...]:
 
 
 def asked_for(order: Order, word: str) -> tuple[Order, tuple[str, ...]]:
-    """The order with the step and what it needs asked for, and which of these nobody had asked for before."""
+    """Returns the order with the step and its dependencies requested, and which of these are newly requested."""
     requested_steps = asked_steps(order)
     new_steps = tuple(step for step in needed_steps(STEP_OF[word]) if step not in requested_steps)
     if not new_steps:
@@ -84,9 +84,9 @@ def asked_for(order: Order, word: str) -> tuple[Order, tuple[str, ...]]:
 
 
 def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
-    """How far each step is, in the words that tenants read, and what is there so far.
+    """The state of each step, in words that tenants may read, and the facts known so far.
 
-    The kubeconfig is among it where it is asked for, and once the platform has come to its end.
+    The kubeconfig is included when `kubeconfig` is set and the install step is done.
     """
     context = told_order(order, {item.key: item for item in order.status.items})
     steps_by_name = {step.name: step for step in order.status.steps}
@@ -115,7 +115,7 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
 def _told_step(order: Order, steps: Mapping[str, Step], word: str) -> RoleRunStep:
     name = STEP_OF[word]
     requested = name in asked_steps(order)
-    # In a plan that is not made yet, nothing is.
+    # Before the order is planned, no step is recorded.
     step = steps.get(name, Step(name=name, state=StepState.QUEUED))
     stuck = [
         needed_step

@@ -1,4 +1,4 @@
-"""What is true of an order, as conditions that say since when. Pure; called by the order's rules."""
+"""The conditions of an order, with their transition times. Pure; called by the order's rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far each step has come, from its items and from what was tried in this pass. Pure."""
+"""The state of each step, computed from its items and from the attempts of this pass. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REMEDIES: Mapping[str, str] = {
 
 
 def is_open(step: Step | None, now: datetime) -> bool:
-    """May this step be tried now? Failed and quarantined ones wait for a person, others for their next look."""
+    """Whether this step may be tried now. Failed and quarantined steps wait for a retry, others for `next_look`."""
     if step is None:
         return True
     if step.state in STUCK:
@@ -45,7 +45,7 @@ def advance(
     order_id: str,
     now: datetime,
 ) -> tuple[Step, ...]:
-    """Every step's state after a pass, in the order of the road."""
+    """The state of every step after a pass, in the order of the plan."""
     old_steps = {step.name: step for step in old}
     by_step: dict[str, list[Item]] = {name: [] for name in STEPS}
     for item in items:
@@ -74,7 +74,7 @@ def advance(
 
 
 def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
-    """A fresh start for every step: what failed or was quarantined is tried again at once."""
+    """Clears the tries and messages of every step; failed and quarantined steps are tried again at once."""
     return tuple(
         msgspec.structs.replace(
             step,
@@ -93,7 +93,7 @@ def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
 
 
 def back_off(order_id: str, step: str, tries: int) -> float:
-    """Ever more patient, and spread by a share that is the order's own, so that not all return at once."""
+    """Seconds until the next try: exponential, with a jitter derived from the order, so that not all return at once."""
     delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(tries - 1, 16))
     share = hashlib.sha256(f"{order_id}/{step}/{tries}".encode()).digest()[0] / 255
     return delay * (0.75 + 0.5 * share)
@@ -114,7 +114,7 @@ def _advance_one(
     finished = _is_finished(items, deleting=deleting)
     if not attempts and not finished:
         if old.state in (StepState.DONE, StepState.RELEASED, StepState.UNSPECIFIED):
-            # Its items have changed since: they wait for their turn.
+            # Its items have changed since: the step is queued again.
             state = StepState.RELEASING if deleting else StepState.QUEUED
             return _moved(old, state=state, items=items, now=now, next_look=None)
         return _moved(old, state=old.state, items=items, now=now, keep_message=True)
@@ -133,7 +133,7 @@ def _advance_one(
             reason=first.reason,
             message=first.why,
             actor=Actor.NOBODY,
-            # A run that is looked at is not tried again.
+            # Looking at a running role is not another try.
             tries=0 if succeeded or old.name in ROLE_STEPS else old.tries + 1,
             next_look=now + timedelta(seconds=first.look_again),
         )
@@ -225,7 +225,7 @@ def _moved(
 
 
 def _detail(step: str, items: Sequence[Item]) -> str:
-    """What the step has made, in words a tenant may read: counts and the tenant's own addresses."""
+    """What the step has created, in words a tenant may read: counts and the tenant's own addresses."""
     facts = {item.kind: item.facts for item in items if item.state == ItemState.PRESENT}
     if step in _COUNTED:
         kind, noun = _COUNTED[step]
@@ -243,7 +243,7 @@ def _detail(step: str, items: Sequence[Item]) -> str:
 
 
 def _tally(facts: Mapping[str, str]) -> str:
-    """How a run went: `12 tasks, 3 changed`."""
+    """The task counts of a run: `12 tasks, 3 changed`."""
     tasks, changed = facts[TASKS], facts.get(CHANGED, "0")
     noun = "task" if tasks == "1" else "tasks"
     return f"{tasks} {noun}, {'nothing' if changed == '0' else changed} changed"

@@ -1,4 +1,4 @@
-"""What a deletion has taken back and what it had to leave, line by line. Pure; called by the order's rules."""
+"""The receipt of a deletion: what was released and what had to be left. Pure; called by the order's rules."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from boatyard.model.generated.boatyard import Item, Order, OrderStatus, Receipt, ReceiptLine
 from boatyard.resources.orders.road import FAREWELL, KINDS
 
-_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people know a thing
+_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people recognise an item
 
 
 def with_receipt(
@@ -21,7 +21,7 @@ def with_receipt(
     finished: bool,
     now: datetime,
 ) -> OrderStatus:
-    """The receipt grows by what this pass saw gone; at the end it says what is left."""
+    """Returns the status with the items released in this pass added to its receipt, and those that remain."""
     remaining_keys = {item.key for item in (*status.items, *remaining_items)}
     released_items = [item for item in order.status.items if item.key not in remaining_keys]
     receipt = Receipt(

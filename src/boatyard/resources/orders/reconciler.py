@@ -36,12 +36,14 @@ from boatyard.resources.reconciling import Result, Turn
 
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
 
-UNREADABLE = "Unreadable"  # reason of an order that nobody understands
-_CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")  # whom questions are about
+UNREADABLE = "Unreadable"  # reason of an order whose spec cannot be read
+_CONTROL_PLANE = Item(
+    key="cluster", kind="cluster", step="install"
+)  # the item that platform queries are recorded for
 
 
 class OrderReconciler:
-    """`book_for` gives the order book as seen under one turn's lease; `drivers_for` the drivers of a hub by id."""
+    """`book_for` returns the order book under the lease of one pass; `drivers_for` the drivers of a hub by id."""
 
     def __init__(
         self,
@@ -89,7 +91,7 @@ class OrderReconciler:
         return _written(order, update.status, look_again=update.look_again, now=turn.now, note=note)
 
     async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
-        """Records what will be wanted before anything of it is made: after a crash we know what may exist."""
+        """Records the desired items before any of them is created: after a crash we know what may exist."""
         leaving: dict[str, Sequence[str]] = {}
 
         async def choose() -> Done:
@@ -159,7 +161,7 @@ class OrderReconciler:
 
 
 async def _observe(context: Context) -> Result:
-    """Somebody works on it by hand: it is looked at, and nothing is done to it."""
+    """For an order under manual management: reads the cluster's state and changes nothing outside."""
     order, items, now = context.order, context.order.status.items, context.now
     observation, access = await _look(context, items) if _has_control_plane(items) else (None, None)
     update = rules.absorb(
@@ -178,20 +180,24 @@ async def _observe(context: Context) -> Result:
 async def _look(
     context: Context, items: Sequence[Item]
 ) -> tuple[ClusterSeen | None, Access | None]:
-    """What the platform says of the cluster, and the access to it where that is not known yet."""
+    """The cluster's state as the platform reports it, and new credentials when they are needed or due."""
     platform, key = context.drivers.platform, context.key("cluster")
     wants_access = plan.wants_access(context.order, items)
-    renews = plan.rest_of(context.order) == ClusterRest.AWAKE  # one that sleeps renews nothing
+    renews = (
+        plan.rest_of(context.order) == ClusterRest.AWAKE
+    )  # a hibernated cluster renews no certificates
     observations: list[ClusterSeen] = []
     accesses: list[Access] = []
 
     async def observe() -> Done:
         observations.append(await platform.observe(key))
         if wants_access:
-            with contextlib.suppress(NotFound):  # not yet: asked again on the next look
+            with contextlib.suppress(NotFound):  # not yet; the next pass asks again
                 accesses.append(dated(await platform.access(key), context.now))
         elif renews and is_due(context.order.status.facts.get(ASK_ACCESS_AT, ""), context.now):
-            with contextlib.suppress(BoatyardError):  # the one we have is good for a while
+            with contextlib.suppress(
+                BoatyardError
+            ):  # the credentials we have stay valid for a while
                 accesses.append(dated(await platform.access(key), context.now))
         return Done()
 
@@ -203,12 +209,12 @@ async def _look(
         seconds=TRY_SECONDS,
     )
     if plan.is_settled(items) and not isinstance(platform_attempt.answer, Done):
-        return None, None  # it is called ready again once the access that may have changed is known
+        return None, None  # not ready before credentials that may have changed are known
     return (observations[0] if observations else None), (accesses[0] if accesses else None)
 
 
 def _answers_early(order: Order, attempts: Sequence[Attempt]) -> bool:
-    """People may use the API from its first answer on, while the cluster is still being made."""
+    """Whether the cluster's API answers already, while the cluster is still being installed."""
     return not order.status.credentials.kubeconfig and any(
         attempt.item.kind == "cluster"
         and isinstance(attempt.answer, Waiting)
@@ -246,19 +252,19 @@ def _is_manual(order: Order) -> bool:
 
 
 def _stop(order: Order, now: datetime) -> Result:
-    """Recorded before it is done, like every plan. The cluster rests on, only deeper."""
+    """Turns a long freeze into a stop. Recorded before it is done, like every plan."""
     note = Note("Stopped", "Frozen for long; stopped now, nothing of it is lost")
     return _written(order, resting.stopping(order, now), look_again=now, now=now, note=note)
 
 
 def _plan_leaving(order: Order, now: datetime) -> Result:
-    """Everything recorded is to go. Nobody outside needs to be asked for that."""
+    """Plans the release of all recorded items. Needs no driver."""
     status = rules.planned(order, plan.replan(order, {}, ()), now)
     return _written(order, status, look_again=now, now=now, note=_plan_note(order, {}))
 
 
 def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
-    """The hub's drivers cannot be had: the step it is at says so, and a deletion still ends in time."""
+    """The hub's drivers are not available: the current step says so, and a deletion still ends in time."""
     if _is_leaving(order) and _is_late(order, now):
         return _abandoned(order, order.status.items, now)
     failed = Failed(Fault.UNAVAILABLE, getattr(error, "reason", "Unavailable"), str(error))
@@ -266,7 +272,7 @@ def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
 
 
 def _not_understood(order: Order, why: str, now: datetime) -> Result:
-    """It has failed, says why, and keeps all it has. Once it can be understood again it is planned anew."""
+    """Fails an order whose spec cannot be read. It keeps its items and is planned again once the spec is readable."""
     reported = any(
         step.state == StepState.FAILED and (step.reason, step.message) == (UNREADABLE, why)
         for step in order.status.steps
@@ -289,7 +295,7 @@ def _not_understood(order: Order, why: str, now: datetime) -> Result:
 
 
 def _attempt_now(order: Order, failed: Failed) -> Attempt:
-    """What keeps the whole order from going on, as a try of the step it is at."""
+    """A failure of the whole order, as an attempt of its current step."""
     final_states = (StepState.DONE, StepState.RELEASED)
     step_name = next(
         (step.name for step in order.status.steps if step.state not in final_states), "install"
@@ -302,7 +308,7 @@ def _is_leaving(order: Order) -> bool:
 
 
 def _not_planned(order: Order, attempt: Attempt, now: datetime) -> Result:
-    """The platform could not say who leaves: nothing is planned, and the install step says why."""
+    """The platform could not choose which nodes leave: nothing is planned, and the install step says why."""
     update = rules.absorb(
         order,
         items=order.status.items,
@@ -347,7 +353,7 @@ def _written(
     freed: Sequence[str] = (),
     note: Note | None = None,
 ) -> Result:
-    """One write: the order if anything about it changed, its freed claims, and a poke for its cluster."""
+    """One write: the order if its status changed, its freed claims, and its cluster made due."""
     changes: list[Change] = [Unclaim(f"{order.id}/{key}") for key in freed]
     if status != order.status:
         changes.append(Replace(msgspec.structs.replace(order, status=status), note=note))

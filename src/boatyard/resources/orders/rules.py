@@ -1,4 +1,4 @@
-"""Absorbs what a pass has found into the order's status: phase, conditions, facts, next look. Pure."""
+"""Computes an order's status from the results of a pass: phase, conditions, facts, next look. Pure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from boatyard.resources.orders.receipts import with_receipt
 from boatyard.resources.orders.road import ASK_ACCESS_AT, REPORTED
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
-ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
-STUCK_LOOK = 300.0  # a failed order is looked at now and then, so that it always has a next moment
+ENDING_LOOK = 5.0  # all items are present, and the platform has not reported the cluster ready yet
+STUCK_LOOK = 300.0  # a failed order is reconciled now and then, so that it always has a due time
 _ENDED = (OrderPhase.READY, OrderPhase.RESTING, OrderPhase.DELETED)
 
 
 @dataclass(frozen=True)
 class Absorbed:
-    """The new status, when to look again, and the claims that are free from now on."""
+    """The new status, when the order is due again, and the items whose claims are to be freed."""
 
     status: OrderStatus
     look_again: datetime | None
@@ -47,9 +47,9 @@ class Absorbed:
 
 
 def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
-    """The status once the plan has been made anew and before anything of it was tried."""
+    """The status right after planning, before any item was tried."""
     deleting = order.metadata.deletion_timestamp is not None
-    # What was tried for the old plan is forgotten: a wait without words would look like what blocks.
+    # Results of the old plan are dropped: a waiting step without a message would look like the blocking one.
     final_states = (StepState.DONE, StepState.RELEASED)
     steps = progress.advance(
         [step for step in order.status.steps if step.state in final_states],
@@ -75,7 +75,7 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
 
 
 def confirmed(item: Item, attempt: Attempt) -> Item | None:
-    """The item after a try that was answered: None once its release is confirmed."""
+    """The item after an attempt; None once its release is confirmed."""
     if not isinstance(attempt.answer, Done):
         return item
     if attempt.released:
@@ -98,7 +98,7 @@ def absorb(
     unfinished: bool,
     now: datetime,
 ) -> Absorbed:
-    """What the order's status becomes after a pass. `unfinished`: more could have been done at once."""
+    """The order's status after a pass. `unfinished`: more could have been done, so the order is due at once."""
     deleting = order.metadata.deletion_timestamp is not None
     if not deleting:
         items = resting.corrected(order, items, observation)
@@ -153,7 +153,7 @@ def absorb(
 
 
 def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[OrderStatus, Leftover]:
-    """Ends a deletion whose time is up: what is left goes into a Leftover that keeps its claims."""
+    """Ends a deletion that ran out of time: unreleased items go into a Leftover, which keeps their claims."""
     leftover = Leftover(
         id=order.id,
         metadata=Metadata(
@@ -179,9 +179,9 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
 
 
 def quarantined(order: Order, now: datetime) -> Absorbed:
-    """What becomes of an order during whose passes the worker itself died, again and again.
+    """Quarantines an order during whose passes workers died again and again.
 
-    Steps that have not begun are set aside too: nobody knows which of them was deadly.
+    Every unfinished step is quarantined, also those not begun: nobody knows which one killed the worker.
     """
     steps = tuple(
         msgspec.structs.replace(
@@ -208,7 +208,7 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
 
 
 def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Order:
-    """The order with every step released for another try, because somebody asked; `asked`: so often in all."""
+    """Returns the order with every step ready for another try. `retry_count`: retries requested so far."""
     stuck = {step.name for step in order.status.steps if step.state in progress.STUCK}
     status = msgspec.structs.replace(
         order.status,
@@ -223,7 +223,7 @@ def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Ord
 
 
 def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
-    """The part of the status that the cluster shows: when it is unchanged the cluster need not look."""
+    """The part of the status that the cluster shows. While it is unchanged, the cluster need not be reconciled."""
     return (
         status.phase,
         status.conditions,
@@ -245,7 +245,7 @@ def _phase(
     if any(step.state in progress.STUCK for step in status.steps):
         return OrderPhase.FAILED
     if not plan.is_settled(status.items):
-        # One that is put to a deeper rest by us rests all the while.
+        # A frozen cluster that we stop counts as hibernated all the while.
         resting_before = order.status.phase == OrderPhase.RESTING
         return OrderPhase.RESTING if resting_before else OrderPhase.PROGRESSING
     if observation is None:
@@ -254,12 +254,12 @@ def _phase(
     if at_rest is not None:
         return at_rest
     if not status.credentials.kubeconfig:
-        return OrderPhase.PROGRESSING  # ready is what somebody can use
+        return OrderPhase.PROGRESSING  # ready means that somebody can use it
     return OrderPhase.READY if _is_healthy(order, observation) else OrderPhase.DEGRADED
 
 
 def _observed(order: Order, status: OrderStatus, observation: ClusterSeen) -> OrderStatus:
-    """What the platform says of nodes and version. One that rests keeps its nodes; none of them is ready."""
+    """The status with the reported nodes and version. A hibernated cluster keeps its nodes; none is ready."""
     version = observation.version or order.status.version
     if observation.exists and observation.rest != Rest.AWAKE:
         return msgspec.structs.replace(status, version=version, ready_nodes={})
@@ -272,7 +272,7 @@ def _observed(order: Order, status: OrderStatus, observation: ClusterSeen) -> Or
 
 
 def _restored(order: Order, status: OrderStatus) -> str:
-    """The request of the last restore that was carried out."""
+    """The request id of the last restore that was carried out."""
     done = any(item.kind == "cluster" and plan.is_settled([item]) for item in status.items)
     if done and status.observed_generation == order.spec.generation:
         return order.spec.restore.request or status.restored
@@ -324,7 +324,7 @@ def _next_look(
         return None
     if unfinished:
         return now
-    # All that was ready has been tried: what moves next is a step that said when to look again.
+    # All ready items have been tried: the next to move is a step that named its next look.
     looks = [
         step.next_look
         for step in status.steps
@@ -338,7 +338,7 @@ def _next_look(
 
 
 def _patience(order: Order, status: OrderStatus) -> float:
-    """Seconds until the next look when no step has named a moment."""
+    """Seconds until the next pass when no step has named a time."""
     if any(step.state in progress.STUCK for step in status.steps):
         return STUCK_LOOK
     if status.phase == OrderPhase.PROGRESSING:

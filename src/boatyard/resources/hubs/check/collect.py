@@ -60,7 +60,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _POOLS = Kind(
     ADDRESS_POOLS.group, ADDRESS_POOLS.version, ADDRESS_POOLS.plural, "IPAddressPool", True
 )
-# No such namespace need exist: whoever has a right in it has that right everywhere.
+# No such namespace need exist: a right in it is a right in every namespace.
 _ANYWHERE = "boatyard-anywhere"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 _AT_ONCE = 8  # reviews
@@ -69,10 +69,10 @@ _AT_ONCE = 8  # reviews
 async def survey(
     client: KubeClient, hub: Hub, roles: Roles, *, crds: Sequence[Manifest] = (), thorough: bool
 ) -> Seen:
-    """What is there. A thorough look also asks what clusters will need, compares our CRDs with those given, and
-    asks for the operator's rights.
+    """Reads the state of the hub. With `thorough` also reads what clusters will need, compares our CRDs with `crds`,
+    and reviews the operator's rights.
 
-    Unavailable when the hub does not answer, Refused when it does not know us.
+    Raises Unavailable when the hub does not answer, Refused when it does not accept us.
     """
     started = asyncio.get_running_loop().time()
     version = await _version(client)
@@ -127,14 +127,14 @@ def _no_kubernetes(client: KubeClient) -> Unavailable:
 
 
 async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
-    """As whom we are known, and what time it is there. The first question that anonymous callers are not answered."""
+    """Our user name on the hub, and the hub's time. The first request that anonymous callers may not make."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
         response = await client.call(
             "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body
         )
     except NotFound:
-        return "", None  # older than 1.28, which the version tells too
+        return "", None  # older than 1.28; the check of the version reports that
     user = ((response.get("status") or {}).get("userInfo") or {}).get("username")
     return str(user or ""), _moment((response.get("metadata") or {}).get("creationTimestamp"))
 
@@ -160,7 +160,7 @@ async def _rights(client: KubeClient, namespace: str) -> Rights:
 async def _confirmed(
     client: KubeClient, roles: Roles, cluster: Rights, system: Rights, namespace: str
 ) -> frozenset[Need]:
-    """Where the hub cannot name all that it grants, what seems to be missing is asked for one by one."""
+    """If the hub cannot list all granted rights, reviews those that seem to be missing one by one."""
     confirmed_needs: set[Need] = set()
     for rights, granted, review_namespace in (
         (roles.service, cluster, ""),
@@ -174,7 +174,7 @@ async def _confirmed(
 
 
 async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
-    """Which of the kinds that may matter here the hub serves. Discovery is open to everybody it knows."""
+    """Which of the kinds that we may need the hub serves. Every authenticated user may use discovery."""
     apis = sorted({crd.api for crd in (*needed_crds(hub), ADDRESS_POOLS)})
     answers = await together(*(maybe(client.call("GET", f"/apis/{api}")) for api in apis))
     return frozenset(
@@ -241,7 +241,7 @@ async def _surroundings(
 async def _automation(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> tuple[Sequence[Need] | None, bool | None]:
-    """What the playbooks' account may not do, and whether the Secret for them is there. It is not kept."""
+    """The rights that the playbooks' account lacks, and whether their Secret exists. Its content is not kept."""
     if not is_automated(hub):
         return (), None
     lacks = await lacks_of(client, hub, AUTOMATION, roles.automation)
@@ -253,7 +253,7 @@ async def _automation(
 
 
 async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
-    """Of our CRDs that are there and that we may read: whether they are other than those given."""
+    """For each of our CRDs that exists and that we may read: whether it differs from the one in `crds`."""
     ours = {crd["metadata"]["name"]: crd for crd in crds}
     names = [crd.name for crd in OURS if crd.name in ours]
     answers = await together(*(maybe(client.get(CRDS, name)) for name in names))
@@ -265,7 +265,7 @@ async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, b
 
 
 def schemas(crd: Manifest) -> dict[str, Any]:
-    """What a CRD says about its objects, version by version."""
+    """The parts of a CRD that we compare, by version: served, schema and subresources."""
     return {
         str(version.get("name")): (
             bool(version.get("served")),
@@ -286,7 +286,7 @@ def _has_address(service: Manifest) -> bool:
 
 
 def _providers(nodes: Iterable[Manifest]) -> set[str]:
-    """The clouds that the nodes are machines of: a cloud's controller gives load balancers."""
+    """The cloud providers of the nodes: a cloud's controller provides load balancers."""
     id_parts = {
         str((node.get("spec") or {}).get("providerID") or "").partition("://") for node in nodes
     }
@@ -307,7 +307,7 @@ def _moment(text: Any) -> datetime | None:
 async def reviewed(
     client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
 ) -> list[Need]:
-    """Those that are granted to us, or to the user named."""
+    """Returns the needs that are granted to us, or to `user`."""
     kind = "SubjectAccessReview" if user else "SelfSubjectAccessReview"
 
     async def is_allowed(need: Need) -> bool:
@@ -342,7 +342,7 @@ async def reviewed(
 async def operator_lacks(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> Mapping[str, Sequence[Need]] | None:
-    """Which of its rights the operator's service account has not, by the file that grants them."""
+    """The rights that the operator's service account lacks, by the file that grants them; None when unknown."""
     if not operator_lease(hub):
         return {}
     system = system_namespace(hub)
@@ -366,7 +366,7 @@ async def operator_lacks(
 async def lacks_of(
     client: KubeClient, hub: Hub, account: str, rights: Rights, namespace: str = ""
 ) -> list[Need] | None:
-    """What a service account in our namespace may not do of this. None when we may not ask about others."""
+    """Which of these rights a service account in our namespace lacks. None when we may not review others."""
     user = f"system:serviceaccount:{system_namespace(hub)}:{account}"
     needs = list(needs_of(rights))
     try:
@@ -380,7 +380,7 @@ async def lacks_of(
 
 
 async def maybe(request: Awaitable[Any]) -> Any:
-    """The answer, None when there is no such thing, the refusal when we may not know."""
+    """The answer, None when the object does not exist, the Refused error when we may not read it."""
     try:
         return await request
     except NotFound:
@@ -390,7 +390,7 @@ async def maybe(request: Awaitable[Any]) -> Any:
 
 
 async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
-    """None when we may not see them."""
+    """All objects of a kind; None when we may not list them."""
     try:
         return (await client.list(kind, fields=fields)).items
     except (Refused, NotFound):
@@ -402,7 +402,7 @@ async def nothing() -> None:
 
 
 async def together(*requests: Awaitable[Any]) -> list[Any]:
-    """The answers of all, asked at once; the first that fails ends the others."""
+    """Runs all requests concurrently and returns their answers. The first failure cancels the others."""
 
     async def wait_for(request: Awaitable[Any]) -> Any:
         return await request

@@ -1,6 +1,6 @@
 """Compares what was collected from a Kubernetes hub with what is required: findings, each with its remedy. Pure.
 
-The hub reconciler makes conditions of them; `hub check` shows all of them.
+The hub reconciler turns them into conditions; `hub check` shows all of them.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ OPERATED = HubConditionType.OPERATED
 
 ENDS_SOON = timedelta(days=14)
 MOST_SKEW = timedelta(seconds=5)
-# A Lease that nobody renews: its own time, and some for a second replica to take over.
+# Added to the duration of an expired Lease: time for a second replica to take over.
 TAKING_OVER = timedelta(seconds=30)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_MOST_NAMED = 6  # of what is missing
+_MOST_NAMED = 6  # missing rights named in a message
 _QUESTION = re.compile(r"^(GET|POST|PUT|PATCH|DELETE) \S+: ")
 
 
@@ -70,7 +70,7 @@ def prepare_remedy(hub: Hub) -> str:
 
 
 def settings_text(hub: Hub) -> str:
-    """What the operator on the hub is told about it."""
+    """The hub's settings as JSON, for the ConfigMap that its operator reads."""
     settings = {
         "id": hub.id,
         "drivers": dict(sorted(hub.spec.drivers.items())),
@@ -80,7 +80,7 @@ def settings_text(hub: Hub) -> str:
 
 
 def judge(hub: Hub, snapshot: Seen, roles: Roles, now: datetime) -> list[Finding]:
-    """All that can be said, in the order in which one would mend it. Of another cluster than it was, only that."""
+    """All findings, in the order in which one would fix them. When a different cluster answers, only that finding."""
     if is_other_cluster(hub, snapshot):
         return [_other_cluster(hub, snapshot)]
     findings = [
@@ -116,7 +116,7 @@ def _other_cluster_remedy(hub: Hub) -> str:
 
 
 def is_other_cluster(hub: Hub, snapshot: Seen) -> bool:
-    """Whether not the cluster answers that the hub was. One that does not tell is not taken for another."""
+    """Whether a different cluster answers than the one that was registered. False when its uid is unknown."""
     known_uid = hub.status.cluster_uid
     return bool(known_uid and snapshot.cluster_uid and snapshot.cluster_uid != known_uid)
 
@@ -128,7 +128,7 @@ def _other_cluster(hub: Hub, snapshot: Seen) -> Finding:
 
 
 def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
-    """What is said of a hub that did not answer, or did not want to."""
+    """The findings about a hub that did not answer or refused the request."""
     words = _QUESTION.sub("", str(error))
     name = hub.metadata.name or hub.id
     renew = f"boatyard hub credentials {name} --kubeconfig FILE"
@@ -144,13 +144,13 @@ def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
     if reason == "Unauthorized":
         words = "it does not take the credentials"
     elif reason == "Forbidden":
-        # Whoever is known may ask who they are; here even that is not allowed.
+        # Every authenticated user may normally ask for its own identity; here even that is forbidden.
         words, renew = f"it does not let us look: {words}", "bind system:basic-user to the account"
     return [reachable, Finding("credentials", FAILED, words, renew, reason, AUTHORIZED)]
 
 
 def was_not_asked(error: BoatyardError) -> bool:
-    """Whether the request was kept back because others had failed before it: nothing new is known."""
+    """Whether the circuit breaker kept the request back because earlier ones failed: nothing new is known."""
     return isinstance(error, Unavailable) and error.reason == FAILING
 
 
@@ -250,7 +250,7 @@ def _crds(hub: Hub, snapshot: Seen) -> Iterator[Finding]:
 
 
 def _settings(hub: Hub, snapshot: Seen) -> Finding:
-    """Whether the hub knows that it is this hub. Two registrations of one cluster would each fill it."""
+    """Whether the settings on the hub name this hub. Two registrations of one cluster would overfill it."""
     namespace = system_namespace(hub)
     if snapshot.namespace is False:
         what = f"there is no namespace {namespace}"
@@ -275,7 +275,7 @@ def _settings(hub: Hub, snapshot: Seen) -> Finding:
 
 
 def registered_as(config_map: object) -> str:
-    """The id under which a cluster is registered, as its ConfigMap says; empty when it says nothing."""
+    """The hub id in the ConfigMap of a cluster; empty when there is none."""
     data = config_map.get("data") if isinstance(config_map, dict) else None
     try:
         settings = msgspec.json.decode((data or {}).get(hub_names.HUB_CONFIG_KEY) or "")
@@ -300,7 +300,7 @@ def _operator(hub: Hub, snapshot: Seen, now: datetime) -> Iterator[Finding]:
         what = f"no operator has run: there is no Lease {name}"
         yield Finding("operator", FAILED, what, remedy, "NoOperator", OPERATED)
         return
-    # By the hub's clock: ours may be another.
+    # By the hub's clock: ours may differ.
     silence = (snapshot.hub_time or now) - snapshot.lease.renewed_at
     if (
         not snapshot.lease.holder
@@ -316,7 +316,7 @@ def _operator(hub: Hub, snapshot: Seen, now: datetime) -> Iterator[Finding]:
 def _clock(snapshot: Seen, now: datetime) -> Iterator[Finding]:
     if snapshot.hub_time is None:
         return
-    # The hub tells whole seconds.
+    # The hub reports whole seconds.
     skew = snapshot.hub_time - now
     if abs(skew) <= MOST_SKEW:
         yield Finding("clock", PASSED, "it is that of this machine")
@@ -356,7 +356,7 @@ def named(lacking: Sequence[str]) -> str:
 def _account_rights(
     hub: Hub, check: str, account: str, lacks: Mapping[str, Sequence[Need]] | None
 ) -> Finding:
-    """Of an account on the hub. What it lacks is by the file that grants it."""
+    """The finding about the rights of an account on the hub. `lacks` is by the file that grants them."""
     if lacks is None:
         return Finding(
             check,

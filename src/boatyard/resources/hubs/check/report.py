@@ -1,4 +1,4 @@
-"""What the findings about a hub come to: a report, conditions, a state. Pure; called by the reconciler and the API."""
+"""Turns findings into a report, conditions and a state of the hub. Pure; called by the reconciler and the API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def conditions(
     types: Sequence[HubConditionType],
     now: datetime,
 ) -> tuple[HubCondition, ...]:
-    """One for each type; what was not asked, because something before it failed, is unknown."""
+    """One condition for each type; UNSPECIFIED when nothing is known, because an earlier request failed."""
     before = {condition.type: condition for condition in hub.status.conditions}
     new_conditions = []
     for kind in types:
@@ -90,7 +90,7 @@ def state(findings: Sequence[Finding]) -> tuple[HubState, str]:
 
 
 def failing_since(hub: Hub) -> datetime | None:
-    """Since when something is wrong with it; None when nothing is."""
+    """Since when a condition of the hub is false; None when none is."""
     moments = [
         condition.last_transition_time
         for condition in hub.status.conditions

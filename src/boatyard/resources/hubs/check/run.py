@@ -24,12 +24,12 @@ from boatyard.resources.hubs.check.model import (
 )
 from boatyard.resources.hubs.settings import is_kubernetes
 
-LOOK_SECONDS = 25.0  # all questions of a look together; callers of the API wait for 30
+LOOK_SECONDS = 25.0  # for all requests of a check; callers of the API wait for 30
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What is said of the hub; `seen` and `client` when it answered, `error` when it did not."""
+    """The findings about a hub; `seen` and `client` when it answered, `error` when it did not."""
 
     findings: list[Finding]
     seen: Seen | None = None
@@ -44,7 +44,7 @@ class Looked:
 async def look(
     hub: Hub, access: HubAccess, now: datetime, *, thorough: bool, within: float = LOOK_SECONDS
 ) -> Looked:
-    """Asks a Kubernetes hub, for so many seconds. Never fails because the hub does: that is an answer."""
+    """Checks a Kubernetes hub within `within` seconds. Errors of the hub are returned as findings, never raised."""
     try:
         client = await access.clients.client(hub)
         async with asyncio.timeout(within):
@@ -62,7 +62,7 @@ async def look(
 async def check(
     hub: Hub, access: HubAccess, now: datetime, *, within: float = LOOK_SECONDS
 ) -> Looked:
-    """The same, thoroughly. An embedded hub is asked by its workers only: what they saw last is told."""
+    """Checks a hub thoroughly. For an embedded hub, returns what its workers recorded last."""
     if is_kubernetes(hub):
         return await look(hub, access, now, thorough=True, within=within)
     return Looked(list(_embedded(hub)))

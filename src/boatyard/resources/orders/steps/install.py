@@ -48,14 +48,14 @@ def _restore(order: Order) -> RestoreWanted | None:
 
 
 def backup_key(backup_id: str) -> str:
-    """The name under which a backup can be found again outside."""
+    """The key under which a backup can be found again outside."""
     return f"{backup_id}/backup"
 
 
 async def release_cluster(context: Context, item: Item) -> Outcome:
-    """Releases the control plane; nodes that nobody has recorded and that hold it up leave from now on.
+    """Releases the control plane, and makes unrecorded nodes that block it leaving items.
 
-    A worker that was stopped between the check of its lease and an effect may make a node after the
+    A worker that was suspended between the check of its lease and an effect may create a node after the
     release of that node was confirmed.
     """
     outcome = await context.drivers.platform.release_cluster(context.key(item.key))
@@ -110,5 +110,5 @@ async def ensure_backup(context: Context, item: Item) -> Outcome:
 
 
 async def release_backup(context: Context, item: Item) -> Outcome:
-    """What is left of a backup whose deletion could not be carried out in time."""
+    """Releases a backup whose deletion did not finish in time."""
     return await context.drivers.platform.release_backup(context.key(item.key))

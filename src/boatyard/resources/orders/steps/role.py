@@ -1,4 +1,4 @@
-"""Role: the parts of the template's role, each run once around what the platform does."""
+"""Runs the parts of the template's role, each once, before and after what the platform does."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
 _DECIDES = (
-    "role"  # kind and key of the run that decides what is done, and waits for the other parts
+    "role"  # kind and key of the run that controls the installation and waits for the other parts
 )
 _BEFORE_CLUSTER = (_DECIDES, "pre_install")
 
@@ -41,7 +41,7 @@ async def ensure_run(context: Context, item: Item) -> Outcome:
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
-    """Ends it if it is under way. What it has made is for the role's own last word to take back."""
+    """Ends the run if it is under way. What the role has created is removed by its own delete part."""
     automation = context.drivers.automation
     if automation is None:
         return Done()
@@ -54,7 +54,7 @@ async def release_run(context: Context, item: Item) -> Outcome:
 
 
 async def say_farewell(context: Context, item: Item) -> Outcome:
-    """The release of a farewell is that it is said. What is left of an order says none: its wishes are gone."""
+    """Releases the delete hook by running it. A leftover has no spec any more, so its hook is only ended."""
     if context.order.spec.template_digest:
         outcome = await ensure_run(context, item)
         if not isinstance(outcome, Done):
@@ -100,7 +100,7 @@ async def _wanted(context: Context, item: Item) -> RunWanted:
 
 
 async def _access(context: Context) -> Access | None:
-    """To the order's own cluster, while it can be reached; a role is told of none that rests or never was."""
+    """The credentials of the order's cluster; None while it does not exist or hibernates."""
     if "cluster" not in context.items or rest_of(context.order) != ClusterRest.AWAKE:
         return None
     try:
