@@ -127,9 +127,7 @@ class Worker:
 
     def _hold(self, lease: Lease) -> None:
         self._held[lease.kind, lease.id] = lease
-        self._ends[lease.kind, lease.id] = (
-            lease.until
-        )  # counted from before the request, so never too late
+        self._ends[lease.kind, lease.id] = lease.until  # counted from before the request
 
     def _let_go(self, lease: Lease) -> None:
         self._held.pop((lease.kind, lease.id), None)

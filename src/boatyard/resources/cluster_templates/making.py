@@ -60,9 +60,7 @@ def make_template(
         if host_type is None:
             names = ", ".join(sorted(host_types_by_name)) or "none"
             add_mistake(path, f"there is no host type {name[:80]!r}", f"there are: {names}")
-            return HostTypeReference(
-                id=name, name=name
-            )  # reported as a mistake, so it is never published
+            return HostTypeReference(id=name, name=name)  # never published, because of the mistake
         return HostTypeReference(id=host_type.id, name=host_type.metadata.name)
 
     template = replace(

@@ -37,9 +37,8 @@ from boatyard.resources.reconciling import Result, Turn
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
 
 UNREADABLE = "Unreadable"  # reason of an order whose spec cannot be read
-_CONTROL_PLANE = Item(
-    key="cluster", kind="cluster", step="install"
-)  # the item that platform queries are recorded for
+# The item that questions to the platform are recorded for.
+_CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")
 
 
 class OrderReconciler:
@@ -183,9 +182,8 @@ async def _look(
     """The cluster's state as the platform reports it, and new credentials when they are needed or due."""
     platform, key = context.drivers.platform, context.key("cluster")
     wants_access = plan.wants_access(context.order, items)
-    renews = (
-        plan.rest_of(context.order) == ClusterRest.AWAKE
-    )  # a hibernated cluster renews no certificates
+    # A hibernated cluster renews no certificates.
+    renews = plan.rest_of(context.order) == ClusterRest.AWAKE
     observations: list[ClusterSeen] = []
     accesses: list[Access] = []
 
@@ -195,9 +193,7 @@ async def _look(
             with contextlib.suppress(NotFound):  # not yet; the next pass asks again
                 accesses.append(dated(await platform.access(key), context.now))
         elif renews and is_due(context.order.status.facts.get(ASK_ACCESS_AT, ""), context.now):
-            with contextlib.suppress(
-                BoatyardError
-            ):  # the credentials we have stay valid for a while
+            with contextlib.suppress(BoatyardError):  # ours stay valid for a while
                 accesses.append(dated(await platform.access(key), context.now))
         return Done()
 

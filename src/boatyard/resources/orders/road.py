@@ -65,10 +65,8 @@ STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values(
 # Steps that an order has only if its template's role has a part for them.
 ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
 ATTEMPT = "attempt"  # fact of a run: the number of its attempt, from 1
-TASKS, CHANGED = (
-    "run.tasks",
-    "run.changed",
-)  # facts of a successful run: how many tasks, and how many changed something
+# Facts of a successful run: how many tasks, and how many of them changed something.
+TASKS, CHANGED = "run.tasks", "run.changed"
 ASK_ACCESS_AT = "ask_access_at"  # fact of an order: when to fetch its expiring credentials again
 REPORTED = "role."  # prefix of facts that a role has reported, in items and in the order's status
 

@@ -72,9 +72,7 @@ class Surroundings:
     operator_lacks: Mapping[str, Sequence[Need]] | None = None
     automation_lacks: Sequence[Need] | None = None
     automation_secret: bool | None = None  # whether the Secret named in the hub's settings exists
-    outdated: Mapping[str, bool] = field(
-        default_factory=dict
-    )  # our CRDs: whether the installed one differs
+    outdated: Mapping[str, bool] = field(default_factory=dict)  # our CRDs: installed one differs
 
 
 @dataclass(frozen=True)

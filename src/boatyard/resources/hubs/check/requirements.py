@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.check.model import Manifest, Need, Rights
 
-OLDEST = (
-    1,
-    30,
-)  # the first version that supports all validation rules of our and HyperShift's CRDs
+OLDEST = (1, 30)  # the first that supports the validation rules of our and HyperShift's CRDs
 
 # Settings of the platform driver "hosted" that decide what it needs of the hub.
 HOSTED = "hosted"
