@@ -114,7 +114,7 @@ class HubReconciler:
     # --- a Kubernetes hub ---------------------------------------------------------------------
 
     async def _look(self, hub: Hub, turn: Turn) -> _Look | None:
-        """Checks a Kubernetes hub. None when the circuit breaker kept the request back, so nothing new is known."""
+        """Checks a Kubernetes hub. None when it was unreachable and the circuit breaker kept the request back."""
         check = await look(hub, self._access, turn.now, thorough=False)
         unreachable = hub.status.state == HubState.UNREACHABLE
         if unreachable and check.error is not None and was_not_asked(check.error):
