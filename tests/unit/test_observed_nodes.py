@@ -25,7 +25,7 @@ def test_nodes_that_are_not_ready_are_counted_and_not_as_ready() -> None:
         order,
         items=order.status.items,
         attempts=(),
-        seen=ClusterSeen(exists=True, available=True, nodes=nodes),
+        observation=ClusterSeen(exists=True, available=True, nodes=nodes),
         access=None,
         unfinished=False,
         now=NOW,

@@ -52,7 +52,7 @@ def absorbed(order: Order, seen: ClusterSeen | None, *attempts: Attempt) -> Orde
         order,
         items=order.status.items,
         attempts=attempts,
-        seen=seen,
+        observation=seen,
         access=None,
         unfinished=False,
         now=NOW,

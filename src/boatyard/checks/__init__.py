@@ -1,4 +1,4 @@
-"""Questions asked of a finished cluster. Each driver is a folder with one question per file."""
+"""Checks of a finished cluster. Each driver is a folder with one check per file."""
 
 DRIVERS = {
     "hosted": "boatyard.checks.drivers.hosted:HostedChecks",

@@ -1,4 +1,4 @@
-"""Questions asked of a finished cluster. Called by the validate step, once per question.
+"""The checks port: questions asked of a finished cluster. Called by the validate step, once per question.
 
 The rules of `infra/port.py` hold here too: no question takes longer than a few seconds.
 """
@@ -24,12 +24,14 @@ class Subject:
     slots: tuple[str, ...]  # nodes that should be ready
     version: str
     kubeconfig: str = field(default="", repr=False)  # only for drivers that need it
-    resolve: Callable[[str], Awaitable[str | None]] | None = None  # what the names' zone answers
+    resolve: Callable[[str], Awaitable[str | None]] | None = (
+        None  # looks a name up in the zone of the cluster's names
+    )
 
 
 class Checks(Protocol):
     needs_kubeconfig: bool
-    """Whether the questions are put to the cluster itself, as its administrator."""
+    """Whether the driver reaches the cluster itself, as its administrator."""
 
     def names(self) -> Sequence[str]:
         """The questions, in the order they are shown. Always the same for one driver."""

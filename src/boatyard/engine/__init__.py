@@ -1,1 +1,1 @@
-"""What is due → its reconciler → one guarded write."""
+"""Takes objects that are due, calls their reconciler, and writes the result once, guarded by the lease."""

@@ -1,7 +1,7 @@
-"""What is due on a Kubernetes hub, and where results go: the queue of the operator.
+"""The operator's queue: which objects of a Kubernetes hub are due, and where results are written.
 
-Due times are kept in memory: whoever begins looks at everything once. A lease is the leadership of this process
-together with its own hold on one object.
+Due times are kept in memory, so a new leader reconciles every object once. Holding a lease means that this process is
+the leader and that it works on the object.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _NEVER = timedelta(days=365)  # leadership ends a lease, by its own clock
 
 
 class Leader(Protocol):
-    """Who may work on this hub."""
+    """The election that decides which process may work on this hub."""
 
     @property
     def suspects(self) -> Mapping[Key, int]:
-        """What was held when the last leader died, with its attempts."""
+        """The objects that the last leader held when it died, with their attempts."""
 
     def check(self) -> None:
-        """LeaseLost once another may be the leader. Asks nobody."""
+        """Raises LeaseLost once another process may be the leader. Makes no request."""
 
     async def begin(self, held: Mapping[Key, int]) -> None:
-        """Told before something new is worked on: all that is held then, with its attempts."""
+        """Records all objects held now, with their attempts. Called before work on a new object begins."""
 
 
 class KubeQueue:
@@ -46,13 +46,13 @@ class KubeQueue:
         self._view = view
         self._results = results
         self._leader = leader
-        self._now = now  # of the last call: what is heard of in between is due from then on
+        self._now = now  # of the last call; objects that change in between are due from then on
         self._due: dict[Key, datetime] = {}
         self._heaps: dict[str, list[tuple[datetime, int, Key]]] = {}  # by tenant
-        self._turns: deque[str] = deque()  # tenants; the first one's turn is next
+        self._turns: deque[str] = deque()  # tenants in round-robin order; the first is served next
         self._numbers = itertools.count(1)
         self._held: dict[Key, Lease] = {}
-        self._tokens: set[int] = set()  # of what was held when somebody asked last
+        self._tokens: set[int] = set()  # of the leases held at the last call of `lasting`
         self._poked: set[Key] = set()
         self._attempts = dict(leader.suspects)
         self._hint = asyncio.Event()
@@ -63,15 +63,18 @@ class KubeQueue:
     # --- what is due -----------------------------------------------------------------------------
 
     async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
-        """One of each tenant before a second of any, the most overdue first. LeaseLost when no longer the leader."""
+        """Leases due objects: one of each tenant before a second of any, the most overdue first.
+
+        Raises LeaseLost when this process is no longer the leader.
+        """
         self._leader.check()
         self._now = now
         keys: list[Key] = []
-        without = 0  # tenants in a row that have nothing due
-        while len(keys) < limit and without < len(self._turns):
+        idle_tenants = 0  # tenants in a row that have nothing due
+        while len(keys) < limit and idle_tenants < len(self._turns):
             key = self._next_of(self._turns[0], now)
             self._turns.rotate(-1)
-            without = 0 if key is not None else without + 1
+            idle_tenants = 0 if key is not None else idle_tenants + 1
             if key is not None:
                 keys.append(key)
         leases = [self._hold(key, now) for key in self._one_suspect(keys, now)]
@@ -86,7 +89,10 @@ class KubeQueue:
         return leases
 
     def _one_suspect(self, keys: Sequence[Key], now: datetime) -> Sequence[Key]:
-        """All of them, or one suspect alone: what is held is announced, and a death counts against all of it."""
+        """Returns all keys, or one suspect alone when there is any.
+
+        A leader's death counts against every object it held, so a suspect is tried with no other beside it.
+        """
         suspects = [key for key in keys if self._attempts.get(key)]
         if not suspects:
             return keys
@@ -100,7 +106,7 @@ class KubeQueue:
         while heap and heap[0][0] <= now:
             due, _, key = heapq.heappop(heap)
             if self._due.get(key) != due:
-                continue  # put off or brought forward since
+                continue  # it has another due time by now
             del self._due[key]
             item = self._view.object(key)
             if item is not None and not _is_ignored(item):
@@ -121,7 +127,7 @@ class KubeQueue:
         return lease
 
     def _look(self, key: Key, at: datetime) -> None:
-        """It is due at that moment at the latest; during a turn, right after the turn."""
+        """Makes the object due at `at` or earlier; one that is being worked on is due right after its pass."""
         if at <= self._now:
             self._hint.set()
         if key in self._held:
@@ -141,7 +147,7 @@ class KubeQueue:
         return min(self._due.values(), default=None)
 
     async def wait(self, seconds: float) -> None:
-        """Until something may be due, at most so long."""
+        """Waits until something may be due, for at most `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._hint.wait()
@@ -151,7 +157,7 @@ class KubeQueue:
 
     @property
     def waiting(self) -> int:
-        """How many objects have a next moment."""
+        """How many objects have a due time."""
         return len(self._due)
 
     # --- who holds what --------------------------------------------------------------------------
@@ -161,14 +167,18 @@ class KubeQueue:
         return len(self._held)
 
     def at(self) -> dict[Key, int]:
-        """All that is held and all suspects, with their attempts."""
+        """The objects held now and all suspects, with their attempts."""
         return self._attempts | {key: lease.attempts for key, lease in self._held.items()}
 
     def lasting(self) -> dict[Key, int]:
-        """All suspects, and what has been held since this was asked last: that may be what somebody dies of."""
-        before, self._tokens = self._tokens, {lease.token for lease in self._held.values()}
-        long = {key: one.attempts for key, one in self._held.items() if one.token in before}
-        return self._attempts | long
+        """All suspects, and the objects held since the last call: a leader that dies may die of one of these."""
+        earlier_tokens, self._tokens = self._tokens, {lease.token for lease in self._held.values()}
+        long_held = {
+            key: lease.attempts
+            for key, lease in self._held.items()
+            if lease.token in earlier_tokens
+        }
+        return self._attempts | long_held
 
     def check(self, lease: Lease) -> None:
         self._leader.check()
@@ -181,10 +191,10 @@ class KubeQueue:
         return {(lease.kind, lease.id) for lease in leases}
 
     async def forgive(self, lease: Lease) -> None:
-        """Nothing is held against an object unless the leader itself died."""
+        """Does nothing: here an attempt counts only when the leader itself died."""
 
     def order_object(self, order_id: str) -> dict[str, Any] | None:
-        """For the book of a turn."""
+        """The ClusterOrder as the order book of one pass reads it."""
         return self._results.read(("Order", order_id))
 
     def leftover_object(self, leftover_id: str) -> dict[str, Any] | None:
@@ -205,7 +215,7 @@ class KubeQueue:
             await self.write(lease, result, now=now)
             await self._results.settle(key)
         except BaseException:
-            if not result.changes:  # else whoever tried gives it back with nothing to write
+            if not result.changes:  # with changes, the worker calls again without any
                 self._let_go(key, result.look_again or now, attempts=attempts)
             raise
         self._let_go(key, result.look_again, attempts=attempts)
@@ -225,7 +235,7 @@ class KubeQueue:
 
 
 def _is_ignored(item: Mapping[str, Any]) -> bool:
-    """Others manage it, until it is to be deleted."""
-    about = item["metadata"]
-    said = (about.get("annotations") or {}).get(hub_names.MANAGEMENT_STATE)
-    return said == hub_names.UNMANAGED and not about.get("deletionTimestamp")
+    """Whether somebody else manages the object; a deletion is always ours."""
+    metadata = item["metadata"]
+    management_state = (metadata.get("annotations") or {}).get(hub_names.MANAGEMENT_STATE)
+    return management_state == hub_names.UNMANAGED and not metadata.get("deletionTimestamp")

@@ -1,4 +1,7 @@
-"""Where what is due comes from and results go. The SQL queue; that of a Kubernetes hub is in kube_queue.py."""
+"""The queue a worker takes due objects from and writes results to: the port, and the SQL queue.
+
+The queue of a Kubernetes hub is in kube_queue.py.
+"""
 
 from __future__ import annotations
 
@@ -13,24 +16,28 @@ from boatyard.resources.reconciling import Result
 
 class Queue(Protocol):
     async def take(self, limit: int, *, now: datetime) -> Sequence[Lease]:
-        """Up to so many objects that are due, leased to this worker alone."""
+        """Leases up to `limit` due objects to this worker alone."""
 
     async def extend(self, leases: Sequence[Lease], *, now: datetime) -> set[tuple[str, str]]:
-        """Prolongs the leases; the (kind, id) of those that are still held."""
+        """Prolongs the leases and returns the (kind, id) of those this worker still holds."""
 
     def check(self, lease: Lease) -> None:
-        """LeaseLost when it is known here, without asking, that the lease may have passed on. Beside its end."""
+        """Raises LeaseLost when this process knows that another may hold the lease. Makes no request.
+
+        The end of the lease by time is checked by the worker, not here.
+        """
 
     async def forgive(self, lease: Lease) -> None:
-        """Takes back one mark against an object: the worker that lost its lease is alive."""
+        """Takes one attempt off the object's count: the worker that lost the lease is alive."""
 
     async def write(self, lease: Lease, result: Result, *, now: datetime) -> None:
-        """Writes the result and keeps the lease. Fails like `finish`."""
+        """Writes the result and keeps the lease. Raises what `finish` raises."""
 
     async def finish(self, lease: Lease, result: Result, *, attempts: int, now: datetime) -> None:
         """Writes the result and gives the lease back, in one transaction.
 
-        LeaseLost when another holds it now, Conflict when the object was changed meanwhile: nothing is written then.
+        Raises LeaseLost when another worker holds the lease, Conflict when the object was changed since it was
+        read. Nothing is written then.
         """
 
 
@@ -59,7 +66,7 @@ class SqlQueue:
         return await self._work.extend(leases, self._lease_seconds, now)
 
     def check(self, lease: Lease) -> None:
-        """A lease of the ledger ends by its time alone."""
+        """Does nothing: a lease of the ledger ends by time alone, which the worker checks."""
 
     async def forgive(self, lease: Lease) -> None:
         await self._work.forgive(lease)

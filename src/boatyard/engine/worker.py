@@ -1,6 +1,6 @@
-"""The loop of a worker process: takes what is due, has its reconciler look at it, writes once, guarded.
+"""The loop of a worker process: takes due objects, calls their reconciler, writes each result once and guarded.
 
-A hint makes it quick (milliseconds), the poll makes it sure: a hint that is lost costs a second, never an order.
+A notification wakes it within milliseconds. It also polls, so a lost notification costs a second, never an order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from boatyard.resources.reconciling import Reconciler, Result, Turn
 
 logger = logging.getLogger(__name__)
 
-POISON_AFTER = 3  # deaths of a worker during one object's turns
+POISON_AFTER = 3  # workers that died while they reconciled one object
 _LONGEST_DELAY = 60.0
 _TURNS_IN_A_ROW = 8
 _ROOM_SECONDS = 0.02
@@ -29,12 +29,12 @@ _ROOM_SECONDS = 0.02
 
 @dataclass(frozen=True)
 class Pace:
-    """How a worker divides its time. Seconds."""
+    """How many objects a worker reconciles at once, and its intervals in seconds."""
 
     at_once: int = 32
     lease: float = 30.0
     poll: float = 1.0
-    restart: float = 1.0  # after the store itself did not answer
+    restart: float = 1.0  # pause after the queue's store did not answer
 
 
 class Worker:
@@ -55,17 +55,21 @@ class Worker:
         self._held: dict[tuple[str, str], Lease] = {}
         self._ends: dict[tuple[str, str], datetime] = {}
         self._soon: list[datetime] = []
-        self._lapsed: list[Lease] = []  # lost while we live; to be told to the queue
-        self._failures: dict[tuple[str, str], int] = {}  # in a row, of what fails now
+        self._lapsed: list[
+            Lease
+        ] = []  # lost although this worker is alive; the queue takes the attempt back
+        self._failures: dict[
+            tuple[str, str], int
+        ] = {}  # failures in a row, of objects that fail now
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Works until asked to stop; then finishes the turns under way and gives their leases back."""
+        """Works until `stop` is set; then finishes the passes under way and gives their leases back."""
         async with asyncio.TaskGroup() as tasks:
-            beat = tasks.create_task(self._keep_leases())
+            heartbeat = tasks.create_task(self._keep_leases())
             turns: set[asyncio.Task[None]] = set()
             while not stop.is_set():
-                taken = await self._take(self._pace.at_once - len(turns))
-                sound, suspect = await self._apart(taken)
+                leases = await self._take(self._pace.at_once - len(turns))
+                sound, suspect = await self._apart(leases)
                 for lease in sound:
                     turn = tasks.create_task(self._turn(lease))
                     turns.add(turn)
@@ -75,21 +79,21 @@ class Worker:
                         await asyncio.wait(turns)
                     await self._turn(suspect)
                 elif len(turns) >= self._pace.at_once:
-                    # Several places are filled at once: a take per turn would double the queries.
+                    # Wait, so that one query fills several free slots: a query per finished pass would double them.
                     await asyncio.wait(turns, timeout=_ROOM_SECONDS)
-                elif not taken:
+                elif not leases:
                     await self._wait(stop)
             if turns:
                 await asyncio.wait(turns)
-            beat.cancel()
+            heartbeat.cancel()
 
     async def run_until_idle(self) -> int:
-        """Takes turns one after another until nothing is due now; how many there were. For stepped time."""
+        """Reconciles one object after another until nothing is due now; returns how many. For tests that step time."""
         count = 0
-        while taken := await self._queue.take(self._pace.at_once, now=self._clock.now()):
-            for lease in taken:
+        while leases := await self._queue.take(self._pace.at_once, now=self._clock.now()):
+            for lease in leases:
                 self._hold(lease)
-            sound, suspect = await self._apart(taken)
+            sound, suspect = await self._apart(leases)
             for lease in (*sound, *([suspect] if suspect else ())):
                 await self._turn(lease)
                 count += 1
@@ -99,43 +103,44 @@ class Worker:
         if limit <= 0:
             return []
         try:
-            taken = list(await self._queue.take(limit, now=self._clock.now()))
+            leases = list(await self._queue.take(limit, now=self._clock.now()))
         except Unavailable as error:
-            logger.warning("nothing can be taken now", extra={"why": str(error)})
+            logger.warning("queue does not answer", extra={"why": str(error)})
             await asyncio.sleep(self._pace.restart)
             return []
-        for lease in taken:
+        for lease in leases:
             self._hold(lease)
-        return taken
+        return leases
 
-    async def _apart(self, taken: Sequence[Lease]) -> tuple[list[Lease], Lease | None]:
-        """Those that may run side by side, and one to run alone: a worker died the last time it was held.
+    async def _apart(self, leases: Sequence[Lease]) -> tuple[list[Lease], Lease | None]:
+        """Splits the leases into those that may run side by side and one suspect to run alone.
 
-        Which of all it held was deadly nobody knows. Alone, another death counts against nobody else.
+        A suspect is an object that a worker held when it died. Nobody knows which of the objects it held killed
+        it; run alone, another death counts against the suspect only. Further suspects are given back.
         """
-        suspects = [lease for lease in taken if lease.attempts > 1]
+        suspects = [lease for lease in leases if lease.attempts > 1]
         for lease in suspects[1:]:
             await self._again(lease, 0.0, attempts=lease.attempts - 1)
             self._let_go(lease)
-        sound = [lease for lease in taken if lease.attempts <= 1]
+        sound = [lease for lease in leases if lease.attempts <= 1]
         return sound, suspects[0] if suspects else None
 
     def _hold(self, lease: Lease) -> None:
         self._held[lease.kind, lease.id] = lease
-        self._ends[lease.kind, lease.id] = lease.until  # counted from before the take was asked
+        self._ends[lease.kind, lease.id] = lease.until  # counted from before the request
 
     def _let_go(self, lease: Lease) -> None:
         self._held.pop((lease.kind, lease.id), None)
         self._ends.pop((lease.kind, lease.id), None)
 
     async def _turn(self, lease: Lease) -> None:
-        """One turn at one object. Whatever happens in it, the object is due again at a known time."""
+        """Reconciles one object. Whatever happens, the object is due again at a known time."""
         try:
-            for left in reversed(range(_TURNS_IN_A_ROW)):
+            for passes_left in reversed(range(_TURNS_IN_A_ROW)):
                 now = self._clock.now()
                 result = await self._reconcile(lease, now)
-                if left and result.look_again is not None and result.look_again <= now:
-                    # More can be done at once: written down, and on under the same lease.
+                if passes_left and result.look_again is not None and result.look_again <= now:
+                    # More can be done now: write the result and go on under the same lease.
                     await self._queue.write(lease, result, now=now)
                     continue
                 await self._queue.finish(lease, result, attempts=0, now=now)
@@ -144,16 +149,17 @@ class Worker:
                     heapq.heappush(self._soon, result.look_again)
                 break
         except LeaseLost:
-            logger.warning("lease lost", extra={"kind": lease.kind, "id": lease.id})
+            logger.warning("lease lost during a pass", extra={"kind": lease.kind, "id": lease.id})
             self._lapsed.append(lease)
         except Conflict:
             await self._again(lease, 0.0)  # somebody wrote it meanwhile: look again at once
         except BoatyardError as error:
             logger.warning(
-                "will be retried", extra={"kind": lease.kind, "id": lease.id, "why": str(error)}
+                "object failed and will be retried",
+                extra={"kind": lease.kind, "id": lease.id, "why": str(error)},
             )
             await self._again(lease, self._patience(lease))
-        except Exception:  # a bug in one object's turn must not end the others'
+        except Exception:  # a bug in one object's reconciler must not stop the others
             logger.exception("internal error", extra={"kind": lease.kind, "id": lease.id})
             await self._again(lease, self._patience(lease))
         finally:
@@ -164,31 +170,35 @@ class Worker:
         turn = Turn(id=lease.id, now=now, lease=lease, check_lease=lambda: self._check(lease))
         if lease.attempts <= POISON_AFTER:
             return await reconciler.reconcile(turn)
-        logger.error("set aside", extra={"kind": lease.kind, "id": lease.id})
+        logger.error(
+            "object quarantined after three crashes", extra={"kind": lease.kind, "id": lease.id}
+        )
         return await reconciler.poisoned(turn)
 
     async def _again(self, lease: Lease, delay: float, attempts: int = 0) -> None:
-        """Gives the lease back with nothing written. If even that fails, it runs out by itself."""
+        """Gives the lease back without writing anything, due after `delay` seconds. Failing that, it expires."""
         now = self._clock.now()
-        look = now + timedelta(seconds=delay)
-        result = Result(look_again=look, hub=lease.hub, waiting_for=lease.waiting_for)
+        look_again = now + timedelta(seconds=delay)
+        result = Result(look_again=look_again, hub=lease.hub, waiting_for=lease.waiting_for)
         try:
             await self._queue.finish(lease, result, attempts=attempts, now=now)
         except BoatyardError as error:
-            logger.warning("lease runs out by itself", extra={"id": lease.id, "why": str(error)})
+            logger.warning(
+                "lease not given back, it will expire", extra={"id": lease.id, "why": str(error)}
+            )
             self._lapsed.append(lease)
             return
-        heapq.heappush(self._soon, look)
+        heapq.heappush(self._soon, look_again)
 
     def _patience(self, lease: Lease) -> float:
-        """Seconds until the next try: twice as many after each failure in a row, spread a little."""
+        """Seconds until the next try: doubled after each failure in a row, with some jitter."""
         key = (lease.kind, lease.id)
         failures = self._failures[key] = self._failures.get(key, 0) + 1
         share = hashlib.sha256(f"{lease.id}/{failures}".encode()).digest()[0] / 255
         return min(_LONGEST_DELAY, 2.0 ** min(failures, 16)) * (0.75 + 0.5 * share)
 
     def _check(self, lease: Lease) -> None:
-        """Raises LeaseLost once the lease may have passed on: no effect is started after that."""
+        """Raises LeaseLost once another worker may hold the lease. Called before every effect."""
         ends = self._ends.get((lease.kind, lease.id))
         if ends is None or self._clock.now() >= ends:
             raise LeaseLost(f"the lease on {lease.kind} {lease.id} has run out")
@@ -203,22 +213,22 @@ class Worker:
             except Unavailable as error:
                 logger.warning("leases not extended", extra={"why": str(error)})
 
-    async def _keep(self, held: Sequence[Lease]) -> None:
-        if not held:
+    async def _keep(self, leases: Sequence[Lease]) -> None:
+        if not leases:
             return
         now = self._clock.now()
-        kept = await self._queue.extend(held, now=now)
-        for key in kept & self._ends.keys():
+        extended_keys = await self._queue.extend(leases, now=now)
+        for key in extended_keys & self._ends.keys():
             self._ends[key] = now + timedelta(seconds=self._pace.lease)
 
     async def _explain_lapses(self) -> None:
-        """Leases that passed on although this worker lives: slowness is not held against the object."""
+        """Takes back the attempts of lost leases: this worker is alive, so their objects are no suspects."""
         while self._lapsed:
             await self._queue.forgive(self._lapsed[-1])
             self._lapsed.pop()
 
     async def _wait(self, stop: asyncio.Event) -> None:
-        """Until a hint comes, until the next moment known here, or until the poll is due."""
+        """Waits for a notification, the next due time known here, the next poll, or `stop`, whichever comes first."""
         now = self._clock.now()
         while self._soon and self._soon[0] <= now - timedelta(seconds=self._pace.poll):
             heapq.heappop(self._soon)

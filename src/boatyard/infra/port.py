@@ -1,4 +1,4 @@
-"""What every driver of every service has in common.
+"""The verbs and rules that every infrastructure driver has in common.
 
 Rules, checked by the contract suites:
 
@@ -22,7 +22,7 @@ from boatyard.model.outcome import Owned
 
 class Driver(Protocol):
     async def check_ready(self) -> None:
-        """Says before any work whether the driver can work: Unavailable or Refused when not. Cheap; changes nothing."""
+        """Raises Unavailable or Refused when the driver cannot work now. Cheap; changes nothing."""
 
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         """Everything outside that carries our mark and whose key starts with `prefix`."""

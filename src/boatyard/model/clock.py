@@ -1,4 +1,4 @@
-"""Time as an argument. Production carries the database's clock; journeys step their own."""
+"""The clock port. Production uses the database's clock; journey tests step their own."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ class Violation:
 
 
 class BoatyardError(Exception):
-    """What all of ours have in common."""
+    """The base class of all our errors."""
 
 
 class Refused(BoatyardError):
-    """Only the author of the request can mend it; never retried."""
+    """The request cannot be carried out as it is. Only its author can fix it, so it is never retried."""
 
     def __init__(self, message: str, *violations: Violation, reason: str = "Refused") -> None:
         super().__init__(message or "; ".join(str(violation) for violation in violations))
@@ -40,7 +40,7 @@ class Exhausted(Refused):
 
 
 class Unavailable(BoatyardError):
-    """Something outside did not answer or is not ready; retried, ever more patiently."""
+    """Something outside did not answer or is not ready. Retried with growing delays."""
 
     def __init__(self, message: str, *, reason: str = "Unavailable") -> None:
         super().__init__(message)
@@ -56,15 +56,15 @@ class Exists(BoatyardError):
 
 
 class Conflict(BoatyardError):
-    """Somebody else changed it in the meantime: look again."""
+    """Somebody else changed the object since it was read: read it again."""
 
 
 class LeaseLost(Conflict):
-    """This worker's lease has passed to another; its result is thrown away."""
+    """Another worker may hold this worker's lease; the result is discarded."""
 
 
 class Denied(BoatyardError):
-    """The caller is known, and may not."""
+    """The caller is known and lacks the permission."""
 
 
 class Unauthenticated(BoatyardError):

@@ -77,7 +77,7 @@ def tenant_namespace(tenant: str) -> str:
 
 
 def check_order_namespace(namespace: str, field: str) -> str:
-    """A namespace of orders that somebody chose, as it is. Refused when clusters in it could not be named."""
+    """Returns a chosen namespace for orders unchanged. Refused when names of clusters in it would be too long."""
     if is_label(namespace) and len(namespace) <= LONGEST_ORDER_NAMESPACE:
         return namespace
     message = f"{namespace!r} cannot hold orders"
@@ -91,7 +91,7 @@ def cluster_namespace(order_namespace: str, order_name: str) -> str:
 
 
 def order_namespace_of(cluster_namespace: str, order_name: str) -> str:
-    """The other way round; empty when this is no namespace of that order."""
+    """The inverse of `cluster_namespace`; empty when this is no namespace of that order."""
     order_namespace = cluster_namespace.removesuffix(f"-{order_name}")
     return "" if order_namespace == cluster_namespace else order_namespace
 

@@ -1,4 +1,4 @@
-"""What a step or driver answers when it did not fail."""
+"""The two answers of a step or driver that did not fail: Done and Waiting."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Done:
-    """It is so; `facts` are what the caller may want to remember."""
+    """The effect is confirmed. `facts` are values the caller may store, such as an address."""
 
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -27,7 +27,7 @@ Outcome = Done | Waiting
 
 @dataclass(frozen=True)
 class Owned:
-    """One thing outside that carries our mark."""
+    """One object in an outside system that carries our mark."""
 
     key: str  # <order id>/<item key>
     kind: str

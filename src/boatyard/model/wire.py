@@ -1,4 +1,4 @@
-"""The wire at run time: one pool with google's files and ours, and message classes by name.
+"""The protobuf messages at run time: one descriptor pool with Google's files and ours, and message classes by name.
 
 The pool is protobuf's default one, so that gRPC reflection finds everything in it.
 """
@@ -67,14 +67,16 @@ def message(full_name: str) -> type[Message]:
 @cache
 def services() -> Mapping[str, ServiceDescriptor]:
     """Every service of ours by full name."""
-    return {s.full_name: s for file in files() for s in file.services_by_name.values()}
+    return {
+        service.full_name: service for file in files() for service in file.services_by_name.values()
+    }
 
 
 # --- values that have a shape of their own in Python ------------------------------------------
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PREFIX = "type.googleapis.com/"
-# Wrappers whose JSON is their value; the wider integers are strings in JSON and take the long way.
+# Wrappers whose JSON is their plain value. 64-bit integers are strings in JSON and go through json_format.
 _SHORT: Mapping[str, Callable[..., Message]] = {
     f"{_PREFIX}{cls.DESCRIPTOR.full_name}": cls
     for cls in (
@@ -121,7 +123,7 @@ def any_fields(value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def any_value(packed: Any) -> dict[str, Any]:
-    """An Any as its JSON form; ValueError naming the type when the type is not known here."""
+    """An Any as its JSON form. Raises ValueError, which names the type, when the type is unknown."""
     if not packed.type_url:
         raise ValueError("an Any without a type cannot be read")
     _refuse_nesting(packed.type_url)
@@ -131,12 +133,12 @@ def any_value(packed: Any) -> dict[str, Any]:
             inner: Any = short()
             inner.ParseFromString(packed.value)
             return {"@type": packed.type_url, "value": inner.value}
-        shown: dict[str, Any] = json_format.MessageToDict(
+        json_value: dict[str, Any] = json_format.MessageToDict(
             packed, preserving_proto_field_name=True, descriptor_pool=pool
         )
     except (json_format.Error, TypeError, DecodeError, RecursionError) as error:
         raise ValueError(f"cannot read a value of type {packed.type_url}") from error
-    return shown
+    return json_value
 
 
 def _refuse_nesting(type_url: str) -> None:

@@ -1,4 +1,4 @@
-"""Reads YAML that somebody else wrote, without harm to this process. Pure; called for kubeconfigs."""
+"""Reads untrusted YAML without harm to this process. Pure; called for kubeconfigs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class NotYaml(ValueError):
-    """What is wrong with it, without a word of what is in it."""
+    """The text is not acceptable YAML. The message quotes nothing of the text."""
 
 
 def load_yaml(text: str | bytes) -> Any:
-    """The value of one document. NotYaml for anything else, and for what is nested too deeply or refers to itself.
+    """Returns the value of one document. Raises NotYaml for other text, deep nesting and aliases.
 
     The loader goes down into nested lists by recursion in C: some ten thousand opening brackets end the process.
     Reading the same text as events needs no recursion, so they are counted first.
@@ -41,5 +41,5 @@ def _check(text: str | bytes) -> None:
             case yaml.CollectionEndEvent():
                 depth -= 1
             case yaml.AliasEvent():
-                # A few lines of aliases of aliases are more values than a memory holds.
+                # A few lines of aliases of aliases expand to more values than fit into memory.
                 raise NotYaml("it uses aliases (*name); write the values out")

@@ -19,7 +19,7 @@ _REMEDY = "give a range such as 10.128.0.0/14"
 def canonical(
     network: ClusterNetwork | None, path: str, violations: list[Violation]
 ) -> ClusterNetwork | None:
-    """The network with both ranges in their one spelling; what is wrong goes to `violations`."""
+    """Returns the network with both ranges in canonical form and appends what is wrong to `violations`."""
     if network is None:
         return None
     ranges = {
@@ -32,19 +32,31 @@ def canonical(
             Violation(path, f"pod_cidr {pod} and service_cidr {service} overlap", "keep them apart")
         )
     return msgspec.structs.replace(
-        network, **{name: str(found) for name, found in ranges.items() if found is not None}
+        network,
+        **{
+            name: str(address_range)
+            for name, address_range in ranges.items()
+            if address_range is not None
+        },
     )
 
 
 def _parsed(text: str | None, path: str, violations: list[Violation]) -> Range | None:
     if not text:
         return None
-    found = next(_read(text), None)
-    if found is None:
+    address_range = next(_read(text), None)
+    if address_range is None:
         violations.append(Violation(path, f"{shown(text)} is not an address range", _REMEDY))
-    elif found.prefixlen == 0 or found.is_loopback or found.is_multicast or found.is_link_local:
-        violations.append(Violation(path, f"{found} cannot be used inside a cluster", _REMEDY))
-    return found
+    elif (
+        address_range.prefixlen == 0
+        or address_range.is_loopback
+        or address_range.is_multicast
+        or address_range.is_link_local
+    ):
+        violations.append(
+            Violation(path, f"{address_range} cannot be used inside a cluster", _REMEDY)
+        )
+    return address_range
 
 
 def _read(text: str) -> Iterator[Range]:
@@ -56,5 +68,5 @@ def _read(text: str) -> Iterator[Range]:
         return
 
 
-def _overlap(one: Range, other: Range) -> bool:
-    return one.version == other.version and one.overlaps(other)
+def _overlap(first: Range, second: Range) -> bool:
+    return first.version == second.version and first.overlaps(second)

@@ -31,7 +31,7 @@ def is_subdomain(text: str) -> bool:
 
 
 def shown(text: str) -> str:
-    """What was given, short and without control characters, for use in a message."""
+    """The text quoted, shortened and without control characters, for use in a message."""
     cut = text if len(text) <= 80 else f"{text[:77]}..."
     return repr(cut)
 
@@ -59,7 +59,7 @@ def project_name_violations(name: str) -> Iterator[Violation]:
 def tag_violations(
     labels: Mapping[str, str], annotations: Mapping[str, str]
 ) -> Iterator[Violation]:
-    """Labels are for choosing and so are narrow; annotations are free text under such keys."""
+    """Labels are for selectors, so their values are restricted; annotations are free text under such keys."""
     if len(labels) > MOST_LABELS:
         yield Violation("metadata.labels", f"has {len(labels)} entries", f"{MOST_LABELS} at most")
         return
@@ -92,7 +92,7 @@ def words_violations(display_name: str, description: str) -> Iterator[Violation]
 
 
 def name_from_id(id: str) -> str:
-    """The name of something that came with an id and no metadata: `acme.ocp_small` is `ocp-small`."""
+    """A name for an object that has an id and no name: `acme.ocp_small` becomes `ocp-small`."""
     return id.rpartition(".")[2].replace("_", "-").lower()
 
 

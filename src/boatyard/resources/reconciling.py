@@ -1,4 +1,4 @@
-"""What a reconciler is to the engine: it is given what is due and answers with one write."""
+"""The contract between engine and reconcilers: a reconciler gets a due object and returns one write."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from boatyard.ledger.records import Lease
 
 @dataclass(frozen=True)
 class Turn:
-    """One turn at one object. `check_lease` raises LeaseLost once somebody else may be at it."""
+    """One pass over one object. `check_lease` raises LeaseLost once another worker may hold the object."""
 
     id: str
     now: datetime
-    lease: Lease | None = None  # guards every write of this turn
+    lease: Lease | None = None  # guards every write of this pass
     check_lease: Callable[[], None] = field(default=lambda: None)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What to write in the same transaction, and when to look again; None: nothing is left to do."""
+    """The changes to write in one transaction, and when the object is due again; None: nothing is left to do."""
 
     changes: Sequence[Change] = ()
     look_again: datetime | None = None
@@ -33,10 +33,10 @@ class Result:
 
 class Reconciler(Protocol):
     async def reconcile(self, turn: Turn) -> Result:
-        """Looks at the object as it is now and does what can be done.
+        """Reads the object as it is now, does what can be done, and returns what to write.
 
         May be called at any time, any number of times.
         """
 
     async def poisoned(self, turn: Turn) -> Result:
-        """Called instead when workers died during the last turns: sets the object aside where a person sees it."""
+        """Called instead of `reconcile` when workers died in the last passes: quarantines the object visibly."""

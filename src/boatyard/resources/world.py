@@ -1,4 +1,4 @@
-"""What admission rules may know besides the object itself. Made by the API for each create or update."""
+"""What admission rules may know besides the object itself. Built by the API for each create or update."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from boatyard.model.caller import Caller
 
 T = TypeVar("T")
 
-# By port and driver: refuses settings of a hub with which that driver could not work.
+# By port and driver: a check that refuses settings of a hub with which that driver could not work.
 SettingChecks = Mapping[tuple[str, str], Callable[[Mapping[str, str]], object]]
 
 
 @dataclass(frozen=True)
 class Want:
-    """A rule asks for all documents of a catalogue kind that the object may refer to."""
+    """A rule's request for all documents of a catalogue kind that the object may refer to."""
 
     kind: type[Any]
 
 
 @dataclass(frozen=True)
 class Sought:
-    """A rule asks for one document by id or name, among those of `tenants`; None: of everybody's.
+    """A rule's request for one document by id or name, among those of `tenants`; None means of all tenants.
 
-    What is not there is a violation at `path`, in the same words as what is a stranger's.
+    A missing document is a violation at `path`, in the same words as a document of another tenant.
     """
 
     path: str
@@ -42,7 +42,7 @@ class World:
     now: datetime
     caller: Caller
     found: Mapping[tuple[str, str], Any] = field(default_factory=dict)
-    private: bool = False  # asked through the operators' package
+    private: bool = False  # the request came through the private API
     setting_checks: SettingChecks = field(default_factory=dict)
 
     def get(self, kind: type[T], id: str) -> T | None:

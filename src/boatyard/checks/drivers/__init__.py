@@ -1,1 +1,1 @@
-"""Ways of asking."""
+"""The drivers of the checks port."""

@@ -1,4 +1,4 @@
-"""Names. Called by the names step."""
+"""The dns port: records for the names of clusters. Called by the names step."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ class Dns(Driver, Protocol):
     async def resolve(self, name: str) -> str | None:
         """The address the zone answers for `name` now, whosever record it is; None when it knows none.
 
-        Only a question. What `ensure_record` answered Done for is so here.
+        Changes nothing. A record that `ensure_record` answered Done for is found here.
         """

@@ -1,4 +1,4 @@
-"""Which hosts there are, and which order holds each. Called by the hosts and network steps."""
+"""The inventory port: which hosts there are, and which order holds each. Called by the hosts and network steps."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class Inventory(Driver, Protocol):
         """The address the host's agent has on the network it is bound to now: Done(address=…),
         Waiting until it is seen. Held under another key: Refused.
 
-        Only a question. The address may be another once the network has a subnet.
+        Changes nothing. The address may be another once the network has a subnet.
         """

@@ -1,1 +1,1 @@
-"""Backups: copies of all objects of a cluster, which outlive it."""
+"""Backups: copies of all objects of a cluster, which may outlive the cluster."""

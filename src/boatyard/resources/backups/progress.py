@@ -1,4 +1,4 @@
-"""What a try at a backup makes of its status. Pure; called by its reconciler."""
+"""Computes a backup's status after an attempt to take or remove it. Pure; called by its reconciler."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROVIDERS = "it could not be taken; the provider can see the cause"
 def taken(
     backup: Backup, answer: Outcome | Failed, *, cluster_gone: bool, now: datetime
 ) -> BackupStatus:
-    """The status after a try to take it. `cluster_gone`: nobody can take it any more."""
+    """The status after an attempt to take it. `cluster_gone`: the cluster was deleted, so a failure is final."""
     old = backup.status
     match answer:
         case Done(facts=facts):
@@ -52,7 +52,7 @@ def taken(
 
 
 def leaving(backup: Backup, answer: Outcome | Failed, *, now: datetime) -> BackupStatus:
-    """The status after a try to remove it that did not succeed. It is tried on, whatever the reason."""
+    """The status after an attempt to remove it that did not succeed. Removal is always retried."""
     if isinstance(answer, Failed):
         return _later(backup, answer, now)
     seconds = answer.look_again if isinstance(answer, Waiting) else 0.0
@@ -62,7 +62,7 @@ def leaving(backup: Backup, answer: Outcome | Failed, *, now: datetime) -> Backu
 
 
 def died(old: BackupStatus) -> BackupStatus:
-    """Workers died while they were at it: it is not tried again by itself."""
+    """The status of a backup that workers died of: failed, and not retried."""
     return _failed(old, _PROVIDERS, "the worker died several times while taking it")
 
 
@@ -86,7 +86,7 @@ def _failed(old: BackupStatus, message: str, cause: str) -> BackupStatus:
 
 
 def _words(backup: Backup, failure: Failed) -> str:
-    """A refusal in the platform's words, unless they may name a folder of the provider."""
+    """The platform's message of a refusal, unless it may name a folder of the provider."""
     if backup.spec.folder:
         return _PROVIDERS
     return hidden(failure.message, {backup.status.hub: "the hub"})

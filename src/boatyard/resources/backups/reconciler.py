@@ -58,18 +58,18 @@ class BackupReconciler:
         return _written(backup, progress.died(backup.status), turn.now)
 
     async def _take(self, backup: Backup, turn: Turn) -> Result:
-        """The document is committed before anything is taken, and names all there can be outside: one key."""
+        """Takes the backup. The committed document has the only key under which anything can exist outside."""
         answer = await self._try(backup, turn, released=False)
-        gone = False
+        cluster_gone = False
         if isinstance(answer, Failed) and answer.fault is Fault.UNAVAILABLE:
-            gone = (
+            cluster_gone = (
                 await self._ledger.documents.get(Cluster, backup.spec.cluster, sealed=True) is None
             )
-        status = progress.taken(backup, answer, cluster_gone=gone, now=turn.now)
+        status = progress.taken(backup, answer, cluster_gone=cluster_gone, now=turn.now)
         return _written(backup, status, turn.now)
 
     async def _release(self, backup: Backup, turn: Turn) -> Result:
-        """Removes the copy, then the document. What does not go in time becomes a Leftover."""
+        """Removes the copy, then the document. A copy that is not removed in time becomes a Leftover."""
         delete_by = backup.status.delete_by
         if delete_by is None:
             status = msgspec.structs.replace(
@@ -86,21 +86,21 @@ class BackupReconciler:
         if turn.now >= delete_by:
             return _kept_aside(backup, turn.now)
         status = progress.leaving(backup, answer, now=turn.now)
-        look = min(status.next_look or delete_by, delete_by)
+        look_again = min(status.next_look or delete_by, delete_by)
         return Result(
-            changes=_changed(backup, status, None), look_again=look, hub=backup.status.hub
+            changes=_changed(backup, status, None), look_again=look_again, hub=backup.status.hub
         )
 
     async def _try(self, backup: Backup, turn: Turn, *, released: bool) -> Outcome | Failed:
         turn.check_lease()
-        tried = await attempt(
+        backup_attempt = await attempt(
             _ITEM,
             released=released,
             act=self._act(backup, released=released),
             order_id=backup.id,
             seconds=TRY_SECONDS,
         )
-        return tried.answer
+        return backup_attempt.answer
 
     async def _act(self, backup: Backup, *, released: bool) -> Outcome:
         drivers = await self._drivers_for(backup.status.hub)
@@ -112,7 +112,7 @@ class BackupReconciler:
 
 
 def _written(backup: Backup, status: BackupStatus, now: datetime) -> Result:
-    """One write, and a word on the cluster's own record once the copy is there."""
+    """One write, and an event of the cluster once the backup is taken or has failed."""
     if status.state == BackupState.PENDING:
         return Result(
             changes=_changed(backup, status, None),
@@ -125,7 +125,7 @@ def _written(backup: Backup, status: BackupStatus, now: datetime) -> Result:
     else:
         note = Note("BackedUp", f"Backup {name} of version {status.version} taken")
     changes = _changed(backup, status, note)
-    if backup.metadata.tenant != SYSTEM:  # a shared cluster's record is read by strangers too
+    if backup.metadata.tenant != SYSTEM:  # events of a shared cluster are read by all tenants
         changes.append(Signal("Cluster", backup.spec.cluster, backup.metadata.tenant, note))
     return Result(changes=changes, hub=backup.status.hub)
 
@@ -142,8 +142,8 @@ def _archived(backup: Backup, note: Note) -> Change:
 
 
 def _kept_aside(backup: Backup, now: datetime) -> Result:
-    """The deletion ends; the copy that may still be there is released later, where operators see it."""
-    left = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
+    """Ends the deletion. The copy that may still exist becomes a Leftover, which operators see."""
+    item = msgspec.structs.replace(_ITEM, state=ItemState.LEAVING)
     leftover = Leftover(
         id=backup.id,
         metadata=Metadata(
@@ -156,7 +156,7 @@ def _kept_aside(backup: Backup, now: datetime) -> Result:
             order=backup.id, cluster_name=backup.status.cluster_name, hub=backup.status.hub
         ),
         status=LeftoverStatus(
-            items=(left,), next_look=now, message="a backup that was not removed in time"
+            items=(item,), next_look=now, message="a backup that was not removed in time"
         ),
     )
     note = Note("Abandoned", "Deleted; the copy itself could not be removed in time")

@@ -1,4 +1,4 @@
-"""What a backup must be like. Called by the API before one is stored."""
+"""Admission rules of backups. Called by the API before a backup is stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boatyard.resources.metadata import shown
 from boatyard.resources.world import Sought, World
 
 LONGEST_FOLDER = 1024
-# Where these are is the provider's to know.
+# Fields that only the provider may see.
 OPERATORS_ONLY = (
     "spec.folder",
     "status.hub",
@@ -28,7 +28,7 @@ OPERATORS_ONLY = (
 
 
 def sought(old: Backup | None, new: Backup, caller: Caller) -> tuple[Sought, ...]:
-    """The cluster to keep a copy of: a tenant's own, any for operators."""
+    """Requests the cluster to back up: one of the tenant's own, any for operators."""
     if not new.spec.cluster:
         return ()
     tenants = None if caller.is_operator else (caller.tenant,)
@@ -36,7 +36,7 @@ def sought(old: Backup | None, new: Backup, caller: Caller) -> tuple[Sought, ...
 
 
 def admit_create(new: Backup, world: World) -> Backup:
-    """The backup is whose the cluster is, also when an operator asks for it."""
+    """Admits a new backup. It belongs to the cluster's tenant, also when an operator creates it."""
     violations = list(_violations(new, world))
     if not new.spec.cluster:
         violations.append(Violation("spec.cluster", "is required", "name a cluster"))
@@ -44,7 +44,7 @@ def admit_create(new: Backup, world: World) -> Backup:
         raise Refused("", *violations)
     cluster = world.get(Cluster, new.spec.cluster)
     if cluster is None:
-        return new  # whoever looked for it has said so
+        return new  # the missing cluster is a violation already
     _check_answers(cluster)
     return replace(
         new,
@@ -64,7 +64,7 @@ def admit_update(old: Backup, new: Backup, world: World) -> Backup:
 
 
 def deleting(old: Backup, world: World) -> Backup:
-    """What was tried before counts no more; the release begins at once."""
+    """The backup when its deletion is requested: earlier tries are forgotten, so the release begins at once."""
     return replace(old, status=replace(old.status, tries=0, bugs=0, next_look=None))
 
 
@@ -81,7 +81,7 @@ def _violations(new: Backup, world: World) -> Iterator[Violation]:
 
 
 def _check_answers(cluster: Cluster) -> None:
-    """Only of a cluster that answers can a copy be taken."""
+    """Raises Precondition unless the cluster answers: only then can a backup be taken."""
     name = cluster.metadata.name
     if cluster.metadata.deletion_timestamp is not None:
         raise Precondition(f"the cluster {name} is being deleted; no backup can be taken of it")

@@ -1,1 +1,1 @@
-"""Cluster templates: what may be ordered."""
+"""Cluster templates: the catalogue that tenants order from."""

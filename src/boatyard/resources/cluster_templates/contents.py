@@ -1,4 +1,4 @@
-"""The content of a published role as a folder. Asked by whoever runs roles, for the digest an order carries."""
+"""Unpacks published roles into folders, by digest. Called by the drivers that run roles."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Fetch = Callable[[str], Awaitable[bytes | None]]  # such as `Ledger.contents.get
 
 
 class ContentFolders:
-    """Folders under `root`, one per digest, each made when it is first asked for.
+    """Folders under `root`, one per digest, each created on first use.
 
-    `root` belongs to us: who runs roles under another user gives them rights to read, not to write.
+    `root` must be writable for us only: a user that runs roles gets the right to read, not to write.
     """
 
     def __init__(self, root: Path, fetch: Fetch) -> None:
@@ -28,10 +28,10 @@ class ContentFolders:
         self._fetch = fetch
 
     async def folder(self, digest: str) -> Path:
-        """The role's files, exactly those of the digest; it is looked at each time, and mended.
+        """Returns a folder with exactly the files of the digest; a damaged folder is replaced.
 
-        May be called any number of times, by several at once, also from other processes. NotFound when nothing of
-        that digest was ever published. Nobody may write into the folder.
+        May be called any number of times, concurrently, also from other processes. Raises NotFound when nothing of
+        that digest was published. Callers must not write into the folder.
         """
         if not is_digest(digest):
             raise Refused(f"{digest[:80]!r} is not the digest of a template's content")
@@ -53,7 +53,7 @@ def _is_good(place: Path, digest: str) -> bool:
 
 
 def _put(place: Path, files: Files, digest: str) -> None:
-    """Whole or not at all: made beside, then renamed."""
+    """Creates the folder atomically: written under a temporary name, then renamed."""
     place.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
     try:
@@ -67,7 +67,7 @@ def _put(place: Path, files: Files, digest: str) -> None:
         try:
             beside.rename(place)
         except OSError:
-            if _is_good(place, digest):  # another was quicker
+            if _is_good(place, digest):  # another process was faster
                 return
             spoilt = Path(tempfile.mkdtemp(prefix=".old-", dir=place.parent))
             place.rename(spoilt / "content")

@@ -1,4 +1,4 @@
-"""Makes the catalogue's entry of a role. Pure; called when a role is offered."""
+"""Builds the cluster template of a role. Pure; called when a role is published."""
 
 from __future__ import annotations
 
@@ -44,68 +44,69 @@ def make_template(
     now: datetime,
     mistakes: list[Mistake],
 ) -> ClusterTemplate:
-    """The template as it is offered: the same as `old` when nothing has changed.
+    """The template to publish; equal to `old` when nothing has changed.
 
-    What the catalogue does not have goes to `mistakes`.
+    References to missing host types and versions are appended to `mistakes`.
     """
 
-    def wrong(path: str, message: str, remedy: str = "") -> None:
+    def add_mistake(path: str, message: str, remedy: str = "") -> None:
         mistakes.append(Mistake(role.file, 0, path, message, remedy))
 
-    about = role.about
-    known = _by_name(host_types)
+    declaration = role.about
+    host_types_by_name = _by_name(host_types)
 
     def host(path: str, name: str) -> HostTypeReference:
-        found = known.get(name)
-        if found is None:
-            there = ", ".join(sorted(known)) or "none"
-            wrong(path, f"there is no host type {name[:80]!r}", f"there are: {there}")
-            return HostTypeReference(id=name, name=name)  # told once; it is not offered
-        return HostTypeReference(id=found.id, name=found.metadata.name)
+        host_type = host_types_by_name.get(name)
+        if host_type is None:
+            names = ", ".join(sorted(host_types_by_name)) or "none"
+            add_mistake(path, f"there is no host type {name[:80]!r}", f"there are: {names}")
+            return HostTypeReference(id=name, name=name)  # never published, because of the mistake
+        return HostTypeReference(id=host_type.id, name=host_type.metadata.name)
 
-    made = replace(
+    template = replace(
         old or _new(role, now),
-        title=about.title,
-        description=about.description,
+        title=declaration.title,
+        description=declaration.description,
         parameters=definitions(role.form),
         node_sets={
             name: ClusterTemplateNodeSet(
-                host_type=host(f"node_sets.{name}.host_type", one.host_type), size=one.size
+                host_type=host(f"node_sets.{name}.host_type", node_set.host_type),
+                size=node_set.size,
             )
-            for name, one in about.node_sets.items()
+            for name, node_set in declaration.node_sets.items()
         },
-        # Keys and secrets are the operator's to set, and stay.
+        # Keys and secrets are set by the operator and stay.
         spec_defaults=replace(
             old.spec_defaults if old is not None else ClusterTemplateSpecDefaults(),
-            network=_network(about.pod_cidr, about.service_cidr),
-            version=_version(about.versions.default, versions, wrong),
+            network=_network(declaration.pod_cidr, declaration.service_cidr),
+            version=_version(declaration.versions.default, versions, add_mistake),
         ),
-        hub_labels={**about.hub_labels, **_platform(about.platforms, hubs)},
-        platform_settings=about.platform_settings,
+        hub_labels={**declaration.hub_labels, **_platform(declaration.platforms, hubs)},
+        platform_settings=declaration.platform_settings,
         digest=role.digest,
         form=to_text(role.form) if role.form.options else "",
         allowed_host_types=tuple(
             host(f"allowed_host_types[{index}]", name).id
-            for index, name in enumerate(about.allowed_host_types)
+            for index, name in enumerate(declaration.allowed_host_types)
         ),
-        version_from=about.versions.at_least,
-        version_below=about.versions.below,
+        version_from=declaration.versions.at_least,
+        version_below=declaration.versions.below,
         phases=role.phases,
         withdrawn=False,
     )
-    if len(made.form) > LARGEST_FORM:
-        wrong("", f"its form has {len(made.form)} characters", f"at most {LARGEST_FORM}")
-    for violation in name_violations(made.metadata.name, path="name"):
-        wrong(violation.path, violation.message, violation.remedy)
+    if len(template.form) > LARGEST_FORM:
+        add_mistake("", f"its form has {len(template.form)} characters", f"at most {LARGEST_FORM}")
+    for violation in name_violations(template.metadata.name, path="name"):
+        add_mistake(violation.path, violation.message, violation.remedy)
     try:
-        made = admit(made, [])
+        template = admit(template, [])
     except Refused as error:
         for violation in error.violations:
-            wrong(violation.path, violation.message, violation.remedy)
-    if old is not None and made != old:
+            add_mistake(violation.path, violation.message, violation.remedy)
+    if old is not None and template != old:
         metadata = replace(old.metadata, generation=old.metadata.generation + 1)
-        return replace(made, metadata=metadata)
-    return made
+        return replace(template, metadata=metadata)
+    return template
 
 
 def _new(role: Role, now: datetime) -> ClusterTemplate:
@@ -121,16 +122,21 @@ def _new(role: Role, now: datetime) -> ClusterTemplate:
     )
 
 
-def _platform(wanted: Sequence[str], hubs: Sequence[Hub]) -> Mapping[str, str]:
-    """The label that a hub must have: the first platform of the list that some hub has, else the last."""
-    there = {hub.spec.labels.get(PLATFORM) for hub in hubs}
-    chosen = next((one for one in wanted if one in there), wanted[-1] if wanted else ANY)
+def _platform(platforms: Sequence[str], hubs: Sequence[Hub]) -> Mapping[str, str]:
+    """The label that a hub must have: the first platform of the list that some hub has, else the last one."""
+    hub_platforms = {hub.spec.labels.get(PLATFORM) for hub in hubs}
+    chosen = next(
+        (platform for platform in platforms if platform in hub_platforms),
+        platforms[-1] if platforms else ANY,
+    )
     return {} if chosen == ANY else {PLATFORM: chosen}
 
 
 def _by_name(host_types: Sequence[HostType]) -> Mapping[str, HostType]:
-    """By name and by id; where one's name is another's id, the id counts."""
-    return {one.metadata.name: one for one in host_types} | {one.id: one for one in host_types}
+    """Host types by name and by id; when a name equals the id of another, the id wins."""
+    return {host_type.metadata.name: host_type for host_type in host_types} | {
+        host_type.id: host_type for host_type in host_types
+    }
 
 
 def _network(pod_cidr: str, service_cidr: str) -> ClusterNetwork | None:
@@ -140,23 +146,27 @@ def _network(pod_cidr: str, service_cidr: str) -> ClusterNetwork | None:
 
 
 def _version(
-    wanted: str, versions: Sequence[ClusterVersion], wrong: Callable[[str, str, str], None]
+    version_name: str,
+    versions: Sequence[ClusterVersion],
+    add_mistake: Callable[[str, str, str], None],
 ) -> ClusterVersionReference:
-    if not wanted:
+    if not version_name:
         return ClusterVersionReference()
-    for one in versions:
-        if wanted in (one.spec.version, one.metadata.name, one.id):
-            return ClusterVersionReference(id=one.id, name=one.metadata.name)
-    there = ", ".join(sorted(one.spec.version for one in versions)) or "none"
-    wrong("versions.default", f"there is no version {wanted[:80]!r}", f"there are: {there}")
+    for version in versions:
+        if version_name in (version.spec.version, version.metadata.name, version.id):
+            return ClusterVersionReference(id=version.id, name=version.metadata.name)
+    numbers = ", ".join(sorted(version.spec.version for version in versions)) or "none"
+    add_mistake(
+        "versions.default", f"there is no version {version_name[:80]!r}", f"there are: {numbers}"
+    )
     return ClusterVersionReference()
 
 
 def as_violations(mistakes: Sequence[Mistake]) -> list[Violation]:
-    """Mistakes of a role as those of a request."""
-    found = []
-    for one in mistakes:
-        place = f"{one.file}:{one.line}" if one.line else one.file
-        message = f"{one.path}: {one.message}" if one.path else one.message
-        found.append(Violation(place, message, one.remedy))
-    return found
+    """The mistakes of a role as violations of a request."""
+    violations = []
+    for mistake in mistakes:
+        place = f"{mistake.file}:{mistake.line}" if mistake.line else mistake.file
+        message = f"{mistake.path}: {mistake.message}" if mistake.path else mistake.message
+        violations.append(Violation(place, message, mistake.remedy))
+    return violations

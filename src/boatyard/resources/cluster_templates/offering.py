@@ -1,7 +1,7 @@
-"""Puts roles into the catalogue and takes them out again. Called for watched folders and by the API's Publish.
+"""Publishes roles as cluster templates and withdraws them. Called for watched folders and by the API's Publish.
 
-The content is kept before anything points at it; template and source change in one transaction. Whoever dies
-in between leaves content that nobody asks for, and the next look does the rest.
+The content is stored before anything refers to it; template and source change in one transaction. A process that is
+killed in between leaves unused content, and the next call completes the work.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from boatyard.roles.role import Faulty, Role, read_role
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-PUBLISHED = "published"  # the origin of what was sent to us
+PUBLISHED = "published"  # origin of roles that came through the API
 MOST_MISTAKES = 100
 _MANY = 1000
 _TRIES = 5
 
 
 class Offering:
-    """The roles on offer. May be used by several processes at once: versions guard every write."""
+    """The published roles. Several processes may use it at once: every write is guarded by the document's version."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -59,10 +59,10 @@ class Offering:
     async def offer(
         self, name: str, files: Files, *, origin: str, mistakes: Sequence[Mistake] = ()
     ) -> TemplateSource:
-        """Offers the role, or tells what is wrong with it; the same again changes nothing.
+        """Publishes the role, or records its mistakes. Publishing the same content again changes nothing.
 
-        A role with mistakes is not offered. What it was before the mistakes came in stays on offer.
-        Conflict when others changed the same at the same time, again and again.
+        A role with mistakes is not published; its last good version stays in the catalogue.
+        Raises Conflict when others keep changing the same role at the same time.
         """
         role = read_role(name, files, mistakes)
         for _ in range(_TRIES - 1):
@@ -73,7 +73,7 @@ class Offering:
         return await self._offer(name, role, files, origin)
 
     async def withdraw(self, name: str) -> None:
-        """The role is gone: no new orders. What was ordered keeps its content."""
+        """Withdraws the template of a role that is gone: no new orders. Existing clusters keep its content."""
         source = await self._ledger.documents.get(TemplateSource, name)
         if source is None or source.status.state == TemplateSourceState.WITHDRAWN:
             return
@@ -86,8 +86,8 @@ class Offering:
         template = await self._template(source.status.template)
         if template is not None and template.digest and not template.withdrawn:
             metadata = replace(template.metadata, generation=template.metadata.generation + 1)
-            gone = replace(template, withdrawn=True, metadata=metadata)
-            changes.append(Replace(gone, note))
+            withdrawn_template = replace(template, withdrawn=True, metadata=metadata)
+            changes.append(Replace(withdrawn_template, note))
         await self._ledger.commit(changes, now=now)
         logger.info("template withdrawn", extra={"role": name, "template": status.template})
 
@@ -101,7 +101,7 @@ class Offering:
         mistakes: list[Mistake] = []
         old = await self._template(role.about.id)
         mistakes += await self._clashes(name, role, old, source, origin)
-        made = make_template(
+        template = make_template(
             role,
             old,
             host_types=await self._all(HostType),
@@ -113,34 +113,39 @@ class Offering:
         if mistakes:
             return await self._faulty(name, source, in_order(mistakes), origin, now)
         status = TemplateSourceStatus(
-            state=TemplateSourceState.OFFERED, origin=origin, template=made.id, digest=role.digest
+            state=TemplateSourceState.OFFERED,
+            origin=origin,
+            template=template.id,
+            digest=role.digest,
         )
-        changes = _changed(made, old, Note("Published", f"Offered from the role {name}"))
-        moved = source is not None and source.status.template not in ("", made.id)
+        changes = _changed(template, old, Note("Published", f"Offered from the role {name}"))
+        moved = source is not None and source.status.template not in ("", template.id)
         if moved and source is not None:
             changes += await self._left_behind(source.status.template, name)
-        found, told = _source(name, source, status, now)
-        if not changes and not told:
-            return found
+        new_source, source_changes = _source(name, source, status, now)
+        if not changes and not source_changes:
+            return new_source
         await self._ledger.contents.keep(role.digest, pack(files)[1], now)
         try:
-            await self._ledger.commit([*_uses(made), *changes, *told], now=now)
+            await self._ledger.commit([*_uses(template), *changes, *source_changes], now=now)
         except Taken as error:
-            if not await self._is_still(made.id, old, name, source):
+            if not await self._is_still(template.id, old, name, source):
                 raise Conflict("somebody else offers the same role") from error
-            taken = Mistake(role.file, 0, "name", f"another template is called {role.about.name!r}")
-            return await self._faulty(name, source, [taken], origin, now)
-        except Precondition as error:  # a host type or a version that has just gone
+            name_mistake = Mistake(
+                role.file, 0, "name", f"another template is called {role.about.name!r}"
+            )
+            return await self._faulty(name, source, [name_mistake], origin, now)
+        except Precondition as error:  # a host type or a version was deleted just now
             raise Conflict(str(error)) from error
         logger.info(
-            "template offered", extra={"role": name, "template": made.id, "digest": role.digest}
+            "template offered", extra={"role": name, "template": template.id, "digest": role.digest}
         )
-        return found
+        return new_source
 
     async def _is_still(
         self, id: str, old: ClusterTemplate | None, name: str, source: TemplateSource | None
     ) -> bool:
-        """Whether template and source are as they were read, so that only the name can be taken."""
+        """Whether template and source are unchanged since they were read, so that it is the name that is taken."""
         same = await self._template(id) == old
         return same and await self._ledger.documents.get(TemplateSource, name) == source
 
@@ -152,9 +157,9 @@ class Offering:
         origin: str,
         now: datetime,
     ) -> TemplateSource:
-        before = source.status if source is not None else TemplateSourceStatus()
-        if source is not None and before.origin != origin and before.state != _WITHDRAWN:
-            # Another role of the same name is on offer: that one is not called faulty.
+        old_status = source.status if source is not None else TemplateSourceStatus()
+        if source is not None and old_status.origin != origin and old_status.state != _WITHDRAWN:
+            # Another role of the same name is published: its source must not be marked faulty.
             status = TemplateSourceStatus(
                 state=TemplateSourceState.FAULTY, origin=origin, mistakes=_told(mistakes)
             )
@@ -162,17 +167,17 @@ class Offering:
         status = TemplateSourceStatus(
             state=TemplateSourceState.FAULTY,
             origin=origin,
-            template=before.template,
-            digest=before.digest,
+            template=old_status.template,
+            digest=old_status.digest,
             mistakes=_told(mistakes),
         )
-        found, changes = _source(name, source, status, now)
+        new_source, changes = _source(name, source, status, now)
         if changes:
             try:
                 await self._ledger.commit(changes, now=now)
             except Taken as error:
                 raise Conflict("somebody else offers the same role") from error
-        return found
+        return new_source
 
     async def _clashes(
         self,
@@ -182,7 +187,7 @@ class Offering:
         source: TemplateSource | None,
         origin: str,
     ) -> list[Mistake]:
-        """Why this role may not have the template of that id."""
+        """Why this role may not own the template with its id."""
         if (
             source is not None
             and source.status.origin != origin
@@ -204,7 +209,7 @@ class Offering:
         return []
 
     async def _left_behind(self, template_id: str, name: str) -> list[Change]:
-        """A role that has changed its id leaves the old one."""
+        """Withdraws the old template of a role that has changed its id."""
         template = await self._template(template_id)
         if template is None or template.withdrawn:
             return []
@@ -216,7 +221,7 @@ class Offering:
         return await self._ledger.documents.get(ClusterTemplate, id) if id else None
 
     async def _all(self, kind: type[T]) -> list[T]:
-        """Of everybody's catalogue."""
+        """All documents of a kind in the shared catalogue."""
         page = await self._ledger.documents.list(
             kind, tenants=(SHARED,), limit=_MANY, with_total=False
         )
@@ -226,41 +231,45 @@ class Offering:
 _WITHDRAWN = TemplateSourceState.WITHDRAWN
 
 
-def _changed(made: ClusterTemplate, old: ClusterTemplate | None, note: Note) -> list[Change]:
+def _changed(template: ClusterTemplate, old: ClusterTemplate | None, note: Note) -> list[Change]:
     if old is None:
-        return [Insert(made, note)]
-    return [Replace(made, note)] if made != old else []
+        return [Insert(template, note)]
+    return [Replace(template, note)] if template != old else []
 
 
-def _uses(made: ClusterTemplate) -> list[Change]:
-    """What it refers to stays while it is stored."""
-    used = {("HostType", one.host_type.id) for one in made.node_sets.values()}
-    if made.spec_defaults.version.id:
-        used.add(("ClusterVersion", made.spec_defaults.version.id))
-    return [Require(kind, id) for kind, id in sorted(used)]
+def _uses(template: ClusterTemplate) -> list[Change]:
+    """Requires that the documents it refers to still exist in the same transaction."""
+    references = {("HostType", node_set.host_type.id) for node_set in template.node_sets.values()}
+    if template.spec_defaults.version.id:
+        references.add(("ClusterVersion", template.spec_defaults.version.id))
+    return [Require(kind, id) for kind, id in sorted(references)]
 
 
 def _source(
     name: str, old: TemplateSource | None, status: TemplateSourceStatus, now: datetime
 ) -> tuple[TemplateSource, list[Change]]:
-    """The source as it is now, and what has to be written for it."""
+    """The source with the new status, and the change that stores it, if it changed."""
     note = Note("Looked", f"The role {name} is {status.state.name.lower()}")
     if old is None:
         metadata = Metadata(
             name=name, tenant=SYSTEM, creator=CREATOR, creation_timestamp=now, generation=1
         )
-        made = TemplateSource(id=name, metadata=metadata, status=replace(status, changed_at=now))
-        return made, [Insert(made, note)]
+        source = TemplateSource(id=name, metadata=metadata, status=replace(status, changed_at=now))
+        return source, [Insert(source, note)]
     if replace(old.status, changed_at=None) == status:
         return old, []
-    changed = replace(old, status=replace(status, changed_at=now))
-    return changed, [Replace(changed, note)]
+    changed_source = replace(old, status=replace(status, changed_at=now))
+    return changed_source, [Replace(changed_source, note)]
 
 
 def _told(mistakes: Sequence[Mistake]) -> tuple[TemplateMistake, ...]:
     return tuple(
         TemplateMistake(
-            file=one.file, line=one.line, path=one.path, message=one.message, remedy=one.remedy
+            file=mistake.file,
+            line=mistake.line,
+            path=mistake.path,
+            message=mistake.message,
+            remedy=mistake.remedy,
         )
-        for one in mistakes[:MOST_MISTAKES]
+        for mistake in mistakes[:MOST_MISTAKES]
     )

@@ -1,4 +1,4 @@
-"""The form in front of a template: which parameters it takes, and of what type. Pure."""
+"""The parameters of a template: their definitions, and the values of an order. Pure."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ Values = Mapping[str, Mapping[str, Any]]
 def definition_violations(
     definitions: Sequence[ClusterTemplateParameterDefinition],
 ) -> Iterator[Violation]:
-    """What is wrong with the form itself."""
-    seen: set[str] = set()
+    """What is wrong with the definitions themselves."""
+    names: set[str] = set()
     for index, definition in enumerate(definitions):
         path = f"parameters[{index}]"
         if not definition.name:
             yield Violation(f"{path}.name", "is required")
-        elif definition.name in seen:
+        elif definition.name in names:
             yield Violation(f"{path}.name", f"{shown(definition.name)} is there twice")
-        seen.add(definition.name)
+        names.add(definition.name)
         if bare(definition.type) not in TYPES:
             yield Violation(
                 f"{path}.type",
@@ -66,51 +66,53 @@ def definition_violations(
 
 
 def fill(
-    given: Values, template: ClusterTemplate, violations: list[Violation]
+    values: Values, template: ClusterTemplate, violations: list[Violation]
 ) -> tuple[Values, Values]:
-    """What was given, completed by defaults, and apart from it what is secret; `violations` gets what does not fit."""
+    """Returns the values completed by defaults, split into visible and secret ones; appends to `violations`."""
     if template.form:
-        filled = _by_form(given, from_text(template.form), violations)
+        all_values = _by_form(values, from_text(template.form), violations)
     else:
-        filled = _by_definitions(given, template.parameters, violations)
-    hidden = {definition.name for definition in template.parameters if definition.no_log}
-    shown = {name: value for name, value in filled.items() if name not in hidden}
-    return shown, {name: value for name, value in filled.items() if name in hidden}
+        all_values = _by_definitions(values, template.parameters, violations)
+    secret_names = {definition.name for definition in template.parameters if definition.no_log}
+    visible_values = {name: value for name, value in all_values.items() if name not in secret_names}
+    return visible_values, {
+        name: value for name, value in all_values.items() if name in secret_names
+    }
 
 
-def _by_form(given: Values, form: Form, violations: list[Violation]) -> Values:
-    plain = plain_values(given)
-    found = check(form, plain, violations, at=PATH)
+def _by_form(values: Values, form: Form, violations: list[Violation]) -> Values:
+    plain = plain_values(values)
+    checked_values = check(form, plain, violations, at=PATH)
     if violations:
-        return given
-    return {name: typed(form.options[name], value) for name, value in found.items()}
+        return values
+    return {name: typed(form.options[name], value) for name, value in checked_values.items()}
 
 
 def _by_definitions(
-    given: Values,
+    values: Values,
     definitions: Sequence[ClusterTemplateParameterDefinition],
     violations: list[Violation],
 ) -> Values:
-    """For a template without a role: by name and type alone."""
-    known = {definition.name: definition for definition in definitions}
-    for name, value in given.items():
+    """Checks the values of a template without a role, by name and type alone."""
+    definitions_by_name = {definition.name: definition for definition in definitions}
+    for name, value in values.items():
         path = f"{PATH}.{name}"
-        definition = known.get(name)
+        definition = definitions_by_name.get(name)
         if definition is None:
-            offered = ", ".join(sorted(known)) or "none"
+            names = ", ".join(sorted(definitions_by_name)) or "none"
             violations.append(
-                Violation(path, "the template has no such parameter", f"it has: {offered}")
+                Violation(path, "the template has no such parameter", f"it has: {names}")
             )
         elif type_of(value) != bare(definition.type):
             violations.append(
                 Violation(path, f"is a {type_of(value)}", f"give a {bare(definition.type)}")
             )
-    filled = dict(given)
-    for name, definition in known.items():
-        if name in given:
+    all_values = dict(values)
+    for name, definition in definitions_by_name.items():
+        if name in values:
             continue
         if definition.default is not None:
-            filled[name] = definition.default
+            all_values[name] = definition.default
         elif definition.required:
             violations.append(
                 Violation(
@@ -119,7 +121,7 @@ def _by_definitions(
                     f"give a {bare(definition.type)}",
                 )
             )
-    return filled
+    return all_values
 
 
 def bare(type_url: str) -> str:

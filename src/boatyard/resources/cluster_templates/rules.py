@@ -1,4 +1,4 @@
-"""What a cluster template must be like. Called by the API before a template is stored."""
+"""Admission rules of cluster templates. Called by the API before a template is stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONGEST_KEY = 256
 LONGEST_VALUE = 4096
 
 
-_WRITTEN = ("digest", "form", "phases")  # by publishing a role, and by nothing else
+_WRITTEN = ("digest", "form", "phases")  # written by publishing a role, and by nothing else
 
 
 def admit_create(new: ClusterTemplate, world: World) -> ClusterTemplate:
@@ -45,7 +45,7 @@ def admit_update(old: ClusterTemplate, new: ClusterTemplate, world: World) -> Cl
 
 
 def admit(template: ClusterTemplate, violations: list[Violation]) -> ClusterTemplate:
-    """The template as it is kept. Asked for those made of roles, too."""
+    """Returns the template as it is stored, or raises Refused. Also called for templates made from roles."""
     violations += _violations(template)
     network = cidrs.canonical(template.spec_defaults.network, "spec_defaults.network", violations)
     if violations:

@@ -1,4 +1,4 @@
-"""Which versions a template can be ordered with. Pure; asked when a cluster is ordered or upgraded."""
+"""Which versions a template can be ordered with. Pure; called when a cluster is ordered or upgraded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def is_number(text: str) -> bool:
 
 
 def in_range(version: str, template: ClusterTemplate) -> bool:
-    """Whether the version is one of those. What is no number is in no range that has bounds."""
+    """Whether the version is within the template's bounds. A version without a number is in no bounded range."""
     if not template.version_from and not template.version_below:
         return True
     number = number_of(version)
@@ -26,13 +26,13 @@ def in_range(version: str, template: ClusterTemplate) -> bool:
 
 
 def number_of(version: str) -> tuple[int, ...] | None:
-    """What `v4.17.9-rc.1` begins with, to be compared; None when it begins with no number."""
-    found = _LEADING.match(version)
-    return order_of(found[1]) if found else None
+    """The leading number of a version such as `v4.17.9-rc.1`, to be compared; None when there is none."""
+    match = _LEADING.match(version)
+    return order_of(match[1]) if match else None
 
 
 def order_of(text: str) -> tuple[int, ...]:
-    """4.17 comes before 4.17.1, and 4.9 before 4.17."""
+    """A sort key: 4.17 comes before 4.17.1, and 4.9 before 4.17."""
     parts = [int(part) for part in text.split(".")]
     return tuple([*parts, 0, 0][:3])
 

@@ -1,4 +1,4 @@
-"""What a cluster version must be like, and which one is the default. Called by the API."""
+"""Admission rules of cluster versions, and the rule of the single default. Called by the API."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ SEMVER = re.compile(
 
 
 def wants(new: ClusterVersion) -> tuple[Want, ...]:
-    """A version is there once, and the default is taken from the one that has it."""
+    """Requests all versions: a version exists once, and a new default replaces the old one."""
     return (Want(ClusterVersion),)
 
 
 def admit_create(new: ClusterVersion, world: World) -> ClusterVersion:
-    """Enabled and active unless said otherwise; the id is ours."""
+    """Admits a new version: enabled and active unless it says otherwise."""
     spec = replace(
         new.spec,
         enabled=True if new.spec.enabled is None else new.spec.enabled,
@@ -64,7 +64,7 @@ def admit_update(old: ClusterVersion, new: ClusterVersion, world: World) -> Clus
 
 
 def also(new: ClusterVersion, world: World) -> tuple[ClusterVersion, ...]:
-    """There is one default: whoever had it before loses it in the same transaction."""
+    """Other documents to change in the same transaction: the old default stops being the default."""
     if not new.spec.is_default:
         return ()
     return tuple(
@@ -77,7 +77,7 @@ def also(new: ClusterVersion, world: World) -> tuple[ClusterVersion, ...]:
 
 
 def holds(version: ClusterVersion) -> tuple[str, ...]:
-    """A version is there once, and one of them is the default."""
+    """Unique keys of the version: per tenant, a number exists once and there is one default."""
     tenant = version.metadata.tenant
     keys = [f"cluster-version/{tenant}/{version.spec.version}"]
     if version.spec.is_default:
@@ -109,7 +109,7 @@ def _violations(spec: ClusterVersionSpec) -> Iterator[Violation]:
 def _stamped(
     old: ClusterVersionSpec | None, spec: ClusterVersionSpec, now: datetime
 ) -> ClusterVersionSpec:
-    """The times at which it became deprecated and obsolete are the service's to write."""
+    """The spec with the times at which it became deprecated or obsolete, which only the service writes."""
     before = old.state if old is not None else ClusterVersionState.UNSPECIFIED
     if spec.state == before:
         return spec

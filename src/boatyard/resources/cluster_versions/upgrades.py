@@ -1,4 +1,4 @@
-"""From which version which other can be reached. Pure; called by the rules of clusters."""
+"""Which version a cluster can be upgraded to from which. Pure; called by the rules of clusters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PATH = "spec.version"
 
 
 class Number(NamedTuple):
-    """Major, minor and patch; what follows them (a release candidate) decides nothing here."""
+    """Major, minor and patch. Suffixes such as a release candidate do not matter here."""
 
     major: int
     minor: int
@@ -22,44 +22,44 @@ class Number(NamedTuple):
 
 def number_of(version: str) -> Number | None:
     """The version as numbers, or None when it is not three of them."""
-    found = SEMVER.fullmatch(version)
-    return Number(int(found[1]), int(found[2]), int(found[3])) if found else None
+    match = SEMVER.fullmatch(version)
+    return Number(int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
 def change_violation(
-    running: str, wanted: str, catalogue: Iterable[ClusterVersion]
+    running: str, target: str, catalogue: Iterable[ClusterVersion]
 ) -> Violation | None:
-    """Why a cluster cannot go from one version to the other, with the path where there is one.
+    """Why a cluster cannot go from one version to the other, with the upgrade path if there is one.
 
-    Patches may go both ways; minors go up, one at a time. Nothing is said of other majors or of what
-    is not three numbers: the platform knows.
+    Patches may go both ways; minors go up, one at a time. Other majors and versions that are not three numbers
+    are left to the platform.
     """
-    old, new = number_of(running), number_of(wanted)
+    old, new = number_of(running), number_of(target)
     if old is None or new is None or old.major != new.major or old.minor == new.minor:
         return None
     if new.minor < old.minor:
         return Violation(
             PATH,
-            f"{running} runs, and {wanted} is an older minor",
+            f"{running} runs, and {target} is an older minor",
             "a cluster never goes back a minor; restore a backup of then into a new cluster",
         )
     if new.minor == old.minor + 1:
         return None
     return Violation(
-        PATH, f"{running} to {wanted} is more than one minor at once", _path(old, wanted, catalogue)
+        PATH, f"{running} to {target} is more than one minor at once", _path(old, target, catalogue)
     )
 
 
-def is_newer_minor(one: str, other: str) -> bool:
-    """Whether the first is of a later minor than the second; of another major counts as later."""
-    first, second = number_of(one), number_of(other)
+def is_newer_minor(version: str, other_version: str) -> bool:
+    """Whether the first has a later minor than the second; another major counts as later."""
+    first, second = number_of(version), number_of(other_version)
     if first is None or second is None:
         return False
     return first.major != second.major or first.minor > second.minor
 
 
-def _path(old: Number, wanted: str, catalogue: Iterable[ClusterVersion]) -> str:
-    """A usable version of each minor in between, the newest patch; or which minor has none."""
+def _path(old: Number, target: str, catalogue: Iterable[ClusterVersion]) -> str:
+    """The upgrade path in words: the newest usable patch of each minor in between, or which minor has none."""
     best: dict[int, tuple[Number, str]] = {}
     for version in catalogue:
         number = number_of(version.spec.version)
@@ -68,11 +68,11 @@ def _path(old: Number, wanted: str, catalogue: Iterable[ClusterVersion]) -> str:
         best[number.minor] = max(
             best.get(number.minor, (number, "")), (number, version.spec.version)
         )
-    last = number_of(wanted)
+    last = number_of(target)
     assert last is not None, "the caller has looked"
     between = range(old.minor + 1, last.minor)
     missing = [f"{old.major}.{minor}" for minor in between if minor not in best]
     if missing:
         return f"it leads over {', '.join(missing)}, and the catalogue has no such version yet"
     steps = [best[minor][1] for minor in between]
-    return f"go to {steps[0]} first" + "".join(f", then {step}" for step in (*steps[1:], wanted))
+    return f"go to {steps[0]} first" + "".join(f", then {step}" for step in (*steps[1:], target))

@@ -1,4 +1,4 @@
-"""What the end of a cluster leaves behind, and what is said of it. Pure; called by the cluster reconciler."""
+"""The end of a cluster: reservations of what is left, and the final event. Pure; called by the cluster reconciler."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from boatyard.resources.clusters import placement
 
 
 def kept_room(cluster: Cluster, order: Order) -> list[Change]:
-    """What is left still takes its share of the hub."""
-    left = order.status.receipt.left
-    # A node that stands on no host is a machine of the platform's own.
-    kind = "host" if any(line.kind == "host" for line in left) else "node"
-    hosts = {line.key for line in left if line.kind == kind}
+    """Reservations for the hosts that a deletion left behind: they still take capacity of the hub."""
+    remaining_lines = order.status.receipt.left
+    # A node without a host runs on a machine of the platform.
+    kind = "host" if any(line.kind == "host" for line in remaining_lines) else "node"
+    hosts = {line.key for line in remaining_lines if line.kind == kind}
     return [
         Reserve(
-            placement.pool(cluster.status.hub, what),
+            placement.pool(cluster.status.hub, resource),
             owner=leftover_owner(cluster.id),
             amount=amount,
             capacity=placement.UNBOUNDED,
         )
-        for what, amount in _left_amounts(order, hosts).items()
+        for resource, amount in _left_amounts(order, hosts).items()
     ]
 
 
@@ -36,7 +36,7 @@ def receipt_note(order: Order) -> Note:
 
 
 def unseen(cluster: Cluster, now: datetime) -> Order:
-    """An order that its hub may have and that nobody here has ever seen."""
+    """A stand-in for an order that the hub may have and the ledger has never mirrored."""
     return Order(
         id=cluster.id,
         metadata=Metadata(name=cluster.id, tenant=cluster.metadata.tenant, deletion_timestamp=now),
@@ -45,22 +45,27 @@ def unseen(cluster: Cluster, now: datetime) -> Order:
 
 
 def was_placed_late(cluster: Cluster, order: Order) -> bool:
-    """Whether an order under way was placed after its cluster's end was asked for."""
-    asked, placed = cluster.metadata.deletion_timestamp, order.metadata.creation_timestamp
-    late = asked is not None and placed is not None and placed >= asked
+    """Whether an order in progress was created after the deletion of its cluster was requested."""
+    deletion_time, creation_time = (
+        cluster.metadata.deletion_timestamp,
+        order.metadata.creation_timestamp,
+    )
+    late = (
+        deletion_time is not None and creation_time is not None and creation_time >= deletion_time
+    )
     return late and order.status.phase in (OrderPhase.UNSPECIFIED, OrderPhase.PROGRESSING)
 
 
 def leftover_owner(cluster_id: str) -> str:
-    """In whose name the hosts that a deletion left behind stay reserved."""
+    """The owner under which hosts that a deletion left behind stay reserved."""
     return f"leftover/{cluster_id}"
 
 
 def _left_amounts(order: Order, left_keys: set[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for key in left_keys:
         node_set = key.partition("/")[2].rpartition("-")[0]
-        wanted = order.spec.node_sets.get(node_set)
-        if wanted is not None:
-            found[wanted.host_type] = found.get(wanted.host_type, 0) + 1
-    return found
+        node_set_spec = order.spec.node_sets.get(node_set)
+        if node_set_spec is not None:
+            amounts[node_set_spec.host_type] = amounts.get(node_set_spec.host_type, 0) + 1
+    return amounts

@@ -1,4 +1,4 @@
-"""Rest, version and restore of a cluster: what may be asked for, and when. Pure; called by the cluster's rules."""
+"""Hibernation, version and restore of a cluster: which changes are allowed, and when. Pure; called by its rules."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def rest_of_new(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def check_rest(old: Cluster, spec: ClusterSpec) -> None:
-    """Raises Precondition: what rests changes in nothing else, and only what is finished is put to rest."""
+    """Raises Precondition unless the change of rest is allowed.
+
+    A hibernated cluster changes in nothing else, and only a steady cluster is hibernated.
+    """
     before, after = old.spec.rest, spec.rest
     if before == after == ClusterRest.AWAKE:
         return
@@ -68,36 +71,36 @@ def check_rest(old: Cluster, spec: ClusterSpec) -> None:
 
 
 def _is_steady(cluster: Cluster) -> bool:
-    """Nothing is under way: neither shown nor asked for and not yet looked at."""
-    seen = cluster.status.observed_generation == cluster.metadata.generation
-    return seen and cluster.status.state in _STEADY
+    """Whether no change is in progress or waiting to be reconciled."""
+    up_to_date = cluster.status.observed_generation == cluster.metadata.generation
+    return up_to_date and cluster.status.state in _STEADY
 
 
 # --- version --------------------------------------------------------------------------------------
 
 
 def version_violations(old: Cluster, spec: ClusterSpec, world: World) -> Iterator[Violation]:
-    """What runs counts, not what was asked for last: a change that failed can be taken back."""
-    wanted = world.get(ClusterVersion, spec.version.id)
-    asked = world.get(ClusterVersion, old.spec.version.id)
-    running = old.status.version or (asked.spec.version if asked is not None else "")
-    if wanted is None or not running:
+    """Compares with the version that runs, not with the last spec: a failed change can be reverted."""
+    new_version = world.get(ClusterVersion, spec.version.id)
+    old_version = world.get(ClusterVersion, old.spec.version.id)
+    running = old.status.version or (old_version.spec.version if old_version is not None else "")
+    if new_version is None or not running:
         return
-    wrong = change_violation(running, wanted.spec.version, world.all(ClusterVersion))
-    if wrong is not None:
-        yield wrong
+    violation = change_violation(running, new_version.spec.version, world.all(ClusterVersion))
+    if violation is not None:
+        yield violation
 
 
 # --- restore --------------------------------------------------------------------------------------
 
 
 def owner_of_backups(tenant: str) -> str:
-    """Whose the backups of a tenant's clusters are. What is shared to use is not shared to copy."""
+    """The tenant that owns backups of a tenant's clusters. Backups of shared clusters are not shared."""
     return SYSTEM if tenant == SHARED else tenant
 
 
 def sought(old: Cluster | None, new: Cluster) -> tuple[Sought, ...]:
-    """The backup to restore, when that is news: later it may be gone."""
+    """Requests the backup to restore, only when the restore is new: later the backup may be deleted."""
     restore = new.spec.restore
     if not restore.backup or (old is not None and restore == old.spec.restore):
         return ()
@@ -107,7 +110,7 @@ def sought(old: Cluster | None, new: Cluster) -> tuple[Sought, ...]:
 def admit_restore(
     old: Cluster | None, spec: ClusterSpec, world: World, violations: list[Violation]
 ) -> ClusterRestore:
-    """The restore with the backup's id and a request of its own; what is wrong with it is added."""
+    """Returns the restore with the backup's id and a request id of its own; appends what is wrong to `violations`."""
     restore = spec.restore
     before = old.spec.restore if old is not None else ClusterRestore()
     if restore == before:
@@ -122,16 +125,16 @@ def admit_restore(
         return restore
     backup = world.get(Backup, restore.backup)
     if backup is None:
-        return restore  # whoever looked for it has said so
+        return restore  # the missing backup is a violation already
     violations += _backup_violations(old, spec, backup, world)
-    again = not restore.request or (
+    needs_new_request = not restore.request or (
         restore.request == before.request and backup.id != before.backup
     )
     generation = old.metadata.generation + 1 if old is not None else 1
     return replace(
         restore,
         backup=backup.id,
-        request=f"generation-{generation}" if again else restore.request,
+        request=f"generation-{generation}" if needs_new_request else restore.request,
     )
 
 
@@ -164,7 +167,7 @@ def _backup_violations(
 def version_of_backup(
     spec: ClusterSpec, world: World, violations: list[Violation]
 ) -> ClusterVersionReference:
-    """The version that the backup was taken of; a cluster made from it has that unless it names one."""
+    """The version of the backup: the default version of a cluster that is created from it."""
     backup = world.get(Backup, spec.restore.backup) if spec.restore.backup else None
     if backup is None or not backup.status.version:
         return spec.version

@@ -10,7 +10,7 @@ from boatyard.resources.hubs.settings import is_kubernetes
 
 CLUSTERS = "clusters"  # the pool that bounds how many clusters a hub takes
 UNBOUNDED = 2**31 - 1
-PLATFORM = "platform"  # the label of hubs that are for the orders that ask for it
+PLATFORM = "platform"  # label of hubs that only take orders which ask for that platform
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> 
 
     `backup_on` is the hub that keeps the backup the cluster is made from: it goes nowhere else.
     """
-    judged = [
+    judgements = [
         (view, _why_not(cluster, view, backup_on), _room_left(cluster, view)) for view in hubs
     ]
     candidates = tuple(
@@ -50,49 +50,49 @@ def place(cluster: Cluster, hubs: Sequence[HubView], *, backup_on: str = "") -> 
             score=round(room, 4) if not why else 0.0,
             reason=why or f"{room:.0%} of its hosts stay free",
         )
-        for view, why, room in sorted(judged, key=lambda one: one[0].hub.id)
+        for view, why, room in sorted(judgements, key=lambda judgement: judgement[0].hub.id)
     )
-    able = [(view, room) for view, why, room in judged if not why]
-    if not able:
-        return NotPlaced(candidates, *_summary([why for _, why, _ in judged]))
-    view, _ = min(able, key=lambda one: (-one[1], one[0].hub.id))
+    fitting = [(view, room) for view, why, room in judgements if not why]
+    if not fitting:
+        return NotPlaced(candidates, *_summary([why for _, why, _ in judgements]))
+    view, _ = min(fitting, key=lambda judgement: (-judgement[1], judgement[0].hub.id))
     return Placed(
         hub=view.hub,
         candidates=candidates,
-        reason=f"the emptiest of {len(able)} hubs where it fits",
+        reason=f"the emptiest of {len(fitting)} hubs where it fits",
     )
 
 
 def amounts(cluster: Cluster) -> dict[str, int]:
-    """What the cluster takes of a hub: hosts per type, and one cluster."""
-    found = {CLUSTERS: 1}
+    """The capacity that the cluster needs: hosts per type, and one cluster."""
+    counts = {CLUSTERS: 1}
     for node_set in cluster.spec.node_sets.values():
         host_type = node_set.host_type.id
-        found[host_type] = found.get(host_type, 0) + node_set.size
-    return found
+        counts[host_type] = counts.get(host_type, 0) + node_set.size
+    return counts
 
 
-def pool(hub_id: str, what: str) -> str:
-    """The name under which the ledger counts what is reserved on a hub."""
-    return f"{hub_id}/capacity/{what}"
+def pool(hub_id: str, resource: str) -> str:
+    """The pool in which the ledger counts the reservations of a resource on a hub."""
+    return f"{hub_id}/capacity/{resource}"
 
 
 def offers(hub: Hub) -> Mapping[str, int]:
-    """What the hub has of each host type, and of "clusters" where that is bounded.
+    """The hub's capacity per host type, and of "clusters" where that is bounded.
 
-    What an operator has set wins over what was found there: the host types as one list, for what is not in it
-    is not meant to be offered, and the number of clusters by itself.
+    Capacity set by an operator wins over discovered capacity. Host types are replaced as a whole, because a type
+    that the operator left out is not to be offered; the number of clusters is replaced by itself.
     """
-    found, asked = dict(hub.status.capacity), dict(hub.spec.capacity)
-    clusters = asked.pop(CLUSTERS, found.pop(CLUSTERS, None))
-    found.pop(CLUSTERS, None)
-    hosts = asked or found
+    status_capacity, spec_capacity = dict(hub.status.capacity), dict(hub.spec.capacity)
+    clusters = spec_capacity.pop(CLUSTERS, status_capacity.pop(CLUSTERS, None))
+    status_capacity.pop(CLUSTERS, None)
+    hosts = spec_capacity or status_capacity
     return hosts if clusters is None else {**hosts, CLUSTERS: clusters}
 
 
-def capacity(hub: Hub, what: str) -> int:
-    """How much of it the hub has. Clusters are unbounded unless the hub says otherwise."""
-    return offers(hub).get(what, UNBOUNDED if what == CLUSTERS else 0)
+def capacity(hub: Hub, resource: str) -> int:
+    """How much of a resource the hub has. Clusters are unbounded unless the hub says otherwise."""
+    return offers(hub).get(resource, UNBOUNDED if resource == CLUSTERS else 0)
 
 
 def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
@@ -115,20 +115,20 @@ def _why_not(cluster: Cluster, view: HubView, backup_on: str) -> str:
 
 
 def _wrong_labels(cluster: Cluster, hub: Hub) -> str:
-    wanted, there = cluster.spec.hub_labels, hub.spec.labels
-    if PLATFORM in there and PLATFORM not in wanted and not hub.spec.templates:
+    labels, hub_labels = cluster.spec.hub_labels, hub.spec.labels
+    if PLATFORM in hub_labels and PLATFORM not in labels and not hub.spec.templates:
         return "is for orders that ask for its platform"
-    for key, value in sorted(wanted.items()):
-        if there.get(key) != value:
+    for key, value in sorted(labels.items()):
+        if hub_labels.get(key) != value:
             return f"lacks the label {key}={value}"
     return ""
 
 
 def _too_little(cluster: Cluster, view: HubView) -> str:
-    for what, amount in sorted(amounts(cluster).items()):
-        free = capacity(view.hub, what) - view.reserved.get(what, 0)
+    for resource, amount in sorted(amounts(cluster).items()):
+        free = capacity(view.hub, resource) - view.reserved.get(resource, 0)
         if amount > free:
-            noun = "clusters" if what == CLUSTERS else f"hosts of type {what!r}"
+            noun = "clusters" if resource == CLUSTERS else f"hosts of type {resource!r}"
             return f"has {max(free, 0)} free {noun}, {amount} are needed"
     return ""
 
@@ -136,15 +136,15 @@ def _too_little(cluster: Cluster, view: HubView) -> str:
 def _room_left(cluster: Cluster, view: HubView) -> float:
     """The smallest share of any host type asked for that stays free when the cluster is placed here."""
     shares = []
-    for what, amount in amounts(cluster).items():
-        total = capacity(view.hub, what)
-        if what != CLUSTERS and total > 0:
-            shares.append((total - view.reserved.get(what, 0) - amount) / total)
+    for resource, amount in amounts(cluster).items():
+        total = capacity(view.hub, resource)
+        if resource != CLUSTERS and total > 0:
+            shares.append((total - view.reserved.get(resource, 0) - amount) / total)
     return min(shares, default=0.0)
 
 
 def _summary(reasons: Sequence[str]) -> tuple[str, str]:
-    """Why it fits nowhere, for the tenant: no hub is named, no count is told."""
+    """Reason and message of a cluster that fits nowhere, for the tenant: without names of hubs and counts."""
     if not reasons:
         return "NoHub", "no hub is registered yet"
     if any("are needed" in why for why in reasons):

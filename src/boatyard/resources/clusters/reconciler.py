@@ -1,4 +1,4 @@
-"""Finds a hub for a cluster, hands the order to that hub, and shows how it goes. Called by the engine."""
+"""Places a cluster on a hub, puts its order there, and copies the order's status back. Called by the engine."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from boatyard.resources.reconciling import Result, Turn
 
 BookFor = Callable[[Turn, str], Awaitable[OrderBook]]  # the order book of a hub by id
 
-CAPACITY = "capacity"  # what a waiting cluster waits for; a Wake of that name makes it due
+CAPACITY = "capacity"  # a Wake of this name makes clusters due that wait for capacity
 _SLOW_LOOK = 300.0
-_GRACE = timedelta(minutes=2)  # for a hub that ends it in time and is heard of late
+_GRACE = timedelta(minutes=2)  # for a hub that ends it in time and reports it late
 
 
 class ClusterReconciler:
@@ -66,40 +66,40 @@ class ClusterReconciler:
         return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK))
 
     async def _place(self, cluster: Cluster, turn: Turn) -> Result:
-        """Chooses a hub and reserves room on it in the same transaction. The order follows on the next turn."""
+        """Chooses a hub and reserves capacity on it in the same transaction. The next pass creates the order."""
         views = await self._views()
         decision = placement.place(cluster, views, backup_on=await self._backup_hub(cluster))
         if isinstance(decision, NotPlaced):
             return _no_room(cluster, decision, turn.now)
         hub = decision.hub
-        chosen = Placement(
+        new_placement = Placement(
             hub=hub.id,
             decided_at=turn.now,
             reason=decision.reason,
             candidates=decision.candidates,
         )
-        placed = msgspec.structs.replace(
+        new_status = msgspec.structs.replace(
             cluster.status,
             hub=hub.id,
-            placement=chosen,
+            placement=new_placement,
             state=ClusterState.PROGRESSING,
             state_transition_time=cluster.status.state_transition_time or turn.now,
         )
         changes: list[Change] = [
             Reserve(
-                placement.pool(hub.id, what),
+                placement.pool(hub.id, resource),
                 owner=cluster.id,
                 amount=amount,
-                capacity=placement.capacity(hub, what),
+                capacity=placement.capacity(hub, resource),
             )
-            for what, amount in placement.amounts(cluster).items()
+            for resource, amount in placement.amounts(cluster).items()
         ]
         changes.append(Require("Hub", hub.id))  # nobody removes it at the same moment
-        changes.append(_replaced(cluster, placed, Note("Placed", _placed_words(hub))))
+        changes.append(_replaced(cluster, new_status, Note("Placed", _placed_words(hub))))
         return Result(changes=changes, look_again=turn.now, hub=hub.id)
 
     async def _backup_hub(self, cluster: Cluster) -> str:
-        """The hub that keeps the backup a new cluster is made from."""
+        """The hub that stores the backup a new cluster is created from; empty without a backup."""
         if not cluster.spec.restore.backup:
             return ""
         backup = await self._ledger.documents.get(Backup, cluster.spec.restore.backup)
@@ -112,94 +112,96 @@ class ClusterReconciler:
             HubView(
                 hub=hub,
                 reserved={
-                    what: reserved.get(placement.pool(hub.id, what), 0)
-                    for what in {*placement.offers(hub), placement.CLUSTERS}
+                    resource: reserved.get(placement.pool(hub.id, resource), 0)
+                    for resource in {*placement.offers(hub), placement.CLUSTERS}
                 },
             )
             for hub in hubs
         ]
 
     async def _follow(self, cluster: Cluster, turn: Turn) -> Result:
-        """Keeps the order in step with what is wanted, and the cluster's status in step with the order."""
+        """Updates the order from the cluster's spec, and the cluster's status from the order."""
         book = await self._book_for(turn, cluster.status.hub)
         order = await book.get(cluster.id)
         version = await self._version(cluster)
         settings = order.spec.platform_settings if order else await self._settings(cluster)
-        wanted = status.order_spec(cluster, version, settings)
-        if order is None or order.spec.generation != wanted.generation:
-            return await self._hand_over(cluster, wanted, book, turn)
-        found = status.from_order(cluster, order, turn.now)
+        desired_spec = status.order_spec(cluster, version, settings)
+        if order is None or order.spec.generation != desired_spec.generation:
+            return await self._hand_over(cluster, desired_spec, book, turn)
+        new_status = status.from_order(cluster, order, turn.now)
         return Result(
-            changes=self._shown(cluster, found, turn.now),
+            changes=self._shown(cluster, new_status, turn.now),
             look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
             hub=cluster.status.hub,
         )
 
     async def _hand_over(
-        self, cluster: Cluster, wanted: OrderSpec, book: OrderBook, turn: Turn
+        self, cluster: Cluster, desired_spec: OrderSpec, book: OrderBook, turn: Turn
     ) -> Result:
-        """Makes sure of the room, then asks the hub. The order's first answer makes the cluster due again."""
-        if wanted.generation > 1:  # the first wish was reserved when it was placed
-            more = await self._reservations(cluster)
+        """Reserves capacity, then writes the order. The order's first progress makes the cluster due again."""
+        if desired_spec.generation > 1:  # the first generation was reserved at placement
+            reservations = await self._reservations(cluster)
             try:
-                await self._ledger.commit(more, lease=turn.lease, now=turn.now)
+                await self._ledger.commit(reservations, lease=turn.lease, now=turn.now)
             except Exhausted:
                 return _cannot_grow(cluster, turn.now)
-        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=wanted, now=turn.now)
+        await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=desired_spec, now=turn.now)
         return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
 
-    def _shown(self, cluster: Cluster, found: ClusterStatus, now: datetime) -> Sequence[Change]:
-        if found == cluster.status:
+    def _shown(
+        self, cluster: Cluster, new_status: ClusterStatus, now: datetime
+    ) -> Sequence[Change]:
+        if new_status == cluster.status:
             return ()
         changes: list[Change] = []
         settled = (
-            found.state == ClusterState.READY
-            and found.observed_generation == cluster.metadata.generation
-            and found.observed_generation > 1  # the first wish frees nothing
+            new_status.state == ClusterState.READY
+            and new_status.observed_generation == cluster.metadata.generation
+            and new_status.observed_generation > 1  # the first generation frees nothing
         )
-        # The generation too: what was done within one turn was never seen as PROGRESSING here.
+        # The generation too: a change done within one pass was never PROGRESSING here.
         before = (cluster.status.state, cluster.status.observed_generation)
-        if settled and before != (found.state, found.observed_generation):
+        if settled and before != (new_status.state, new_status.observed_generation):
             changes += self._settled_reservations(cluster)
             changes.append(Wake(CAPACITY, now))
-        changes.append(_replaced(cluster, found, _state_note(cluster, found)))
+        changes.append(_replaced(cluster, new_status, _state_note(cluster, new_status)))
         return changes
 
     def _settled_reservations(self, cluster: Cluster) -> list[Change]:
-        """After a scale down has ended, exactly what is in use stays reserved."""
+        """After a change is done, reserves exactly what is in use: frees what a scale down no longer needs."""
         hub = cluster.status.hub
         return [
-            Unreserve(cluster.id),  # also of a host type that is asked for no more
+            Unreserve(cluster.id),  # also of host types that are no longer used
             *(
                 Reserve(
-                    placement.pool(hub, what),
+                    placement.pool(hub, resource),
                     owner=cluster.id,
                     amount=amount,
                     capacity=placement.UNBOUNDED,
                 )
-                for what, amount in placement.amounts(cluster).items()
+                for resource, amount in placement.amounts(cluster).items()
             ),
         ]
 
     async def _reservations(self, cluster: Cluster) -> list[Change]:
-        """What must be reserved beyond what is; a smaller wish frees nothing yet, the nodes are still there."""
+        """Reservations that must grow. A smaller spec frees nothing yet: the nodes still exist."""
         hub = await self._ledger.documents.get(Hub, cluster.status.hub)
         if hub is None:
             return []
-        held = await self._ledger.claims.reservations(cluster.id)
+        reserved = await self._ledger.claims.reservations(cluster.id)
         return [
             Reserve(
-                placement.pool(hub.id, what),
+                placement.pool(hub.id, resource),
                 owner=cluster.id,
                 amount=amount,
-                capacity=placement.capacity(hub, what),
+                capacity=placement.capacity(hub, resource),
             )
-            for what, amount in placement.amounts(cluster).items()
-            if amount > held.get(placement.pool(hub.id, what), 0)
+            for resource, amount in placement.amounts(cluster).items()
+            if amount > reserved.get(placement.pool(hub.id, resource), 0)
         ]
 
     async def _settings(self, cluster: Cluster) -> Mapping[str, str]:
-        """What the template tells the platform. Asked once: a cluster stays as it was ordered."""
+        """The template's settings for the platform. Read once: a cluster keeps those it was ordered with."""
         template = await self._ledger.documents.get(ClusterTemplate, cluster.spec.template.id)
         return template.platform_settings if template is not None else {}
 
@@ -209,7 +211,7 @@ class ClusterReconciler:
         return await self._ledger.documents.get(ClusterVersion, cluster.spec.version.id)
 
     async def _delete(self, cluster: Cluster, turn: Turn) -> Result:
-        """Has everything taken back; the cluster goes when its order has ended, with a receipt."""
+        """Requests the deletion of the order, and archives the cluster with a receipt once the order has ended."""
         if not cluster.status.hub:
             note = Note("Deleted", "Deleted before anything was made")
             return Result(changes=[Unreserve(cluster.id), _archived(cluster, note)])
@@ -221,9 +223,9 @@ class ClusterReconciler:
                 raise
             return await self._abandon(cluster, turn)
         if order is None:
-            kept = await self._ledger.documents.get(Order, cluster.id)
-            if kept is not None:
-                return await self._end_lost(cluster, kept, book, turn)
+            order_copy = await self._ledger.documents.get(Order, cluster.id)
+            if order_copy is not None:
+                return await self._end_lost(cluster, order_copy, book, turn)
             await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
             note = Note("Deleted", "Deleted; its hub holds nothing of it")
             return Result(
@@ -237,39 +239,41 @@ class ClusterReconciler:
             await book.request_delete(
                 cluster.id, delete_by=turn.now + self._delete_within, now=turn.now
             )
-        found = status.from_order(cluster, order, turn.now)
-        changes = [] if found == cluster.status else [_replaced(cluster, found, None)]
+        new_status = status.from_order(cluster, order, turn.now)
+        changes = [] if new_status == cluster.status else [_replaced(cluster, new_status, None)]
         return Result(
             changes=changes,
             look_again=turn.now + timedelta(seconds=_SLOW_LOOK),
             hub=cluster.status.hub,
         )
 
-    async def _end_lost(self, cluster: Cluster, kept: Order, book: OrderBook, turn: Turn) -> Result:
-        """Its hub has lost the order before it had ended: what it held is there all the same.
+    async def _end_lost(
+        self, cluster: Cluster, order_copy: Order, book: OrderBook, turn: Turn
+    ) -> Result:
+        """Handles an order that its hub lost before it was deleted; its items still exist outside.
 
-        What its operator has noticed stands in a Leftover. Otherwise the order is placed again, and taken back once it
-        has found what it had by its keys: an order that knows of nothing would take nothing back.
+        If the hub's operator noticed, they are in a Leftover. Otherwise the order is created again, and deleted once
+        it has found its items by their keys: an order without recorded items would release nothing.
         """
         if await book.leftover(cluster.id) is not None:
             return await self._abandon(cluster, turn)
         version = await self._version(cluster)
-        spec = status.order_spec(cluster, version, kept.spec.platform_settings)
+        spec = status.order_spec(cluster, version, order_copy.spec.platform_settings)
         await book.put(cluster.id, tenant=cluster.metadata.tenant, spec=spec, now=turn.now)
         return Result(look_again=turn.now + timedelta(seconds=_SLOW_LOOK), hub=cluster.status.hub)
 
     async def _still_finds(self, cluster: Cluster, order: Order, turn: Turn) -> bool:
-        """Whether it was lost and placed again, and has not found all that it had. Not for ever: it may be broken."""
+        """Whether a lost order that was created again is still finding its items. False once the deletion is late."""
         if not ending.was_placed_late(cluster, order) or self._is_late(cluster, turn.now):
             return False
         return await self._ledger.documents.archived(Order, cluster.id, sealed=True) is not None
 
     async def _end(self, cluster: Cluster, order: Order, book: OrderBook, turn: Turn) -> Result:
-        """The order has ended. What is left keeps its share of the hub reserved until it is released."""
-        kept = ending.kept_room(cluster, order)
-        if kept:
-            freed: list[Change] = [Unreserve(cluster.id), *kept]
-            await self._ledger.commit(freed, lease=turn.lease, now=turn.now)
+        """Archives the cluster after its order has ended. Leftover hosts stay reserved until they are released."""
+        leftover_reservations = ending.kept_room(cluster, order)
+        if leftover_reservations:
+            changes: list[Change] = [Unreserve(cluster.id), *leftover_reservations]
+            await self._ledger.commit(changes, lease=turn.lease, now=turn.now)
         await book.forget(cluster.id, tenant=cluster.metadata.tenant, now=turn.now)
         return Result(
             changes=[
@@ -280,30 +284,30 @@ class ClusterReconciler:
         )
 
     def _is_late(self, cluster: Cluster, now: datetime) -> bool:
-        """Whether a hub has been silent for as long as a deletion may take, and some more."""
-        asked = cluster.metadata.deletion_timestamp
-        return asked is not None and now >= asked + self._delete_within + _GRACE
+        """Whether the time that a deletion may take is over, plus a grace period."""
+        deletion_time = cluster.metadata.deletion_timestamp
+        return deletion_time is not None and now >= deletion_time + self._delete_within + _GRACE
 
     async def _abandon(self, cluster: Cluster, turn: Turn) -> Result:
-        """Ends without the hub. All that was last seen there is left, and is taken back when the hub is there again."""
+        """Ends the deletion without the hub. The items last seen become a Leftover, released when the hub is back."""
         order = await self._ledger.documents.get(Order, cluster.id) or ending.unseen(
             cluster, turn.now
         )
-        ended, leftover = rules.abandon(order, order.status.items, turn.now)
-        order = msgspec.structs.replace(order, status=ended)
+        final_status, leftover = rules.abandon(order, order.status.items, turn.now)
+        order = msgspec.structs.replace(order, status=final_status)
         changes: list[Change] = [
             Unreserve(cluster.id),
             *ending.kept_room(cluster, order),
             *follow_leftover(leftover, turn.now),
         ]
-        if order.metadata.creation_timestamp is not None:  # else nothing of it was kept here
+        if order.metadata.creation_timestamp is not None:  # else the ledger has no copy of it
             changes.append(Archive(order))
         changes += [_archived(cluster, ending.receipt_note(order)), Wake(CAPACITY, turn.now)]
         return Result(changes=changes)
 
 
-def _replaced(cluster: Cluster, found: ClusterStatus, note: Note | None) -> Change:
-    return Replace(msgspec.structs.replace(cluster, status=found), note=note)
+def _replaced(cluster: Cluster, new_status: ClusterStatus, note: Note | None) -> Change:
+    return Replace(msgspec.structs.replace(cluster, status=new_status), note=note)
 
 
 def _archived(cluster: Cluster, note: Note) -> Change:
@@ -312,19 +316,21 @@ def _archived(cluster: Cluster, note: Note) -> Change:
 
 
 def _no_room(cluster: Cluster, decision: NotPlaced, now: datetime) -> Result:
-    """It waits, with every hub's reason, and is looked at again when something changes."""
+    """The cluster waits, with every hub's reason, and is due again when capacity changes."""
     old = cluster.status.placement
     same = (old.reason, old.candidates) == (decision.reason, decision.candidates)
-    kept = (
+    new_placement = (
         old
         if same
         else Placement(decided_at=now, reason=decision.reason, candidates=decision.candidates)
     )
-    found = status.waiting(cluster, kept, reason=decision.reason, message=decision.message, now=now)
+    new_status = status.waiting(
+        cluster, new_placement, reason=decision.reason, message=decision.message, now=now
+    )
     changes = (
         []
-        if found == cluster.status
-        else [_replaced(cluster, found, Note(decision.reason, decision.message))]
+        if new_status == cluster.status
+        else [_replaced(cluster, new_status, Note(decision.reason, decision.message))]
     )
     return Result(
         changes=changes,
@@ -335,11 +341,13 @@ def _no_room(cluster: Cluster, decision: NotPlaced, now: datetime) -> Result:
 
 def _cannot_grow(cluster: Cluster, now: datetime) -> Result:
     message = "the hub has no room for the nodes added; the cluster stays as it is until there is"
-    found = status.waiting(
+    new_status = status.waiting(
         cluster, cluster.status.placement, reason="NoCapacity", message=message, now=now
     )
     changes = (
-        [] if found == cluster.status else [_replaced(cluster, found, Note("NoCapacity", message))]
+        []
+        if new_status == cluster.status
+        else [_replaced(cluster, new_status, Note("NoCapacity", message))]
     )
     return Result(
         changes=changes,
@@ -350,27 +358,27 @@ def _cannot_grow(cluster: Cluster, now: datetime) -> Result:
 
 
 def _placed_words(hub: Hub) -> str:
-    """Tenants read this: the zone is theirs to know, the hub is the provider's."""
+    """Text for tenants: they may know the zone, not the hub."""
     return f"Placed in zone {hub.spec.zone}" if hub.spec.zone else "Placed"
 
 
-def _state_note(cluster: Cluster, found: ClusterStatus) -> Note | None:
-    if found.restored != cluster.status.restored:
+def _state_note(cluster: Cluster, new_status: ClusterStatus) -> Note | None:
+    if new_status.restored != cluster.status.restored:
         return Note("Restored", "Its objects are those of the backup now")
-    if found.state == cluster.status.state:
-        deeper = found.rest == ClusterRest.STOPPED != cluster.status.rest
+    if new_status.state == cluster.status.state:
+        deeper = new_status.rest == ClusterRest.STOPPED != cluster.status.rest
         return Note("Stopped", "Frozen for long; stopped now, nothing is lost") if deeper else None
-    state = found.state.name
+    state = new_status.state.name
     why = next(
         (
             condition.message
-            for condition in found.conditions
+            for condition in new_status.conditions
             if condition.type in _TELLING and condition.status == ConditionStatus.TRUE
         ),
         "",
     )
-    words = f"Cluster is {state.lower()}"
-    return Note(state.capitalize(), f"{words}: {why}" if why else words)
+    text = f"Cluster is {state.lower()}"
+    return Note(state.capitalize(), f"{text}: {why}" if why else text)
 
 
 _TELLING = (ClusterConditionType.FAILED, ClusterConditionType.DEGRADED)

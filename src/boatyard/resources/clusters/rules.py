@@ -1,4 +1,4 @@
-"""What a cluster must be like, when ordered and when changed. Called by the API before it is stored."""
+"""Admission rules of clusters, for creation and change. Called by the API before a cluster is stored."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _CATALOG_REMEDY = "name a template in spec.template"
 
 
 def wants(new: Cluster) -> tuple[Want, ...]:
-    """Without a version of its own, a cluster takes the template's or the system's."""
+    """Requests the catalogue's versions for a cluster that names none: it gets the template's or the default one."""
     return () if new.spec.version.id else (Want(ClusterVersion),)
 
 
 def wants_for_update(old: Cluster, new: Cluster) -> tuple[Want, ...]:
-    """A change of version may have to name the versions on the way."""
+    """Requests the catalogue's versions for a change of version: a refusal names the versions in between."""
     changed = new.spec.version.id not in ("", old.spec.version.id)
     return (Want(ClusterVersion),) if changed else ()
 
@@ -50,13 +50,13 @@ def sought(old: Cluster | None, new: Cluster, caller: Caller) -> tuple[Sought, .
 
 
 def requires(cluster: Cluster) -> set[tuple[str, str]]:
-    """What must be there while the cluster is stored, besides what it refers to."""
+    """Documents that must exist when the cluster is stored, besides its references."""
     backup = cluster.spec.restore.backup
     return {("Backup", backup)} if backup else set()
 
 
 def admit_create(new: Cluster, world: World) -> Cluster:
-    """The order completed from its template: node sets, parameters, version, network, keys."""
+    """Admits a new cluster, completed from its template: node sets, parameters, version, network, keys."""
     spec = new.spec
     violations = list(_size_violations(spec)) + list(_unserved(spec))
     violations += lifecycle.rest_of_new(spec)
@@ -65,17 +65,19 @@ def admit_create(new: Cluster, world: World) -> Cluster:
         violations.append(Violation("spec.template", "is required", _CATALOG_REMEDY))
         raise Refused("", *violations)
     violations += _offer_violations(spec, template)
-    wrong: list[Violation] = []
-    shown_parameters, secret = parameters.fill(spec.template_parameters, template, wrong)
-    violations += wrong
+    parameter_violations: list[Violation] = []
+    visible_parameters, secret_parameters = parameters.fill(
+        spec.template_parameters, template, parameter_violations
+    )
+    violations += parameter_violations
     defaults = template.spec_defaults
     if not spec.version.id:
         spec = replace(spec, version=lifecycle.version_of_backup(spec, world, violations))
     spec = replace(
         spec,
         node_sets=_create_sets(spec.node_sets, template, violations),
-        template_parameters=shown_parameters,
-        secret_parameters=seal_text(secret),
+        template_parameters=visible_parameters,
+        secret_parameters=seal_text(secret_parameters),
         template_digest=template.digest,
         template_phases=template.phases,
         version=_version(spec.version, template, world, violations),
@@ -94,7 +96,7 @@ def admit_create(new: Cluster, world: World) -> Cluster:
 
 
 def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
-    """Sizes, node sets, version, keys, rest and restore may change; what the road was built on may not."""
+    """Admits a change. Sizes, node sets, version, keys, rest and restore may change; template and network may not."""
     violations = list(_condition_violations(new)) if world.private else []
     if new.spec == old.spec:
         if violations:
@@ -113,11 +115,11 @@ def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
     violations += _fixed_violations(old, spec)
     violations += _update_set_violations(old.spec.node_sets, spec.node_sets, template)
     if spec.version != old.spec.version:
-        wanted = world.get(ClusterVersion, spec.version.id)
-        _check_version(wanted, violations)
+        version = world.get(ClusterVersion, spec.version.id)
+        _check_version(version, violations)
         # The bounds of a newer role say nothing about what this cluster was ordered with.
         if template is not None and template.digest == spec.template_digest:
-            violations += _range_violations(wanted, template)
+            violations += _range_violations(version, template)
         violations += lifecycle.version_violations(old, spec, world)
     spec = replace(spec, restore=lifecycle.admit_restore(old, spec, world, violations))
     spec = replace(spec, network=cidrs.canonical(spec.network, "spec.network", violations))
@@ -129,7 +131,7 @@ def admit_update(old: Cluster, new: Cluster, world: World) -> Cluster:
 
 
 def deleting(old: Cluster, world: World) -> Cluster:
-    """What a deletion shows at once, before anybody has looked at it."""
+    """The cluster when its deletion is requested: DELETING at once, before it is reconciled."""
     return replace(
         old,
         status=replace(old.status, state=ClusterState.DELETING, state_transition_time=world.now),
@@ -137,7 +139,7 @@ def deleting(old: Cluster, world: World) -> Cluster:
 
 
 def _kept(old: ClusterSpec, new: ClusterSpec) -> ClusterSpec:
-    """What cannot change and was left out of the request stays as it is."""
+    """The new spec with fixed fields that the request left out taken from the old one."""
     return replace(
         new,
         template=new.template if new.template.id else old.template,
@@ -176,37 +178,37 @@ def _offer_violations(spec: ClusterSpec, template: ClusterTemplate) -> Iterator[
 
 
 def _hub_labels(
-    asked: Mapping[str, str], template: ClusterTemplate, violations: list[Violation]
+    labels: Mapping[str, str], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, str]:
-    """What the tenant asks of the hub, and what the template does; where both speak, they agree."""
+    """The hub labels of the tenant and of the template together; a contradiction is a violation."""
     for key, value in template.hub_labels.items():
-        if asked.get(key, value) != value:
+        if labels.get(key, value) != value:
             violations.append(
                 Violation(
                     f"spec.hub_labels.{key}", "the template asks for another one", "leave it out"
                 )
             )
-    return {**asked, **template.hub_labels}
+    return {**labels, **template.hub_labels}
 
 
 def _create_sets(
-    given: Mapping[str, ClusterNodeSet], template: ClusterTemplate, violations: list[Violation]
+    node_sets: Mapping[str, ClusterNodeSet], template: ClusterTemplate, violations: list[Violation]
 ) -> Mapping[str, ClusterNodeSet]:
-    """The template's node sets, with the sizes that were asked for."""
+    """The template's node sets, with the requested sizes and host types."""
     sets = {
-        name: ClusterNodeSet(host_type=offered.host_type, size=offered.size)
-        for name, offered in template.node_sets.items()
+        name: ClusterNodeSet(host_type=template_set.host_type, size=template_set.size)
+        for name, template_set in template.node_sets.items()
     }
-    for name, asked in given.items():
-        violations += _set_violations(name, asked, template)
-        if asked.size < 1:
+    for name, node_set in node_sets.items():
+        violations += _set_violations(name, node_set, template)
+        if node_set.size < 1:
             violations.append(
-                Violation(f"spec.node_sets.{name}.size", f"is {asked.size}", "give 1 or more")
+                Violation(f"spec.node_sets.{name}.size", f"is {node_set.size}", "give 1 or more")
             )
-        if name in sets and not asked.host_type.id:
-            asked = replace(asked, host_type=sets[name].host_type)
+        if name in sets and not node_set.host_type.id:
+            node_set = replace(node_set, host_type=sets[name].host_type)
         if name in sets:
-            sets[name] = asked
+            sets[name] = node_set
     if not sets and not violations:
         violations.append(
             Violation("spec.template", "offers no node sets", "choose another template")
@@ -221,66 +223,68 @@ def _update_set_violations(
 ) -> Iterator[Violation]:
     if not new:
         yield Violation("spec.node_sets", "one must be left", "delete the cluster instead")
-    for name, asked in new.items():
+    for name, node_set in new.items():
         path = f"spec.node_sets.{name}"
-        if asked.size < 0:
-            yield Violation(f"{path}.size", f"{asked.size} is negative", "give 0 or more")
-        before = old.get(name)
-        if before is None:
-            yield from _set_violations(name, asked, template)
-        elif asked.host_type.id not in ("", before.host_type.id):
+        if node_set.size < 0:
+            yield Violation(f"{path}.size", f"{node_set.size} is negative", "give 0 or more")
+        old_set = old.get(name)
+        if old_set is None:
+            yield from _set_violations(name, node_set, template)
+        elif node_set.host_type.id not in ("", old_set.host_type.id):
             yield Violation(f"{path}.host_type", "cannot change", "add another node set instead")
 
 
 def _set_violations(
-    name: str, asked: ClusterNodeSet, template: ClusterTemplate | None
+    name: str, node_set: ClusterNodeSet, template: ClusterTemplate | None
 ) -> Iterator[Violation]:
     path = f"spec.node_sets.{name}"
-    offered = template.node_sets if template is not None else {}
-    if name not in offered:
-        names = ", ".join(sorted(offered)) or "none"
+    template_sets = template.node_sets if template is not None else {}
+    if name not in template_sets:
+        names = ", ".join(sorted(template_sets)) or "none"
         yield Violation(path, "the template has no such node set", f"it has: {names}")
-    elif template is not None and asked.host_type.id not in (
+    elif template is not None and node_set.host_type.id not in (
         "",
-        offered[name].host_type.id,
+        template_sets[name].host_type.id,
         *template.allowed_host_types,
     ):
         others = ", ".join(template.allowed_host_types)
         yield Violation(
             f"{path}.host_type",
-            f"the template uses {shown(offered[name].host_type.name)} here",
+            f"the template uses {shown(template_sets[name].host_type.name)} here",
             f"leave it out, or name one of {others}" if others else "leave it out",
         )
 
 
 def _hosts_named(spec: ClusterSpec, template: ClusterTemplate | None) -> ClusterSpec:
-    """A new node set without a host type has the template's."""
-    offered = template.node_sets if template is not None else {}
+    """The spec with the template's host type in each node set that names none."""
+    template_sets = template.node_sets if template is not None else {}
     return replace(
         spec,
         node_sets={
-            name: replace(asked, host_type=offered[name].host_type)
-            if not asked.host_type.id and name in offered
-            else asked
-            for name, asked in spec.node_sets.items()
+            name: replace(node_set, host_type=template_sets[name].host_type)
+            if not node_set.host_type.id and name in template_sets
+            else node_set
+            for name, node_set in spec.node_sets.items()
         },
     )
 
 
 def _version(
-    asked: ClusterVersionReference,
+    reference: ClusterVersionReference,
     template: ClusterTemplate,
     world: World,
     violations: list[Violation],
 ) -> ClusterVersionReference:
-    chosen = asked if asked.id else template.spec_defaults.version
+    chosen = reference if reference.id else template.spec_defaults.version
     if chosen.id:
         version = world.get(ClusterVersion, chosen.id)
         _check_version(version, violations)
         violations += _range_violations(version, template)
         return chosen
     fitting = [
-        one for one in world.all(ClusterVersion) if versions.in_range(one.spec.version, template)
+        candidate
+        for candidate in world.all(ClusterVersion)
+        if versions.in_range(candidate.spec.version, template)
     ]
     default = _default(fitting) or _newest(fitting, template)
     if default is None:
@@ -291,12 +295,12 @@ def _version(
 
 
 def _newest(fitting: Sequence[ClusterVersion], template: ClusterTemplate) -> ClusterVersion | None:
-    """Where the template has bounds and the default is outside of them."""
+    """The newest usable version, for a template whose bounds exclude the default; else None."""
     if not template.version_from and not template.version_below:
         return None
     return max(
-        (one for one in fitting if usable(one)),
-        key=lambda one: versions.number_of(one.spec.version) or (),
+        (version for version in fitting if usable(version)),
+        key=lambda version: versions.number_of(version.spec.version) or (),
         default=None,
     )
 
@@ -313,10 +317,10 @@ def _out_of_range(version: str, template: ClusterTemplate) -> Violation:
     return Violation("spec.version", words, f"choose one: {versions.words(template)}")
 
 
-def _default(found_versions: Sequence[ClusterVersion]) -> ClusterVersion | None:
-    """The tenant's own default before the shared one; there is at most one of each."""
-    found = [version for version in found_versions if version.spec.is_default and usable(version)]
-    return min(found, key=lambda version: version.metadata.tenant == SHARED, default=None)
+def _default(candidates: Sequence[ClusterVersion]) -> ClusterVersion | None:
+    """The default version: the tenant's own before the shared one. There is at most one of each."""
+    defaults = [version for version in candidates if version.spec.is_default and usable(version)]
+    return min(defaults, key=lambda version: version.metadata.tenant == SHARED, default=None)
 
 
 def _check_version(version: ClusterVersion | None, violations: list[Violation]) -> None:
@@ -333,15 +337,15 @@ def _check_version(version: ClusterVersion | None, violations: list[Violation]) 
 
 
 def _network(
-    asked: ClusterNetwork | None, default: ClusterNetwork | None, violations: list[Violation]
+    network: ClusterNetwork | None, default: ClusterNetwork | None, violations: list[Violation]
 ) -> ClusterNetwork | None:
-    if asked is not None and default is not None:
-        asked = replace(
-            asked,
-            pod_cidr=asked.pod_cidr or default.pod_cidr,
-            service_cidr=asked.service_cidr or default.service_cidr,
+    if network is not None and default is not None:
+        network = replace(
+            network,
+            pod_cidr=network.pod_cidr or default.pod_cidr,
+            service_cidr=network.service_cidr or default.service_cidr,
         )
-    return cidrs.canonical(asked if asked is not None else default, "spec.network", violations)
+    return cidrs.canonical(network if network is not None else default, "spec.network", violations)
 
 
 def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
@@ -359,7 +363,7 @@ def _size_violations(spec: ClusterSpec) -> Iterator[Violation]:
 
 
 def _unserved(spec: ClusterSpec) -> Iterator[Violation]:
-    """What the contract has and this server cannot do yet is refused, never silently dropped."""
+    """Refuses fields of the API that this server does not implement, instead of ignoring them."""
     if spec.auto_external_ip_attachment:
         yield Violation(
             "spec.auto_external_ip_attachment", "external addresses are not offered", "leave it out"

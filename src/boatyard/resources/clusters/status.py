@@ -1,4 +1,4 @@
-"""What a cluster shows of its order, and what its order asks for. Pure; called by the cluster reconciler."""
+"""Maps a cluster's spec to its order and the order's status back. Pure; called by the cluster reconciler."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _CONDITIONS: Mapping[str, ClusterConditionType] = {
 def order_spec(
     cluster: Cluster, version: ClusterVersion | None, settings: Mapping[str, str]
 ) -> OrderSpec:
-    """What the hub is asked for, from what the tenant wants and the template tells the platform."""
+    """The spec of the order, from the cluster's spec and the template's settings for the platform."""
     spec = cluster.spec
     secret = unsealed(spec.secret_parameters)
     return OrderSpec(
@@ -90,12 +90,12 @@ def order_spec(
 
 
 def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
-    """The cluster's status as its order has it now. Equal to the old one when nothing changed."""
-    old, found = cluster.status, order.status
-    state = _STATES[found.phase]
+    """The cluster's status computed from its order. Equal to the old one when nothing changed."""
+    old, order_status = cluster.status, order.status
+    state = _STATES[order_status.phase]
     steady = (ClusterState.READY, ClusterState.DEGRADED, ClusterState.HIBERNATED)
-    if found.observed_generation != cluster.metadata.generation and state in steady:
-        state = ClusterState.PROGRESSING  # the order speaks of an older wish
+    if order_status.observed_generation != cluster.metadata.generation and state in steady:
+        state = ClusterState.PROGRESSING  # the order is of an older generation
     if cluster.metadata.deletion_timestamp is not None:
         state = ClusterState.DELETING
     return msgspec.structs.replace(
@@ -104,7 +104,7 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
         state_transition_time=old.state_transition_time if state == old.state else now,
         conditions=tuple(
             _condition(condition, order)
-            for condition in found.conditions
+            for condition in order_status.conditions
             if condition.type in _CONDITIONS
         ),
         node_sets={
@@ -114,17 +114,17 @@ def from_order(cluster: Cluster, order: Order, now: datetime) -> ClusterStatus:
                 else old.node_sets.get(name, ClusterNodeSet()).host_type,
                 size=size,
             )
-            for name, size in sorted(found.nodes.items())
+            for name, size in sorted(order_status.nodes.items())
         },
-        ready_nodes=dict(sorted(found.ready_nodes.items())),
-        api_url=found.facts.get("api_url", ""),
-        console_url=found.facts.get("console_url", ""),
-        api_endpoint=found.facts.get("api_endpoint", ""),
-        ingress_endpoint=found.facts.get("ingress_endpoint", ""),
-        observed_generation=found.observed_generation,
-        version=found.version,
-        rest=found.rest if found.phase == OrderPhase.RESTING else ClusterRest.AWAKE,
-        restored=found.restored,
+        ready_nodes=dict(sorted(order_status.ready_nodes.items())),
+        api_url=order_status.facts.get("api_url", ""),
+        console_url=order_status.facts.get("console_url", ""),
+        api_endpoint=order_status.facts.get("api_endpoint", ""),
+        ingress_endpoint=order_status.facts.get("ingress_endpoint", ""),
+        observed_generation=order_status.observed_generation,
+        version=order_status.version,
+        rest=order_status.rest if order_status.phase == OrderPhase.RESTING else ClusterRest.AWAKE,
+        restored=order_status.restored,
     )
 
 
@@ -132,7 +132,9 @@ def waiting(
     cluster: Cluster, placement: Placement, *, reason: str, message: str, now: datetime
 ) -> ClusterStatus:
     """The status of a cluster that fits nowhere yet, or cannot grow yet."""
-    kept = [c for c in cluster.status.conditions if c.type != ClusterConditionType.PROGRESSING]
+    other_conditions = [
+        c for c in cluster.status.conditions if c.type != ClusterConditionType.PROGRESSING
+    ]
     old = next(
         (c for c in cluster.status.conditions if c.type == ClusterConditionType.PROGRESSING), None
     )
@@ -151,7 +153,7 @@ def waiting(
         state_transition_time=cluster.status.state_transition_time
         if cluster.status.state == state
         else now,
-        conditions=(progressing, *kept),
+        conditions=(progressing, *other_conditions),
         placement=placement,
     )
 

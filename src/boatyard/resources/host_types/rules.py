@@ -1,4 +1,4 @@
-"""What a host type must be like. Called by the API before a host type is stored."""
+"""Admission rules of host types. Called by the API before a host type is stored."""
 
 from __future__ import annotations
 

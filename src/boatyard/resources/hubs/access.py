@@ -1,4 +1,4 @@
-"""How hubs are reached, and what is installed on them. Put together by app; used by the reconciler and the API."""
+"""How Kubernetes hubs are reached, and what is installed on them. Built by app; used by the reconciler and the API."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from boatyard.resources.hubs.check.model import Manifest, Roles
 
 class Clients(Protocol):
     async def client(self, hub: Hub) -> KubeClient:
-        """The hub's client, for the credentials it has now. Unavailable, with a reason, when there can be none."""
+        """The client for the hub's current credentials. Raises Unavailable, with a reason, when there can be none."""
 
     async def forget(self, hub_id: str) -> None:
-        """Lets go of the client of a hub that is gone."""
+        """Closes the client of a hub that was deleted."""
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,13 @@
-"""How much a Kubernetes hub has, from what is seen on it. Pure but for `learn`; called by the hub reconciler.
+"""Computes the capacity of a Kubernetes hub from its objects. Pure but for `learn`; called by the hub reconciler.
 
 | what | counted |
 | --- | --- |
-| hosts of a type, on Agent | approved Agents labelled with it, that are connected or a cluster's already |
+| hosts of a type, on Agent | approved Agents with its label that are connected or already a node of a cluster |
 | hosts of a type, on KubeVirt | machines of the size `hosted.vm.<type>` that fit on the empty nodes |
 | clusters | control planes that fit on the empty nodes, by what a highly available one asks for |
 
-Nodes count when they are ready and take any pod. Types of machines share the nodes: whoever mixes them sets capacity.
+Nodes count when they are ready and accept any pod. Types of machines share the nodes: an operator who mixes types
+must set the capacity by hand.
 """
 
 from __future__ import annotations
@@ -46,50 +47,50 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)([a-zA-Z]{0,2})")
 
 @dataclass(frozen=True)
 class Room:
-    """What one node has, or one thing takes."""
+    """The resources that one node has, or that one machine or control plane takes."""
 
     cores: float
     memory: float
     pods: float = 1.0
 
-    def times(self, one: Room) -> int:
-        """How many of them fit."""
-        return int(min(self.cores / one.cores, self.memory / one.memory, self.pods / one.pods))
+    def times(self, size: Room) -> int:
+        """How many of that size fit."""
+        return int(min(self.cores / size.cores, self.memory / size.memory, self.pods / size.pods))
 
 
-CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # what HyperShift's documents say
+CONTROL_PLANE = Room(cores=5, memory=18 * 1024**3, pods=78)  # from HyperShift's documentation
 
 
 async def learn(client: KubeClient, hub: Hub) -> Mapping[str, int] | None:
-    """What the hub has; None when it cannot be told, because we may not look or its drivers do not say how."""
+    """The hub's capacity by resource; None when we may not list the objects or its drivers do not tell."""
     if not is_hosted(hub):
         return None
     settings = hub.spec.settings
-    found: dict[str, int] = {}
+    capacity: dict[str, int] = {}
     try:
         nodes = rooms((await client.list(NODES)).items)
         if settings.get(HOSTED_ON) == AGENT:
             listed = await client.list(_AGENTS, settings.get(AGENTS_IN, ""))
-            found |= from_agents(listed.items)
+            capacity |= from_agents(listed.items)
     except (Refused, NotFound):
         return None
     if settings.get(HOSTED_ON) == KUBEVIRT:
-        found |= from_nodes(nodes, vm_sizes(settings))
+        capacity |= from_nodes(nodes, vm_sizes(settings))
     if nodes and settings.get(_AVAILABILITY, _HIGHLY_AVAILABLE) == _HIGHLY_AVAILABLE:
-        found[CLUSTERS] = _sum(nodes).times(CONTROL_PLANE)
-    return found
+        capacity[CLUSTERS] = _sum(nodes).times(CONTROL_PLANE)
+    return capacity
 
 
 def from_agents(agents: Iterable[Manifest]) -> dict[str, int]:
-    """Host type to agents. One that is gone from the network counts only while it is a cluster's node."""
-    found: Counter[str] = Counter()
+    """Agents per host type. A disconnected agent counts only while it is a node of a cluster."""
+    counts: Counter[str] = Counter()
     for agent in agents:
         labels = (agent.get("metadata") or {}).get("labels") or {}
         kind = labels.get(hub_names.INSTANCE_TYPE) or labels.get(hub_names.RESOURCE_CLASS)
         approved = (agent.get("spec") or {}).get("approved")
         if kind and approved and (labels.get(_TAKEN) or _is_connected(agent)):
-            found[kind] += 1
-    return dict(found)
+            counts[kind] += 1
+    return dict(counts)
 
 
 def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, int]:
@@ -97,8 +98,8 @@ def from_nodes(nodes: Sequence[Room], sizes: Mapping[str, Room]) -> dict[str, in
 
 
 def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
-    """Host type to what one machine of it takes: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
-    found = {}
+    """The size of one machine per host type: `hosted.vm.large` is "cores=8,memory=32Gi,disk=64Gi"."""
+    sizes = {}
     for name, value in settings.items():
         kind = name.removeprefix(VM_SIZES)
         parts = dict(part.strip().split("=", 1) for part in value.split(",") if "=" in part)
@@ -106,38 +107,40 @@ def vm_sizes(settings: Mapping[str, str]) -> dict[str, Room]:
             continue
         cores, memory = quantity(parts.get("cores", "")), quantity(parts.get("memory", ""))
         if cores and memory:
-            found[kind] = Room(cores, memory)
-    return found
+            sizes[kind] = Room(cores, memory)
+    return sizes
 
 
 def rooms(nodes: Iterable[Manifest]) -> list[Room]:
-    """What each node that takes any pod has for them."""
-    found = []
+    """The allocatable resources of each node that accepts any pod."""
+    node_rooms = []
     for node in nodes:
         status = node.get("status") or {}
         spec = node.get("spec") or {}
         ready = any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for one in status.get("conditions") or ()
+            condition.get("type") == "Ready" and condition.get("status") == "True"
+            for condition in status.get("conditions") or ()
         )
         closed = spec.get("unschedulable") or any(
             taint.get("effect") in ("NoSchedule", "NoExecute") for taint in spec.get("taints") or ()
         )
         if ready and not closed:
-            has = status.get("allocatable") or {}
-            found.append(Room(*(quantity(str(has.get(one, ""))) for one in _RESOURCES)))
-    return found
+            allocatable = status.get("allocatable") or {}
+            node_rooms.append(
+                Room(*(quantity(str(allocatable.get(resource, ""))) for resource in _RESOURCES))
+            )
+    return node_rooms
 
 
 _RESOURCES = ("cpu", "memory", "pods")
 
 
 def quantity(text: str) -> float:
-    """A number as Kubernetes writes them: 4, 3900m, 16Gi. 0 for what is none."""
-    matched = _QUANTITY.fullmatch(text)
-    if matched is None or matched[2] not in _UNITS:
+    """A Kubernetes quantity as a number: 4, 3900m, 16Gi. 0 for any other text."""
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in _UNITS:
         return 0.0
-    return float(matched[1]) * _UNITS[matched[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _sum(nodes: Sequence[Room]) -> Room:
@@ -151,5 +154,6 @@ def _sum(nodes: Sequence[Room]) -> Room:
 def _is_connected(agent: Manifest) -> bool:
     conditions = (agent.get("status") or {}).get("conditions") or ()
     return not any(
-        one.get("type") == "Connected" and one.get("status") == "False" for one in conditions
+        condition.get("type") == "Connected" and condition.get("status") == "False"
+        for condition in conditions
     )

@@ -1,7 +1,7 @@
-"""What a hub's kubeconfig must be like, and until when it is good. Pure; called by the hub's rules and checks.
+"""Validates a hub's kubeconfig and tells when its credentials expire. Pure; called by the hub's rules and checks.
 
-It is used on the machines of the service. So everything it needs is inside it: a program it names would run there,
-and a file it names would be read there, with the rights of the service.
+The service uses it on its own machines. So everything must be inline: a program it names would run there, and a file
+it names would be read there, with the rights of the service.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ _UNKNOWN = ("auth-provider", "username", "password")
 
 @dataclass(frozen=True)
 class Told:
-    """What a kubeconfig says about one context, as far as it can be shown, and what is wrong with it."""
+    """Server and expiry of one context of a kubeconfig, without secrets, and what is wrong with it."""
 
     server: str = ""
-    ends_at: datetime | None = None  # of its certificate or token; None when it does not say
+    ends_at: datetime | None = None  # expiry of its certificate or token; None when unknown
     violations: tuple[Violation, ...] = ()
 
 
 def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Told:
-    """Everything wrong at once, by field. No word of a credential is in it."""
+    """Reads one context. Reports all violations at once, by field, and quotes no credential."""
     try:
-        loaded = load_yaml(kubeconfig)
+        document = load_yaml(kubeconfig)
     except NotYaml as error:
         return _wrong(f"cannot be read: {error}", "give the file as kubectl reads it")
-    if not isinstance(loaded, Mapping):
+    if not isinstance(document, Mapping):
         return _wrong("is not a kubeconfig", "give the file as kubectl reads it")
-    name = context or loaded.get("current-context")
+    name = context or document.get("current-context")
     if not isinstance(name, str) or not name:
         return _wrong("has no current-context", "set one (kubectl config use-context NAME)")
-    chosen, why = _named(loaded, "contexts", "context", name)
+    chosen, why = _named(document, "contexts", "context", name)
     if chosen is None:
         return _wrong(why, "name one that is there")
-    cluster, no_cluster = _named(loaded, "clusters", "cluster", chosen.get("cluster"))
-    user, no_user = _named(loaded, "users", "user", chosen.get("user"))
+    cluster, no_cluster = _named(document, "clusters", "cluster", chosen.get("cluster"))
+    user, no_user = _named(document, "users", "user", chosen.get("user"))
     reading = _Reading(insecure=insecure)
     for missing in (no_cluster, no_user):
         if missing:
@@ -73,7 +73,7 @@ def read(kubeconfig: bytes, context: str = "", *, insecure: bool = False) -> Tol
 
 @dataclass
 class _Reading:
-    """Collects what is found while a kubeconfig is read."""
+    """Collects server, expiry and violations while a kubeconfig is read."""
 
     insecure: bool
     server: str = ""
@@ -122,29 +122,31 @@ class _Reading:
             self._check_pair(certificate, key, complain)
         elif isinstance(token, str) and token:
             self.ends_at = _token_end(token)
-        elif not any(user.get(at) for at in ("exec", *_UNKNOWN, *(one for one, _ in _FILES))):
+        elif not any(
+            user.get(at) for at in ("exec", *_UNKNOWN, *(file_field for file_field, _ in _FILES))
+        ):
             complain("token", "there are no credentials", TOKEN_REMEDY)
 
     def _check_pair(self, certificate: bytes, key: bytes, complain: Any) -> None:
         if not (certificate and key):
             complain("client-key-data", "a certificate and its key come together", "give both")
             return
-        found = _certificates(certificate)
-        if found is None:
+        certificates = _certificates(certificate)
+        if certificates is None:
             complain("client-certificate-data", "is no certificate", "give it in PEM form")
             return
-        self.ends_at = found[0].not_valid_after_utc
-        if not _fits(found[0], key):
+        self.ends_at = certificates[0].not_valid_after_utc
+        if not _fits(certificates[0], key):
             complain("client-key-data", "is not the key of the certificate", "give its own")
 
-    def _refuse_files(self, said: Mapping[str, Any], complain: Any) -> None:
+    def _refuse_files(self, entry: Mapping[str, Any], complain: Any) -> None:
         for at, inline in _FILES:
-            if said.get(at):
+            if entry.get(at):
                 what = "names a file, which would be read from the service's machine"
                 complain(at, what, _INLINE_REMEDY.format(name=inline))
 
-    def _inline(self, said: Mapping[str, Any], at: str, complain: Any) -> bytes:
-        value = said.get(at)
+    def _inline(self, entry: Mapping[str, Any], at: str, complain: Any) -> bytes:
+        value = entry.get(at)
         if not value:
             return b""
         try:
@@ -164,17 +166,17 @@ def _wrong(what: str, remedy: str) -> Told:
 def _named(
     loaded: Mapping[str, Any], table: str, what: str, name: Any
 ) -> tuple[Mapping[str, Any] | None, str]:
-    """The entry of that name, or why there is none."""
+    """The entry of that name and an empty text, or None and why there is none."""
     entries = loaded.get(table)
-    rows = [one for one in entries if isinstance(one, Mapping)] if isinstance(entries, list) else []
+    rows = [row for row in entries if isinstance(row, Mapping)] if isinstance(entries, list) else []
     for row in rows:
         if isinstance(name, str) and row.get("name") == name:
-            found = row.get(what)
-            if isinstance(found, Mapping):
-                return found, ""
+            entry = row.get(what)
+            if isinstance(entry, Mapping):
+                return entry, ""
             return None, f"{table}[{shown(name)}] has no {what}"
-    known = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
-    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {known}" if known else "")
+    names = ", ".join(str(row["name"])[:80] for row in rows[:10] if row.get("name"))
+    return None, f"there is no {what} {shown(str(name))}" + (f"; there is {names}" if names else "")
 
 
 def _server_problem(server: Any) -> tuple[str, str] | None:
@@ -195,7 +197,7 @@ def _server_problem(server: Any) -> tuple[str, str] | None:
 
 
 def _leads_nowhere(host: str) -> bool:
-    """Addresses of this link only, among them the metadata services of clouds."""
+    """Whether no API server can have this address: link-local (cloud metadata services), multicast, unspecified."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -220,7 +222,7 @@ def _fits(certificate: x509.Certificate, key: bytes) -> bool:
 
 
 def _token_end(token: str) -> datetime | None:
-    """When a service account's token ends. Other tokens do not say, and nothing is checked here."""
+    """When a service account's token expires; None for other tokens. The signature is not checked."""
     parts = token.split(".")
     if len(parts) != 3:
         return None

@@ -1,4 +1,4 @@
-"""What is outside on a hub and carries our mark, by its order. Used by the sweeps of service and operator."""
+"""Lists everything on a hub that carries our mark, by order. Used by the sweeps of service and operator."""
 
 from __future__ import annotations
 
@@ -20,42 +20,45 @@ _LIST_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Outside:
-    """`complete`: every driver has answered."""
+    """Objects outside that carry our mark. `complete`: every driver has answered."""
 
     by_order: Mapping[str, Sequence[Owned]]
     complete: bool
 
 
 async def look_outside(drivers: HubDrivers) -> Outside:
-    """What the drivers name as ours. One that does not answer is asked at the next sweep."""
-    found: dict[str, list[Owned]] = {}
+    """Asks all drivers of a hub for what they hold for us. A driver that fails is asked again at the next sweep."""
+    owned_by_order: dict[str, list[Owned]] = {}
     complete = True
-    asked = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
-    for driver in (*asked, *([drivers.automation] if drivers.automation else [])):
+    required_drivers = [drivers.inventory, drivers.l2, drivers.l3, drivers.dns, drivers.platform]
+    for driver in (*required_drivers, *([drivers.automation] if drivers.automation else [])):
         try:
             async with asyncio.timeout(_LIST_SECONDS):
                 owned = await driver.list_owned()
         except (BoatyardError, TimeoutError) as error:
-            logger.warning("not swept", extra={"why": str(error) or "no answer in time"})
+            logger.warning(
+                "driver did not list its objects, sweep is incomplete",
+                extra={"why": str(error) or "no answer in time"},
+            )
             complete = False
             continue
-        for one in owned:
-            found.setdefault(one.key.partition("/")[0], []).append(one)
-    return Outside(by_order=found, complete=complete)
+        for thing in owned:
+            owned_by_order.setdefault(thing.key.partition("/")[0], []).append(thing)
+    return Outside(by_order=owned_by_order, complete=complete)
 
 
 def items_of(owned: Sequence[Owned]) -> tuple[Item, ...]:
-    """What was found as items of the road, which know how to be released."""
+    """The owned objects as leaving items, which the steps can release. Objects of unknown kinds are left out."""
     items: dict[str, Item] = {}
-    for one in owned:
-        key = one.key.partition("/")[2]
+    for thing in owned:
+        key = thing.key.partition("/")[2]
         name, _, slot = key.partition("/")
         kind = KINDS.get(name)
         if kind is not None and kind.phase:
             slot = ""  # a run of some generation
         if kind is None or kind.apart or kind.per_node != bool(slot):
             continue
-        facts: Mapping[str, str] = {"host": one.name} if one.kind in ("host", "port") else {}
+        facts: Mapping[str, str] = {"host": thing.name} if thing.kind in ("host", "port") else {}
         items[key] = Item(
             key=key,
             kind=kind.name,

@@ -1,4 +1,4 @@
-"""The ports that a hub names drivers for, and the drivers there are. Read by the hub's rules and by app."""
+"""The ports for which a hub names drivers, and the drivers of each. Read by the hub's rules and by app."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ PORTS: Mapping[str, Mapping[str, str]] = {
     "checks": checks.DRIVERS,
 }
 
-# What a hub may do without: there is none unless it is named.
+# Ports that a hub may leave out: without a named driver there is none.
 OPTIONAL_PORTS: Mapping[str, Mapping[str, str]] = {
     "automation": automation.DRIVERS,
 }
 
-DEFAULT_DRIVER = "sim"  # of a port that a hub names none for
+DEFAULT_DRIVER = "sim"  # for a port without a named driver
 
-# Whose drivers keep something of a cluster for as long as there is one.
+# Ports whose drivers hold something for every existing cluster.
 HOLDING = ("inventory", "l2", "l3", "dns", "platform")
 
-# Of drivers that can say by a hub's settings alone that they could not work.
+# Functions by which drivers refuse a hub's settings that they could not work with.
 SETTING_CHECKS: Mapping[str, Mapping[str, str]] = {
     "platform": platforms.SETTING_CHECKS,
     "automation": automation.SETTING_CHECKS,

@@ -1,5 +1,6 @@
-"""Installs on a Kubernetes hub what orders need: our namespace, the hub's settings, our CRDs. Called by the hub
-reconciler (the settings) and by `hub prepare` (all of it). Everything here may be repeated.
+"""Installs on a Kubernetes hub what orders need: our namespace, the hub's settings, our CRDs.
+
+Called by the hub reconciler (the settings) and by `hub prepare` (all of it). Every function may be called repeatedly.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 0.5
 
 
 async def prepare(client: KubeClient, hub: Hub, crds: Sequence[Manifest]) -> list[str]:
-    """Installs what is missing and corrects what is other than ours; what was done, in sentences.
+    """Installs what is missing and corrects what differs. Returns what was done, in sentences.
 
-    Refused with the hub's words where our rights end. What was done before stays done. Unavailable, and nothing
-    is done, when another cluster answers than the hub was.
+    Raises Refused with the hub's message when our rights do not suffice; earlier steps stay done. Raises
+    Unavailable and does nothing when a different cluster answers than the one that was registered.
     """
     await check_cluster(client, hub.status.cluster_uid)
     done = await _ensure_namespace(client, system_namespace(hub))
@@ -40,39 +41,39 @@ async def prepare(client: KubeClient, hub: Hub, crds: Sequence[Manifest]) -> lis
 
 
 async def ensure_settings(client: KubeClient, hub: Hub) -> list[str]:
-    """The ConfigMap that tells the operator what hub this is. One of another hub is left alone."""
+    """Writes the ConfigMap that tells the operator which hub this is. Settings of another hub are left alone."""
     namespace = system_namespace(hub)
     done: list[str] = []
-    wanted = {hub_names.HUB_CONFIG_KEY: settings_text(hub)}
+    data = {hub_names.HUB_CONFIG_KEY: settings_text(hub)}
     metadata = {"name": hub_names.HUB_CONFIG, "labels": _OURS}
     try:
-        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
+        config_map = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
     except NotFound:
         done += await _ensure_namespace(client, namespace)
         try:
-            # Created, not applied: of two that register this cluster at once, one finds the other.
-            body = {"metadata": metadata, "data": wanted}
+            # Created, not applied: of two services that register this cluster at once, one fails and sees the other.
+            body = {"metadata": metadata, "data": data}
             await client.create(CONFIG_MAPS, body, namespace)
         except Exists:
             return done
         return [*done, f"Wrote the hub's settings to {namespace}"]
-    if found.get("data") == wanted or registered_as(found) not in ("", hub.id):
+    if config_map.get("data") == data or registered_as(config_map) not in ("", hub.id):
         return done
-    about = {**metadata, "resourceVersion": found["metadata"]["resourceVersion"]}
+    new_metadata = {**metadata, "resourceVersion": config_map["metadata"]["resourceVersion"]}
     try:
-        await client.replace(CONFIG_MAPS, {"metadata": about, "data": wanted}, namespace)
+        await client.replace(CONFIG_MAPS, {"metadata": new_metadata, "data": data}, namespace)
     except Conflict:
-        return done  # somebody else was quicker; the next look sees what they wrote
+        return done  # somebody else wrote it first; the next pass reads that
     return [*done, f"Changed the hub's settings in {namespace}"]
 
 
 async def remove_settings(client: KubeClient, hub: Hub) -> None:
-    """The cluster may be registered again. Settings of another hub are left alone."""
+    """Deletes our ConfigMap, so that the cluster can be registered again. Settings of another hub are left alone."""
     namespace = system_namespace(hub)
     try:
-        found = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
-        if registered_as(found) == hub.id:
-            uid = found["metadata"]["uid"]
+        config_map = await client.get(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace)
+        if registered_as(config_map) == hub.id:
+            uid = config_map["metadata"]["uid"]
             await client.delete(CONFIG_MAPS, hub_names.HUB_CONFIG, namespace, uid=uid)
     except (NotFound, Conflict):
         return
@@ -93,12 +94,12 @@ async def _ensure_namespace(client: KubeClient, name: str) -> list[str]:
 async def _ensure_crd(client: KubeClient, crd: Manifest) -> list[str]:
     name = crd["metadata"]["name"]
     try:
-        found = await client.get(CRDS, name)
+        installed_crd = await client.get(CRDS, name)
     except NotFound:
         await client.apply(CRDS, name, _applicable(crd))
         await _until_served(client, name)
         return [f"Installed {name}"]
-    if schemas(found) == schemas(crd):
+    if schemas(installed_crd) == schemas(crd):
         return []
     await client.apply(CRDS, name, _applicable(crd))
     await _until_served(client, name)
@@ -116,8 +117,8 @@ async def _until_served(client: KubeClient, name: str) -> None:
             while True:
                 status = (await client.get(CRDS, name)).get("status") or {}
                 if any(
-                    one.get("type") == "Established" and one.get("status") == "True"
-                    for one in status.get("conditions") or ()
+                    condition.get("type") == "Established" and condition.get("status") == "True"
+                    for condition in status.get("conditions") or ()
                 ):
                     return
                 await asyncio.sleep(pause)

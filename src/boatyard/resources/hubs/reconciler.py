@@ -1,7 +1,7 @@
-"""Keeps an eye on a hub: does it answer, what does it lack, how much does it hold. Called by the engine.
+"""Checks a hub regularly: does it answer, what does it lack, what is its capacity. Called by the engine.
 
-A hub that is well is looked at every half minute, one that is not at first every two seconds and then ever more
-patiently. It costs the others nothing: each hub has its own turn, its own client, and one turn is a dozen requests.
+A healthy hub is checked every half minute, a failing one at first every two seconds and then with growing pauses.
+Other hubs do not suffer: each hub has its own pass and its own client, and one pass is a dozen requests.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ from boatyard.resources.reconciling import Result, Turn
 logger = logging.getLogger(__name__)
 
 LOOK_SECONDS = 30.0
-SHORTEST_SECONDS = 2.0  # between two looks at a hub that is not well
+SHORTEST_SECONDS = 2.0  # between two checks of a failing hub
 _ANSWER_SECONDS = 5.0
 SWEEP_EVERY = timedelta(minutes=10)
 LEARN_EVERY = timedelta(minutes=5)
-TIDY_FOR = timedelta(minutes=10)  # how long a hub that was removed is asked to forget us
+TIDY_FOR = timedelta(minutes=10)  # how long we try to remove our settings from a deleted hub
 
 _REASONS = {
     HubState.READY: "Ready",
@@ -62,13 +62,13 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class _Look:
-    """What one look came to."""
+    """The result of one check of a hub, Kubernetes or embedded."""
 
     findings: list[Finding]
     types: tuple[HubConditionType, ...]
     version: str = ""
-    capacity: Mapping[str, int] | None = None  # None: not learned at this look
-    cluster_uid: str = ""  # of the cluster that knows that it is this hub
+    capacity: Mapping[str, int] | None = None  # None: not determined in this pass
+    cluster_uid: str = ""  # of the cluster whose settings name this hub
 
 
 class HubReconciler:
@@ -84,7 +84,7 @@ class HubReconciler:
         self._drivers_for = drivers_for
         self._access = access
         self._sweep_every = sweep_every
-        # One more or less of either does no harm, so they are not kept.
+        # Kept in memory only: one sweep or discovery more or less does no harm.
         self._swept: dict[str, datetime] = {}
         self._learned: dict[str, tuple[int, datetime]] = {}  # generation, when
 
@@ -92,11 +92,11 @@ class HubReconciler:
         hub = await self._ledger.documents.get(Hub, turn.id)
         if hub is None:
             return await self._tidy(turn)
-        looked = await (self._look if is_kubernetes(hub) else self._look_embedded)(hub, turn)
-        if looked is None:
+        observation = await (self._look if is_kubernetes(hub) else self._look_embedded)(hub, turn)
+        if observation is None:
             return self._later(hub, hub.status, turn.now)
         used = await self._used(hub)
-        status = _status(hub, looked, used, turn.now)
+        status = _status(hub, observation, used, turn.now)
         changes = _changes(hub, status, turn.now)
         if status.state == HubState.READY and not is_kubernetes(hub):
             changes += await self._sweep(hub.id, turn)
@@ -114,39 +114,39 @@ class HubReconciler:
     # --- a Kubernetes hub ---------------------------------------------------------------------
 
     async def _look(self, hub: Hub, turn: Turn) -> _Look | None:
-        """None when the hub was not asked, because it fails and others are asking."""
-        looked = await look(hub, self._access, turn.now, thorough=False)
-        lost = hub.status.state == HubState.UNREACHABLE
-        if lost and looked.error is not None and was_not_asked(looked.error):
+        """Checks a Kubernetes hub. None when it was unreachable and the circuit breaker kept the request back."""
+        check = await look(hub, self._access, turn.now, thorough=False)
+        unreachable = hub.status.state == HubState.UNREACHABLE
+        if unreachable and check.error is not None and was_not_asked(check.error):
             return None
-        if looked.seen is None or looked.client is None:
-            return _Look(looked.findings, KUBERNETES_CONDITIONS, hub.status.version)
-        seen, client = looked.seen, looked.client
-        if is_other_cluster(hub, seen):
-            return _Look(looked.findings, KUBERNETES_CONDITIONS, hub.status.version)
-        if _may_write(hub, seen) and not is_current(hub, seen):
+        if check.seen is None or check.client is None:
+            return _Look(check.findings, KUBERNETES_CONDITIONS, hub.status.version)
+        snapshot, client = check.seen, check.client
+        if is_other_cluster(hub, snapshot):
+            return _Look(check.findings, KUBERNETES_CONDITIONS, hub.status.version)
+        if _may_write(hub, snapshot) and not is_current(hub, snapshot):
             turn.check_lease()
-            looked = await self._write_settings(hub, client, turn, looked)
-        found = await self._learn(hub, client, turn.now)
+            check = await self._write_settings(hub, client, turn, check)
+        hub_capacity = await self._learn(hub, client, turn.now)
         return _Look(
-            looked.findings,
+            check.findings,
             KUBERNETES_CONDITIONS,
-            seen.version,
-            found,
-            _identity(hub, looked.seen),
+            snapshot.version,
+            hub_capacity,
+            _identity(hub, check.seen),
         )
 
     async def _write_settings(
-        self, hub: Hub, client: KubeClient, turn: Turn, looked: Looked
+        self, hub: Hub, client: KubeClient, turn: Turn, check: Looked
     ) -> Looked:
-        """Tells the hub who it is, and what is then seen of it. Where we may not, the look before stands."""
+        """Writes the hub's settings and checks it again. Returns the earlier check when we may not write."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 for done in await ensure_settings(client, hub):
                     logger.info("hub prepared", extra={"hub": hub.id, "done": done})
         except (BoatyardError, TimeoutError) as error:
             logger.warning("hub not prepared", extra={"hub": hub.id, "why": str(error)})
-            return looked
+            return check
         return await look(hub, self._access, turn.now, thorough=False)
 
     async def _learn(self, hub: Hub, client: KubeClient, now: datetime) -> Mapping[str, int] | None:
@@ -155,23 +155,25 @@ class HubReconciler:
             return None
         try:
             async with asyncio.timeout(LOOK_SECONDS):
-                found = await capacity.learn(client, hub)
+                hub_capacity = await capacity.learn(client, hub)
         except (Unavailable, TimeoutError) as error:
-            logger.warning("capacity not learned", extra={"hub": hub.id, "why": str(error)})
+            logger.warning("hub capacity not determined", extra={"hub": hub.id, "why": str(error)})
             return None
         self._learned[hub.id] = (hub.metadata.generation, now)
-        return found
+        return hub_capacity
 
     async def _tidy(self, turn: Turn) -> Result:
-        """After a hub was removed: it forgets who it was, so that it can be registered anew. Then nothing is left."""
-        gone = await self._ledger.documents.archived(Hub, turn.id)
-        since = gone.metadata.deletion_timestamp if gone is not None else None
-        if gone is not None and since is not None and is_kubernetes(gone):
+        """Removes our settings from a deleted hub, so that it can be registered again, and forgets its client."""
+        hub = await self._ledger.documents.archived(Hub, turn.id)
+        since = hub.metadata.deletion_timestamp if hub is not None else None
+        if hub is not None and since is not None and is_kubernetes(hub):
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
-                    await remove_settings(await self._access.clients.client(gone), gone)
+                    await remove_settings(await self._access.clients.client(hub), hub)
             except (Unavailable, Refused, TimeoutError) as error:
-                logger.warning("hub not tidied", extra={"hub": turn.id, "why": str(error)})
+                logger.warning(
+                    "hub settings not removed", extra={"hub": turn.id, "why": str(error)}
+                )
                 if turn.now < since + TIDY_FOR:
                     return Result(look_again=turn.now + timedelta(seconds=LOOK_SECONDS))
         await self._access.clients.forget(turn.id)
@@ -186,14 +188,16 @@ class HubReconciler:
         if failure is not None:
             return _Look([failure], EMBEDDED_CONDITIONS)
         finding = Finding("drivers", PASSED, "all answer", condition=HubConditionType.DRIVERS_READY)
-        found: Mapping[str, int] | None = None
+        hub_capacity: Mapping[str, int] | None = None
         if not set(hub.spec.capacity) - {placement.CLUSTERS}:
             drivers = await self._drivers_for(hub.id)
-            found = dict(await drivers.inventory.capacity())
-        return _Look([finding, *await self._cautions(hub.id)], EMBEDDED_CONDITIONS, capacity=found)
+            hub_capacity = dict(await drivers.inventory.capacity())
+        return _Look(
+            [finding, *await self._cautions(hub.id)], EMBEDDED_CONDITIONS, capacity=hub_capacity
+        )
 
     async def _cautions(self, hub_id: str) -> list[Finding]:
-        """What does not keep the hub from working, and an operator should know."""
+        """Warnings for the operator that do not keep the hub from working."""
         automation = (await self._drivers_for(hub_id)).automation
         if automation is None:
             return []
@@ -242,7 +246,7 @@ class HubReconciler:
 
 
 def pause_before_look(hub: Hub, now: datetime) -> timedelta:
-    """Half as long as it has not been well, within bounds: soon while it may heal at once, patiently later."""
+    """Half the time that the hub has been failing, within bounds: short at first, longer later."""
     since = failing_since(hub)
     if since is None:
         return timedelta(seconds=LOOK_SECONDS)
@@ -250,34 +254,34 @@ def pause_before_look(hub: Hub, now: datetime) -> timedelta:
     return timedelta(seconds=min(max(half, SHORTEST_SECONDS), LOOK_SECONDS))
 
 
-def _may_write(hub: Hub, seen: Seen) -> bool:
-    """Another hub's settings are left alone, and so is a cluster that may not be the one the hub was."""
-    if hub.status.cluster_uid not in ("", seen.cluster_uid):
+def _may_write(hub: Hub, snapshot: Seen) -> bool:
+    """Whether we may write our settings: not over those of another hub, nor to a different cluster than before."""
+    if hub.status.cluster_uid not in ("", snapshot.cluster_uid):
         return False
-    return seen.settings is None or registered_as(seen.settings) in ("", hub.id)
+    return snapshot.settings is None or registered_as(snapshot.settings) in ("", hub.id)
 
 
-def _identity(hub: Hub, seen: Seen | None) -> str:
-    """The uid of a cluster that knows that it is this hub."""
-    if seen is None or registered_as(seen.settings) != hub.id:
+def _identity(hub: Hub, snapshot: Seen | None) -> str:
+    """The uid of the cluster, if its settings name this hub; else empty."""
+    if snapshot is None or registered_as(snapshot.settings) != hub.id:
         return ""
-    return seen.cluster_uid
+    return snapshot.cluster_uid
 
 
-def _status(hub: Hub, looked: _Look, used: Mapping[str, int], now: datetime) -> HubStatus:
-    found, message = state(looked.findings)
+def _status(hub: Hub, observation: _Look, used: Mapping[str, int], now: datetime) -> HubStatus:
+    new_state, message = state(observation.findings)
     old = hub.status
     return msgspec.structs.replace(
         old,
-        state=found,
+        state=new_state,
         message=message,
-        last_seen=now if found != old.state else old.last_seen,
+        last_seen=now if new_state != old.state else old.last_seen,
         observed_generation=hub.metadata.generation,
-        conditions=conditions(hub, looked.findings, looked.types, now),
-        version=looked.version,
-        capacity=old.capacity if looked.capacity is None else looked.capacity,
+        conditions=conditions(hub, observation.findings, observation.types, now),
+        version=observation.version,
+        capacity=old.capacity if observation.capacity is None else observation.capacity,
         used=used,
-        cluster_uid=old.cluster_uid or looked.cluster_uid,
+        cluster_uid=old.cluster_uid or observation.cluster_uid,
     )
 
 
@@ -295,7 +299,7 @@ def _changes(hub: Hub, status: HubStatus, now: datetime) -> list[Change]:
 
 
 def _may_take_more(before: Hub, after: Hub) -> bool:
-    """A hub that came back, was changed by a person, or has more than before, may have room for who waits."""
+    """Whether waiting clusters may fit now: the hub came back, was changed, or has another capacity."""
     return (
         before.status.state != after.status.state
         or before.status.observed_generation != after.status.observed_generation

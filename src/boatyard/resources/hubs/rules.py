@@ -1,7 +1,7 @@
-"""What a hub must be like. Called by the API before a hub is stored.
+"""Admission rules of hubs. Called by the API before a hub is stored.
 
-What only the author can mend is refused here. What may heal (an address that does not answer, a missing right) is
-not: the hub is registered, and its conditions say what it lacks.
+Errors that only the author can fix are refused here. Problems that may pass (an address that does not answer, a missing
+right) are not: the hub is registered, and its conditions say what it lacks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from boatyard.resources.world import World
 
 LONGEST_KUBECONFIG = 256 * 1024
 MOST_ENTRIES = 1000
-_TENANTS = "boatyard-"  # how the namespaces of tenants' orders begin
+_TENANTS = "boatyard-"  # prefix of the namespaces of tenants' orders
 
 
 def complete(new: Hub) -> Hub:
@@ -41,14 +41,14 @@ def complete(new: Hub) -> Hub:
 
 
 def admit_create(new: Hub, world: World) -> Hub:
-    """A hub is reached by its kubeconfig, or it is embedded: then its drivers are all there is of it."""
-    found = [*_violations(new), *_kubeconfig_violations(new, world.now)]
-    _refuse([*found, *_unworkable(new, world)])
+    """Admits a new hub. It has a kubeconfig, or it is embedded and consists of its drivers alone."""
+    violations = [*_violations(new), *_kubeconfig_violations(new, world.now)]
+    _refuse([*violations, *_unworkable(new, world)])
     return new
 
 
 def admit_update(old: Hub, new: Hub, world: World) -> Hub:
-    """What is kept as it was is not judged again: a certificate that has ended must not forbid a cordon."""
+    """Admits a change. Unchanged fields are not checked again: an expired certificate must not forbid a cordon."""
     violations = list(_violations(new))
     if is_kubernetes(old) != is_kubernetes(new):
         violations.append(
@@ -69,12 +69,15 @@ def admit_update(old: Hub, new: Hub, world: World) -> Hub:
 
 
 def moves(old: Hub, new: Hub) -> str:
-    """By which fields what is on the hub would be looked for elsewhere: nothing may be on it, nor begin to be."""
+    """The changed fields that may only change while the hub is empty; empty when there are none.
+
+    After such a change, everything on the hub would be looked for in another place.
+    """
     return ", ".join(violation.path for violation in _moved(old, new))
 
 
 def _moved(old: Hub, new: Hub) -> Iterator[Violation]:
-    """Each change that moves where orders are, or where what they hold is. What is not found would count as gone."""
+    """A violation for each change that moves orders or their items: what is not found would count as released."""
     remedy = "leave it as it is while the hub has clusters, or register another hub"
     if is_kubernetes(old):
         path = f"spec.settings.{ORDERS_NAMESPACE}"
@@ -105,33 +108,33 @@ def _told_drivers(hub: Hub) -> tuple[Mapping[str, str], Mapping[str, str]]:
 
 
 def _unworkable(hub: Hub, world: World) -> Iterator[Violation]:
-    """Settings with which a driver of the hub could not work: else a tenant's order would find out."""
-    for named in hub.spec.drivers.items():
-        check = world.setting_checks.get(named)
+    """Violations of the drivers' own setting checks: otherwise a tenant's order would fail on them."""
+    for port_and_driver in hub.spec.drivers.items():
+        check = world.setting_checks.get(port_and_driver)
         if check is None:
             continue
         try:
             check(hub.spec.settings)
         except Refused as error:
-            for one in error.violations:
-                path = f"spec.settings.{one.path.removeprefix('settings.')}"
-                yield Violation(path, one.message, one.remedy)
+            for violation in error.violations:
+                path = f"spec.settings.{violation.path.removeprefix('settings.')}"
+                yield Violation(path, violation.message, violation.remedy)
 
 
 def _kubeconfig_violations(hub: Hub, now: datetime) -> Iterator[Violation]:
     spec = hub.spec
     if not spec.kubeconfig or len(spec.kubeconfig) > LONGEST_KUBECONFIG:
         return
-    told = kubeconfigs.read(
+    summary = kubeconfigs.read(
         spec.kubeconfig,
         spec.settings.get(CONTEXT, ""),
         insecure=spec.settings.get(INSECURE) == "true",
     )
-    yield from told.violations
-    if told.ends_at is not None and told.ends_at <= now:
+    yield from summary.violations
+    if summary.ends_at is not None and summary.ends_at <= now:
         yield Violation(
             kubeconfigs.PATH,
-            f"its credentials ended at {told.ends_at:%Y-%m-%d %H:%M} UTC",
+            f"its credentials ended at {summary.ends_at:%Y-%m-%d %H:%M} UTC",
             kubeconfigs.TOKEN_REMEDY,
         )
 
@@ -174,8 +177,8 @@ def _driver_violations(hub: Hub) -> Iterator[Violation]:
         if port not in ports:
             yield Violation(path, "there is no such port", f"there is {', '.join(ports)}")
         elif driver not in ports[port]:
-            known = ", ".join(sorted(ports[port]))
-            yield Violation(path, f"there is no driver {shown(driver)}", f"there is {known}")
+            names = ", ".join(sorted(ports[port]))
+            yield Violation(path, f"there is no driver {shown(driver)}", f"there is {names}")
     if hub.spec.drivers.get("automation") == "eda" and not is_kubernetes(hub):
         remedy = "give the hub a kubeconfig, or leave it out"
         yield Violation("spec.drivers.automation", "eda records its runs on the hub", remedy)

@@ -1,4 +1,4 @@
-"""The settings of a hub that say how it is reached and where things are on it. Pure; read by all who deal with it."""
+"""Settings of a hub: how it is reached, and which namespaces and names we use on it. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from boatyard.model.generated.osac import Hub
 
 # A context of the kubeconfig other than the current one.
 CONTEXT = "kube.context"
-# "true": an address without TLS, or a server that nobody vouches for, is taken all the same.
+# "true": an address without TLS or an unverified server certificate is accepted.
 INSECURE = "kube.insecure"
 # One namespace for the orders of all tenants instead of one for each.
 ORDERS_NAMESPACE = "kube.namespace"
@@ -14,16 +14,16 @@ ORDERS_NAMESPACE = "kube.namespace"
 OPERATOR_LEASE = "kube.operator-lease"
 
 NO_LEASE = "none"
-SYSTEM_NAMESPACE = "boatyard-system"  # where nothing else was said
+SYSTEM_NAMESPACE = "boatyard-system"  # the default
 OPERATOR = "boatyard-operator"  # the operator's Lease, Deployment and service account
 
 AUTOMATION = "boatyard-automation"  # the service account of playbooks
 
-LONGEST_ORDERS_NAMESPACE = 29  # what a hosted control plane's namespace leaves of a label
+LONGEST_ORDERS_NAMESPACE = 29  # a hosted control plane's namespace leaves this much of a label
 
 
 def is_kubernetes(hub: Hub) -> bool:
-    """Whether its orders are kept in a Kubernetes API; else it is embedded: they are kept in the ledger."""
+    """Whether its orders are stored in its Kubernetes API; otherwise it is embedded and the ledger stores them."""
     return bool(hub.spec.kubeconfig)
 
 
@@ -33,6 +33,6 @@ def system_namespace(hub: Hub) -> str:
 
 
 def operator_lease(hub: Hub) -> str:
-    """The name of the Lease that a living operator renews; empty when none is to be looked for."""
+    """The name of the Lease that a running operator renews; empty when the hub has another operator."""
     name = hub.spec.settings.get(OPERATOR_LEASE) or OPERATOR
     return "" if name == NO_LEASE else name

@@ -1,9 +1,10 @@
-"""Finds what ended orders have left on a hub unnoticed. Called by the hub reconciler, now and then.
+"""Finds what deleted orders have left on a hub unnoticed. Called by the hub reconciler every few minutes.
 
-A worker that was stopped between the check of its lease and an effect may carry out that effect after
-somebody else has finished and deleted the order: only looking outside can find it. What is found becomes
-a Leftover, and so is released, retried and seen like everything a deletion leaves behind. An order that
-this ledger has never known is not touched: its things may be another yard's, or newer than a restored ledger.
+A worker that was suspended between the check of its lease and an effect may carry out that effect after
+another worker has deleted the order: only listing outside objects can find it. What is found becomes a
+Leftover, so it is released, retried and shown like everything a deletion leaves behind. Objects of an order
+that this ledger has never known are not touched: they may belong to another installation, or be newer than a
+restored ledger.
 """
 
 from __future__ import annotations
@@ -25,15 +26,21 @@ from boatyard.resources.orders.drivers import HubDrivers
 
 
 async def sweep(ledger: Ledger, hub_id: str, drivers: HubDrivers, now: datetime) -> list[Change]:
-    """A Leftover for each order that has ended and still has something on the hub. First looks outside, then inside."""
-    found = (await look_outside(drivers)).by_order
-    unknown = set(found)
-    for kind in (Cluster, Leftover, Order):  # a cluster outlives its order: most are known at once
-        unknown -= (await ledger.documents.get_many(kind, sorted(unknown), sealed=True)).keys()
+    """Returns a Leftover for each deleted order that still has objects on the hub.
+
+    Lists the objects outside first, then reads the ledger.
+    """
+    owned_by_order = (await look_outside(drivers)).by_order
+    unknown_ids = set(owned_by_order)
+    # A cluster outlives its order, so the first kind finds most ids.
+    for kind in (Cluster, Leftover, Order):
+        unknown_ids -= (
+            await ledger.documents.get_many(kind, sorted(unknown_ids), sealed=True)
+        ).keys()
     changes: list[Change] = []
-    for order_id in sorted(unknown):
+    for order_id in sorted(unknown_ids):
         order = await ledger.documents.archived(Order, order_id, sealed=True)
-        items = items_of(found[order_id])
+        items = items_of(owned_by_order[order_id])
         if order is None or order.spec.hub != hub_id or not items:
             continue
         leftover = _leftover(order, items, now)

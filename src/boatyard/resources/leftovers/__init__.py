@@ -1,1 +1,1 @@
-"""Leftovers: what a deletion could not take back in time."""
+"""Leftovers: items that a deletion could not release in time."""

@@ -1,6 +1,7 @@
-"""Follows what a deletion left on a Kubernetes hub, where the hub's operator releases it. Called by the engine.
+"""Mirrors the Leftovers of Kubernetes hubs, where the hub's operator releases them. Called by the engine.
 
-Also ends what could not even be asked for while the hub was away: an order that is still there is deleted there.
+Also requests deletions that could not be requested while the hub was unreachable: an order that still exists there is
+deleted there.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SOON_SECONDS = 5.0
 
 
 class LeftoverFollower:
-    """`remote` gives the book of a hub that keeps its orders itself, None of any other; `local` is for those."""
+    """`remote` returns the order book of a hub that stores its orders itself, else None; then `local` is called."""
 
     def __init__(
         self,
@@ -43,26 +44,28 @@ class LeftoverFollower:
         if leftover is None:
             return Result()
         if await self._ledger.documents.archived(Backup, leftover.spec.order) is not None:
-            return await self._local.reconcile(turn)  # backups are the service's own
+            return await self._local.reconcile(turn)  # backups are released by the service itself
         book = await self._remote(turn, leftover.spec.hub)
         if book is None:
             return await self._local.reconcile(turn)
-        ended = await self._end_order(book, leftover, turn)
-        found = await book.leftover(leftover.id)
-        if ended and found is None:
+        order_gone = await self._end_order(book, leftover, turn)
+        remote_leftover = await book.leftover(leftover.id)
+        if order_gone and remote_leftover is None:
             return _released(leftover, turn)
         changes: list[Change] = []
-        if found is not None and found.status != leftover.status:
-            changes.append(Replace(msgspec.structs.replace(leftover, status=found.status)))
-        seconds = _LOOK_SECONDS if ended else _SOON_SECONDS
-        look = turn.now + timedelta(seconds=seconds)
-        return Result(changes=changes, look_again=look, hub=leftover.spec.hub)
+        if remote_leftover is not None and remote_leftover.status != leftover.status:
+            changes.append(
+                Replace(msgspec.structs.replace(leftover, status=remote_leftover.status))
+            )
+        seconds = _LOOK_SECONDS if order_gone else _SOON_SECONDS
+        look_again = turn.now + timedelta(seconds=seconds)
+        return Result(changes=changes, look_again=look_again, hub=leftover.spec.hub)
 
     async def poisoned(self, turn: Turn) -> Result:
         return await self._local.poisoned(turn)
 
     async def _end_order(self, book: OrderBook, leftover: Leftover, turn: Turn) -> bool:
-        """Whether the order is gone. One that its cluster could not wait for is ended here."""
+        """Whether the order is gone from the hub. Requests its deletion if nobody did before."""
         order = await book.get(leftover.spec.order)
         if order is None:
             return True

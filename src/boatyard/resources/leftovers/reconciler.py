@@ -1,4 +1,4 @@
-"""Tries again to release what a deletion had to leave behind. Called by the engine, ever more patiently."""
+"""Tries again to release what a deletion left behind. Called by the engine, with growing delays."""
 
 from __future__ import annotations
 
@@ -60,16 +60,18 @@ class LeftoverReconciler:
             order_id=leftover.id,
             now=turn.now,
         )
-        # While the order is there its cluster's end may still reserve room in the name of what is left.
-        ended = not items and await book.get(leftover.spec.order) is None
-        return _written(leftover, items, steps, ended=ended, unfinished=unfinished, now=turn.now)
+        # While the order exists, the end of its cluster may still reserve capacity for this leftover.
+        finished = not items and await book.get(leftover.spec.order) is None
+        return _written(
+            leftover, items, steps, finished=finished, unfinished=unfinished, now=turn.now
+        )
 
     async def poisoned(self, turn: Turn) -> Result:
         return Result(look_again=turn.now + timedelta(seconds=_LONGEST_LOOK))
 
 
 def _as_order(leftover: Leftover, now: datetime) -> Order:
-    """The steps speak of orders; what is left of one is enough to release it."""
+    """The leftover as a deleted order: steps take orders, and this much of one is enough to release its items."""
     return Order(
         id=leftover.spec.order,
         metadata=Metadata(tenant=leftover.metadata.tenant, deletion_timestamp=now),
@@ -85,15 +87,17 @@ def _written(
     items: tuple[Item, ...],
     steps: tuple[Step, ...],
     *,
-    ended: bool,
+    finished: bool,
     unfinished: bool,
     now: datetime,
 ) -> Result:
     remaining = {item.key for item in items}
-    gone = [item for item in leftover.status.items if item.key not in remaining]
-    changes: list[Change] = [Unclaim(f"{leftover.spec.order}/{item.key}") for item in gone]
+    released_items = [item for item in leftover.status.items if item.key not in remaining]
+    changes: list[Change] = [
+        Unclaim(f"{leftover.spec.order}/{item.key}") for item in released_items
+    ]
     hub = leftover.spec.hub
-    if ended:
+    if finished:
         empty = msgspec.structs.replace(
             leftover, status=msgspec.structs.replace(leftover.status, items=(), steps=())
         )
@@ -103,7 +107,7 @@ def _written(
             Wake("capacity", now),
         ]
         return Result(changes=changes, hub=hub)
-    tries = 0 if gone else leftover.status.tries + 1
+    tries = 0 if released_items else leftover.status.tries + 1
     delay = (
         0.0
         if unfinished
@@ -111,10 +115,14 @@ def _written(
         if not items
         else min(_LONGEST_LOOK, _FIRST_LOOK * 2.0 ** min(tries, 16))
     )
-    look = now + timedelta(seconds=delay)
+    look_again = now + timedelta(seconds=delay)
     status = msgspec.structs.replace(
-        leftover.status, items=items, steps=steps, tries=tries, next_look=look
+        leftover.status, items=items, steps=steps, tries=tries, next_look=look_again
     )
-    note = Note("Released", f"Released {', '.join(item.key for item in gone)}") if gone else None
+    note = (
+        Note("Released", f"Released {', '.join(item.key for item in released_items)}")
+        if released_items
+        else None
+    )
     changes.append(Replace(msgspec.structs.replace(leftover, status=status), note=note))
-    return Result(changes=changes, look_again=look, hub=hub)
+    return Result(changes=changes, look_again=look_again, hub=hub)

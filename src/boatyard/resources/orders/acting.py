@@ -1,4 +1,4 @@
-"""One turn's worth of work on an order's items. Called by the reconcilers of orders and of leftovers."""
+"""Ensures and releases an order's items within one pass. Called by the reconcilers of orders and of leftovers."""
 
 from __future__ import annotations
 
@@ -16,50 +16,53 @@ from boatyard.resources.orders.steps.context import Context
 from boatyard.resources.reconciling import Turn
 
 TRY_SECONDS = 30.0
-_TURN_SECONDS = 0.5  # then what was reached is written down, so that people see it
+_TURN_SECONDS = 0.5  # then the pass ends and its progress is written, so that people see it
 _AT_ONCE = 16
 
 
 async def work(context: Context, turn: Turn) -> tuple[list[Attempt], bool]:
-    """Tries all that is ready, wave after wave, until nothing moves or the turn has lasted long enough."""
+    """Tries all items that are ready, in waves, until none is ready or the pass has lasted long enough.
+
+    Returns the attempts, and whether more could have been done. `context.items` is updated.
+    """
     started = time.monotonic()
     steps = {step.name: step for step in context.order.status.steps}
     attempts: list[Attempt] = []
-    asked = asked_steps(context.order)
-    held_back: set[str] = set()  # items that answered "not yet" in this turn
+    requested_steps = asked_steps(context.order)
+    waiting_keys: set[str] = set()  # items that were tried in this pass and are not done
     while True:
         ready = [
             (item, released)
             for released, items in (
                 (True, plan.ready_to_remove(context.items.values())),
-                (False, plan.ready_to_add(context.items.values(), asked)),
+                (False, plan.ready_to_add(context.items.values(), requested_steps)),
             )
             for item in items
-            if item.key not in held_back and progress.is_open(steps.get(item.step), turn.now)
+            if item.key not in waiting_keys and progress.is_open(steps.get(item.step), turn.now)
         ]
         if not ready:
             return attempts, False
         if attempts and time.monotonic() - started > _TURN_SECONDS:
             return attempts, True
-        for one in await _wave(context, ready, turn):
-            attempts.append(one)
-            confirmed = rules.confirmed(one.item, one)
-            if not isinstance(one.answer, Done):
-                held_back.add(one.item.key)
+        for try_result in await _wave(context, ready, turn):
+            attempts.append(try_result)
+            confirmed = rules.confirmed(try_result.item, try_result)
+            if not isinstance(try_result.answer, Done):
+                waiting_keys.add(try_result.item.key)
             elif confirmed is None:
-                del context.items[one.item.key]
+                del context.items[try_result.item.key]
             else:
-                context.items[one.item.key] = confirmed
+                context.items[try_result.item.key] = confirmed
 
 
 async def _wave(
     context: Context, ready: Sequence[tuple[Item, bool]], turn: Turn
 ) -> Sequence[Attempt]:
-    """All of them at once, a bounded number at a time. None starts when the lease may have passed on."""
-    gate = asyncio.Semaphore(_AT_ONCE)
+    """Tries all items concurrently, a bounded number at a time. None starts once the lease may be lost."""
+    semaphore = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(item: Item, released: bool) -> Attempt:
-        async with gate:
+    async def try_bounded(item: Item, released: bool) -> Attempt:
+        async with semaphore:
             turn.check_lease()
             act = (RELEASE if released else ENSURE)[item.kind](context, item)
             return await attempt(
@@ -71,10 +74,10 @@ async def _wave(
             )
 
     if len(ready) == 1:
-        return [await one(*ready[0])]
-    # When one finds the lease lost the others under way are waited for: no effect outlives its turn.
+        return [await try_bounded(*ready[0])]
+    # When one finds the lease lost, the others under way are awaited: no effect outlives its pass.
     answers = await asyncio.gather(
-        *(one(item, released) for item, released in ready), return_exceptions=True
+        *(try_bounded(item, released) for item, released in ready), return_exceptions=True
     )
     for answer in answers:
         if isinstance(answer, BaseException):

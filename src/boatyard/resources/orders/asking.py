@@ -1,4 +1,4 @@
-"""What a role may ask of its order while it decides what is done, and what it is told. Pure; called by the API."""
+"""The steps that a running role may request of its order, and the state it may read. Pure; called by the API."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from boatyard.resources.orders.road import ATTEMPT, KINDS, ROLE_STEPS, STEPS, st
 from boatyard.resources.orders.told import told_order
 from boatyard.resources.orders.words import for_tenants
 
-# What a role says, and the step of the road that it is.
+# The word that a role uses, and the step it means.
 STEP_OF: Mapping[str, str] = {
     "hosts": "hosts",
     "network": "network",
@@ -34,14 +34,14 @@ _WORD_OF = {step: word for word, step in STEP_OF.items()}
 
 
 def is_under_way(order: Order, run: OrderRun) -> bool:
-    """Whether this attempt of the run may still be going on, so that its token is good.
+    """Whether this attempt of the run may still be running, so that its token is valid.
 
-    Not once the order is being deleted, the item is confirmed or leaving, another attempt has taken its place,
+    It is not once the order is being deleted, the item is confirmed or leaving, another attempt has replaced it,
     or the run has failed.
     """
     if order.id != run.order or order.metadata.deletion_timestamp is not None:
         return False
-    item = next((one for one in order.status.items if one.key == run.item), None)
+    item = next((item for item in order.status.items if item.key == run.item), None)
     if item is None or item.state != ItemState.PLANNED or not KINDS[item.kind].phase:
         return False
     failed = any(
@@ -51,61 +51,61 @@ def is_under_way(order: Order, run: OrderRun) -> bool:
 
 
 def needed_steps(step: str) -> tuple[str, ...]:
-    """The step and all it stands on, in the order of the road: what is asked for with it.
+    """The step and all steps it depends on, in the order of the plan: they are requested together.
 
-    Parts of the role are left out: they are run whenever they are due.
+    Parts of the role are left out: they run whenever they are due.
     """
     return tuple(name for name in _road_to(step) if name not in ROLE_STEPS)
 
 
 def _road_to(step: str) -> tuple[str, ...]:
-    found = {step}
-    ahead = [step]
-    while ahead:
-        for need in step_needs(ahead.pop()):
-            if need not in found:
-                found.add(need)
-                ahead.append(need)
-    return tuple(name for name in STEPS if name in found)
+    steps = {step}
+    unvisited = [step]
+    while unvisited:
+        for need in step_needs(unvisited.pop()):
+            if need not in steps:
+                steps.add(need)
+                unvisited.append(need)
+    return tuple(name for name in STEPS if name in steps)
 
 
 def asked_for(order: Order, word: str) -> tuple[Order, tuple[str, ...]]:
-    """The order with the step and what it needs asked for, and which of these nobody had asked for before."""
-    before = asked_steps(order)
-    new = tuple(step for step in needed_steps(STEP_OF[word]) if step not in before)
-    if not new:
+    """Returns the order with the step and its dependencies requested, and which of these are newly requested."""
+    requested_steps = asked_steps(order)
+    new_steps = tuple(step for step in needed_steps(STEP_OF[word]) if step not in requested_steps)
+    if not new_steps:
         return order, ()
-    steps = [step for step in STEPS if step in before or step in new]
+    steps = [step for step in STEPS if step in requested_steps or step in new_steps]
     annotations = {**order.metadata.annotations, ASKED: ",".join(steps)}
     metadata = msgspec.structs.replace(order.metadata, annotations=annotations)
     return msgspec.structs.replace(order, metadata=metadata), tuple(
-        _WORD_OF.get(step, step) for step in new
+        _WORD_OF.get(step, step) for step in new_steps
     )
 
 
 def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
-    """How far each step is, in the words that tenants read, and what is there so far.
+    """The state of each step, in words that tenants may read, and the facts known so far.
 
-    The kubeconfig is among it where it is asked for, and once the platform has come to its end.
+    The kubeconfig is included when `kubeconfig` is set and the install step is done.
     """
-    told = told_order(order, {item.key: item for item in order.status.items})
-    by_name = {step.name: step for step in order.status.steps}
-    steps = tuple(_told_step(order, by_name, word) for word in STEP_OF)
-    install = by_name.get(STEP_OF["platform"])
-    there = install is not None and install.state == StepState.DONE
+    context = told_order(order, {item.key: item for item in order.status.items})
+    steps_by_name = {step.name: step for step in order.status.steps}
+    steps = tuple(_told_step(order, steps_by_name, word) for word in STEP_OF)
+    install = steps_by_name.get(STEP_OF["platform"])
+    installed = install is not None and install.state == StepState.DONE
     credentials = order.status.credentials
-    has_kubeconfig = there and bool(credentials.kubeconfig)
+    has_kubeconfig = installed and bool(credentials.kubeconfig)
     return RoleRun(
         order=order.id,
         steps=steps,
-        nodes=tuple(RoleRunNode(**node) for node in told["nodes"]),
-        cidr=told["network"]["cidr"],
-        gateway=told["network"]["gateway"],
-        api_address=told["api_address"],
-        ingress_address=told["ingress_address"],
-        api_name=told["api_name"],
-        ingress_name=told["ingress_name"],
-        api_url=told["api_url"],
+        nodes=tuple(RoleRunNode(**node) for node in context["nodes"]),
+        cidr=context["network"]["cidr"],
+        gateway=context["network"]["gateway"],
+        api_address=context["api_address"],
+        ingress_address=context["ingress_address"],
+        api_name=context["api_name"],
+        ingress_name=context["ingress_name"],
+        api_url=context["api_url"],
         kubeconfig=credentials.kubeconfig if kubeconfig and has_kubeconfig else "",
         simulated=credentials.simulated,
         has_kubeconfig=has_kubeconfig,
@@ -114,13 +114,17 @@ def told_run(order: Order, *, kubeconfig: bool = False) -> RoleRun:
 
 def _told_step(order: Order, steps: Mapping[str, Step], word: str) -> RoleRunStep:
     name = STEP_OF[word]
-    asked = name in asked_steps(order)
-    # In a plan that is not made yet, nothing is.
+    requested = name in asked_steps(order)
+    # Before the order is planned, no step is recorded.
     step = steps.get(name, Step(name=name, state=StepState.QUEUED))
-    stuck = [one for need in _road_to(name) if (one := steps.get(need)) and one.state in STUCK]
+    stuck = [
+        needed_step
+        for need in _road_to(name)
+        if (needed_step := steps.get(need)) and needed_step.state in STUCK
+    ]
     return RoleRunStep(
         name=word,
-        asked=asked,
+        asked=requested,
         state=step.state,
         reason=step.reason,
         message=for_tenants(step.message, order),

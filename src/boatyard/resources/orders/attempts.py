@@ -1,4 +1,4 @@
-"""One try at one item, and what came of it. Nothing raised by a step passes through, save a lost lease."""
+"""One attempt at one item, and its result. Every error of a step becomes a value; only LeaseLost is raised."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Fault(StrEnum):
 
 @dataclass(frozen=True)
 class Failed:
-    """Why a try did not succeed."""
+    """Why an attempt failed."""
 
     fault: Fault
     reason: str
@@ -33,7 +33,7 @@ class Failed:
 
 @dataclass(frozen=True)
 class Attempt:
-    """`released` says which way the try went; the answer is an outcome or a failure."""
+    """`released` tells a release from an ensure; the answer is an outcome or a failure."""
 
     item: Item
     released: bool
@@ -43,7 +43,7 @@ class Attempt:
 async def attempt(
     item: Item, *, released: bool, act: Awaitable[Outcome], order_id: str, seconds: float
 ) -> Attempt:
-    """Tries once, for at most so many seconds. A step that raises what it should not is a bug: logged, never fatal."""
+    """Runs `act` for at most `seconds`. An unexpected exception is a bug of the step: logged, never fatal."""
     try:
         async with asyncio.timeout(seconds):
             answer: Outcome | Failed = await act
@@ -59,7 +59,7 @@ async def attempt(
             "step will be retried", extra={"order": order_id, "item": item.key, "why": str(error)}
         )
         answer = Failed(Fault.UNAVAILABLE, reason, str(error))
-    except Exception as bug:  # the engine's rule, kept here because quarantine is per step
+    except Exception as bug:  # as in the engine; repeated here because quarantine is per step
         error_id = _error_id(bug)
         logger.exception(
             "internal error in a step",
@@ -70,7 +70,7 @@ async def attempt(
 
 
 def _error_id(bug: Exception) -> str:
-    """The same bug at the same place has the same id, so that messages stay stable while it lasts."""
+    """The same exception at the same line gets the same id, so that messages stay stable while the bug lasts."""
     trace = bug.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

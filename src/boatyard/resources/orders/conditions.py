@@ -1,4 +1,4 @@
-"""What is true of an order, as conditions that say since when. Pure; called by the order's rules."""
+"""The conditions of an order, with their transition times. Pure; called by the order's rules."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _RESTS = "the cluster rests; resume it to use it"
 
 
 def with_conditions(
-    order: Order, status: OrderStatus, *, seen: ClusterSeen | None, now: datetime
+    order: Order, status: OrderStatus, *, observation: ClusterSeen | None, now: datetime
 ) -> OrderStatus:
     old = {condition.type: condition for condition in order.status.conditions}
     conditions = tuple(
         _condition(old.get(name), name, value, reason, message, now)
-        for name, value, reason, message in _truths(status, seen, old)
+        for name, value, reason, message in _truths(status, observation, old)
     )
     return msgspec.structs.replace(status, conditions=conditions)
 
@@ -47,7 +47,7 @@ def _condition(
 
 
 def _truths(
-    status: OrderStatus, seen: ClusterSeen | None, old: Mapping[str, OrderCondition]
+    status: OrderStatus, observation: ClusterSeen | None, old: Mapping[str, OrderCondition]
 ) -> Iterable[tuple[str, bool, str, str]]:
     phase = status.phase
     steps = {step.name: step for step in status.steps}
@@ -55,46 +55,48 @@ def _truths(
     current = blocking or next(
         (s for s in status.steps if s.state not in (StepState.DONE, StepState.RELEASED)), None
     )
-    doing = f"at step {current.name}" if current else ""
+    step_text = f"at step {current.name}" if current else ""
 
     infrastructure = all(_is_done(steps.get(name)) for name in _INFRASTRUCTURE)
     yield (
         "InfrastructureReady",
         infrastructure,
         "InfrastructureReady" if infrastructure else "InfrastructurePending",
-        "" if infrastructure else doing,
+        "" if infrastructure else step_text,
     )
-    asleep = phase == OrderPhase.RESTING
-    kept = old.get("ClusterAvailable")
+    resting = phase == OrderPhase.RESTING
+    previous = old.get("ClusterAvailable")
     available = (
-        seen.available if seen else bool(kept and kept.status and phase != OrderPhase.DELETED)
+        observation.available
+        if observation
+        else bool(previous and previous.status and phase != OrderPhase.DELETED)
     )
-    why_not = "Hibernated" if asleep else "ClusterNotAvailable"
+    false_reason = "Hibernated" if resting else "ClusterNotAvailable"
     yield (
         "ClusterAvailable",
         available,
-        "ClusterAvailable" if available else why_not,
-        "" if available else _RESTS if asleep else seen.message if seen else "",
+        "ClusterAvailable" if available else false_reason,
+        "" if available else _RESTS if resting else observation.message if observation else "",
     )
-    kept = old.get("NodesReady")
+    previous = old.get("NodesReady")
     nodes = (
-        bool(seen.nodes) and all(node.ready for node in seen.nodes)
-        if seen
-        else bool(kept and kept.status and phase in (OrderPhase.READY, OrderPhase.DEGRADED))
+        bool(observation.nodes) and all(node.ready for node in observation.nodes)
+        if observation
+        else bool(previous and previous.status and phase in (OrderPhase.READY, OrderPhase.DEGRADED))
     )
-    why_not = "Hibernated" if asleep else "NodesNotReady"
-    yield "NodesReady", nodes, "NodesReady" if nodes else why_not, ""
+    false_reason = "Hibernated" if resting else "NodesNotReady"
+    yield "NodesReady", nodes, "NodesReady" if nodes else false_reason, ""
     applied = _is_done(steps.get("validate"))
     yield "TemplateApplied", applied, "Validated" if applied else "NotValidated", ""
     yield (
         "Progressing",
         phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING),
         phase.name.capitalize(),
-        doing if phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING) else "",
+        step_text if phase in (OrderPhase.PROGRESSING, OrderPhase.DELETING) else "",
     )
     ready = phase == OrderPhase.READY
-    why_not = "Hibernated" if asleep else "NotReady"
-    yield "Ready", ready, "Ready" if ready else why_not, "" if ready or asleep else doing
+    false_reason = "Hibernated" if resting else "NotReady"
+    yield "Ready", ready, "Ready" if ready else false_reason, "" if ready or resting else step_text
     failed = phase == OrderPhase.FAILED
     yield (
         "Failed",
@@ -107,7 +109,7 @@ def _truths(
         "Degraded",
         degraded,
         "Degraded" if degraded else "NotDegraded",
-        (seen.message if seen else "") if degraded else "",
+        (observation.message if observation else "") if degraded else "",
     )
 
 

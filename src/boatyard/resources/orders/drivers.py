@@ -1,4 +1,4 @@
-"""The drivers of one hub, as the order's steps see them. Put together by app."""
+"""The drivers of one hub, as the order's steps use them. Built by app."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ class HubDrivers:
     dns: Dns
     platform: Platform
     checks: Checks
-    automation: Automation | None = None  # what runs the roles of templates, where that can be had
+    automation: Automation | None = (
+        None  # runs the roles of templates; None when the hub has no such driver
+    )
 
     async def check_ready(self) -> None:
-        """Asks each in the order of the road; the first that cannot work says why."""
+        """Asks each driver in the order of the steps. The first that cannot work raises why."""
         for driver in (
             self.inventory,
             self.l2,

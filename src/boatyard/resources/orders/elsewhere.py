@@ -1,4 +1,4 @@
-"""Orders that a hub keeps itself, and of which the ledger has a copy. Put together by app; asked by the API."""
+"""Orders that a hub stores itself and the ledger only mirrors. Built by app; called by the API."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from boatyard.orderbook.port import RETRY, retries
 
 class Elsewhere(Protocol):
     async def keeps(self, hub_id: str) -> bool:
-        """Whether this hub keeps its orders itself."""
+        """Whether this hub stores its orders itself."""
 
     async def credentials(self, order: Order) -> Credentials | None:
-        """What opens the order's cluster, asked of its hub; None when the ledger itself keeps it.
+        """The credentials of the order's cluster, read from its hub; None when the ledger itself stores the order.
 
-        Unavailable when the hub does not answer.
+        Raises Unavailable when the hub does not answer.
         """
 
 
 class Nowhere:
-    """All orders are in the ledger."""
+    """For installations where the ledger stores all orders."""
 
     async def keeps(self, hub_id: str) -> bool:
         return False
@@ -32,7 +32,7 @@ class Nowhere:
 
 
 def ask_for_retry(order: Order) -> Order:
-    """The copy of an order with one more retry asked for; its cluster's reconciler tells the hub."""
+    """Returns the mirrored order with one more retry requested; the cluster reconciler passes it on to the hub."""
     count = max(retries(order), order.status.retried) + 1
     annotations = {**order.metadata.annotations, RETRY: str(count)}
     metadata = msgspec.structs.replace(order.metadata, annotations=annotations)

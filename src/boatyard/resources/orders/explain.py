@@ -35,44 +35,49 @@ _SERVICES = {
     "validate": "a check",
     **dict.fromkeys(ROLE_STEPS, "what runs the template"),
 }
-# Things that tenants know by the names they have outside; all others by their place in the order.
+# Items whose outside names tenants may know; all others are shown by their key in the order.
 _TENANTS_OWN = ("l3", "api-address", "ingress-address", "api-name", "ingress-name")
 _TELLING = ("NoFreeHost", "NoFreeVlan", "NoFreeSubnet", "NoFreeAddress")
 
 
 def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: bool) -> Explanation:
-    """The whole story of one cluster. Tenants are told nothing of hubs, hosts or other tenants."""
+    """Explains the state of one cluster. Without `operator`, nothing about hubs, hosts or other tenants is in it."""
     steps = order.status.steps if order else ()
-    shown = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
-    blocking = _blocking(shown)
+    visible_steps = steps if operator or not order else tuple(_for_tenant(s, order) for s in steps)
+    blocking = _blocking(visible_steps)
     placement = cluster.status.placement
-    found = Explanation(
+    explanation = Explanation(
         cluster=cluster.id,
         name=cluster.metadata.name,
         state=_shown_state(cluster).name,
         template=cluster.spec.template.name or cluster.spec.template.id,
-        steps=shown,
+        steps=visible_steps,
         started_at=(order.status.started_at if order else None)
         or cluster.metadata.creation_timestamp,
         placement=_placement_words(cluster, operator=operator),
         summary=_summary(cluster, order, blocking),
     )
     if operator:
-        found = msgspec.structs.replace(
-            found,
+        explanation = msgspec.structs.replace(
+            explanation,
             hub=cluster.status.hub,
             hubs=tuple(
-                HubReason(hub=one.hub, fits=one.fits, score=one.score, reason=one.reason)
-                for one in placement.candidates
+                HubReason(
+                    hub=candidate.hub,
+                    fits=candidate.fits,
+                    score=candidate.score,
+                    reason=candidate.reason,
+                )
+                for candidate in placement.candidates
             ),
         )
     if order is not None:
-        found = msgspec.structs.replace(
-            found, receipt=shown_receipt(order.status.receipt, operator=operator)
+        explanation = msgspec.structs.replace(
+            explanation, receipt=shown_receipt(order.status.receipt, operator=operator)
         )
     if blocking is not None:
         return msgspec.structs.replace(
-            found,
+            explanation,
             blocked_by=blocking.name,
             since=blocking.since,
             tries=blocking.tries,
@@ -80,20 +85,20 @@ def explain(cluster: Cluster, order: Order | None, *, now: datetime, operator: b
             actor=blocking.actor,
             remedy=blocking.remedy,
         )
-    waiting = _unplaced(cluster)
-    if waiting is not None:
+    waiting_since = _unplaced(cluster)
+    if waiting_since is not None:
         return msgspec.structs.replace(
-            found,
+            explanation,
             blocked_by="placement",
-            since=waiting,
+            since=waiting_since,
             actor=Actor.OPERATOR,
             remedy="wait, ask for less or elsewhere, or have the provider add capacity",
         )
-    return found
+    return explanation
 
 
 def _shown_state(cluster: Cluster) -> ClusterState:
-    """The state of what is wanted now: a wish not yet looked at is never shown as fulfilled."""
+    """The state with regard to the current spec: a change not yet reconciled is never shown as done."""
     state = cluster.status.state
     if cluster.metadata.deletion_timestamp is not None:
         return ClusterState.DELETING
@@ -105,7 +110,7 @@ def _shown_state(cluster: Cluster) -> ClusterState:
 
 
 def shown_receipt(receipt: Receipt, *, operator: bool) -> Receipt:
-    """The receipt as the caller may read it: names of hosts and numbers of VLANs are the provider's."""
+    """The receipt as the caller may read it: names of hosts and VLAN numbers are for operators only."""
     if operator:
         return receipt
     return msgspec.structs.replace(
@@ -122,7 +127,7 @@ def _for_stranger(line: ReceiptLine) -> ReceiptLine:
 
 
 def _blocking(steps: tuple[Step, ...]) -> Step | None:
-    """The one step that blocks: a stuck one before one that waits, and the earliest on the road."""
+    """The step that blocks the order: a stuck one before a waiting one, the earliest of the plan first."""
     for states in (STUCK, (StepState.WAITING,)):
         for step in steps:
             if step.state in states:
@@ -131,7 +136,7 @@ def _blocking(steps: tuple[Step, ...]) -> Step | None:
 
 
 def _unplaced(cluster: Cluster) -> datetime | None:
-    """Since when the cluster waits for room, or None."""
+    """Since when the cluster waits for capacity, or None."""
     for condition in cluster.status.conditions:
         if (
             condition.type == ClusterConditionType.PROGRESSING
@@ -172,7 +177,7 @@ def _placement_words(cluster: Cluster, *, operator: bool) -> str:
 
 
 def _for_tenant(step: Step, order: Order) -> Step:
-    """A failing back-end is described by what it is for, never in its own words."""
+    """The step as tenants may read it: a failing back-end is named by its purpose, its own message is left out."""
     if step.state != StepState.WAITING or step.actor != Actor.OPERATOR:
         return msgspec.structs.replace(step, message=for_tenants(step.message, order))
     if step.reason in _TELLING:

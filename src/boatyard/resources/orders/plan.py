@@ -1,8 +1,8 @@
-"""The road of an order as a graph of items: what should exist, what may be done now. Pure.
+"""The plan of an order as a graph of items: what should exist, and what may be done now. Pure.
 
-Called by the order reconciler. The graph is that of `road.py`; adding walks it forwards, taking away
-walks it backwards. An effect is only ever tried for an item that a committed write has recorded,
-so a deletion that follows a crash knows everything that may exist outside.
+Called by the order reconciler. The dependencies are declared in `road.py`; items are added in that order and
+removed in reverse. An effect is only ever tried for an item that a committed write has recorded, so a deletion
+that follows a crash knows everything that may exist outside.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from boatyard.resources.orders.road import ATTEMPT, FAREWELL, KINDS, ON_HOSTS, I
 
 @dataclass(frozen=True)
 class Shrinking:
-    """A node set that has become smaller: `count` of `slots` must leave, and the platform says which."""
+    """A node set that must lose `count` of its `slots`; the platform chooses which."""
 
     node_set: str
     slots: tuple[str, ...]
@@ -28,30 +28,30 @@ class Shrinking:
 
 
 def needs_planning(order: Order) -> bool:
-    """True when the items recorded do not yet follow what the order asks for."""
+    """Whether the recorded items do not yet match the order's spec."""
     if order.metadata.deletion_timestamp is not None:
         return any(item.state != ItemState.LEAVING for item in order.status.items)
     return order.status.observed_generation != order.spec.generation
 
 
 def rest_of(order: Order) -> ClusterRest:
-    """How deep the cluster should rest now. A freeze that has lasted long has become a stop."""
+    """How deeply the cluster should hibernate now. A long freeze has been turned into a stop."""
     if order.spec.rest == ClusterRest.FROZEN and order.status.rest == ClusterRest.STOPPED:
         return ClusterRest.STOPPED
     return order.spec.rest
 
 
 def shrinking(order: Order) -> tuple[Shrinking, ...]:
-    """The node sets for which somebody must be chosen to leave before the plan can be made."""
+    """The node sets of which nodes must be chosen for removal before the order can be planned."""
     if order.metadata.deletion_timestamp is not None:
         return ()
-    found = []
+    shrinking_sets = []
     for node_set, slots in staying_slots(order.status.items).items():
-        wanted = order.spec.node_sets.get(node_set)
-        surplus = len(slots) - (wanted.size if wanted else 0)
+        node_set_spec = order.spec.node_sets.get(node_set)
+        surplus = len(slots) - (node_set_spec.size if node_set_spec else 0)
         if surplus > 0:
-            found.append(Shrinking(node_set=node_set, slots=slots, count=surplus))
-    return tuple(found)
+            shrinking_sets.append(Shrinking(node_set=node_set, slots=slots, count=surplus))
+    return tuple(shrinking_sets)
 
 
 def replan(
@@ -61,65 +61,67 @@ def replan(
     *,
     on_hosts: bool = True,
 ) -> tuple[Item, ...]:
-    """The items to record from now on: new ones PLANNED, surplus ones LEAVING, the rest as they are.
+    """The items to record from now on: new ones PLANNED, surplus ones LEAVING, all others unchanged.
 
-    `leaving` is the platform's answer to each of `shrinking(order)`. Nothing that was recorded
-    disappears here: an item goes only when its release was confirmed. `on_hosts` counts for the first
-    nodes of an order: those that come later stand on what the others stand on.
+    `leaving` is the platform's choice for each of `shrinking(order)`. No recorded item disappears here: it is
+    removed only when its release is confirmed. `on_hosts` decides for the first nodes of an order whether they
+    need hosts; later nodes do as the first ones.
     """
     recorded = {item.key: item for item in order.status.items}
     if order.metadata.deletion_timestamp is not None:
         return (*(_leave(item) for item in recorded.values()), *_farewell(order))
-    gone = {slot for slots in leaving.values() for slot in slots}
-    wanted = _wanted(order, gone=gone, checks=checks)
+    leaving_slots = {slot for slots in leaving.values() for slot in slots}
+    desired_items = _wanted(order, leaving_slots=leaving_slots, checks=checks)
     if not _stands_on_hosts(order, on_hosts):
-        wanted = {key: item for key, item in wanted.items() if item.kind not in ON_HOSTS}
-    kept = [
-        _adjusted(item, wanted[key]) if key in wanted else _leave(item)
+        desired_items = {
+            key: item for key, item in desired_items.items() if item.kind not in ON_HOSTS
+        }
+    old_items = [
+        _adjusted(item, desired_items[key]) if key in desired_items else _leave(item)
         for key, item in recorded.items()
     ]
-    new = [item for key, item in wanted.items() if key not in recorded]
-    return tuple(sorted([*kept, *new], key=_road_order))
+    new_items = [item for key, item in desired_items.items() if key not in recorded]
+    return tuple(sorted([*old_items, *new_items], key=_road_order))
 
 
-def _stands_on_hosts(order: Order, first: bool) -> bool:
+def _stands_on_hosts(order: Order, default: bool) -> bool:
     kinds = {item.kind for item in order.status.items}
     if "node" in kinds:
         return "host" in kinds
-    return first
+    return default
 
 
 def next_slots(order: Order, items: Iterable[Item]) -> dict[str, int]:
-    """Per node set the number the next new node gets. A number is never given twice in an order.
+    """Per node set, the number of the next new node. A number is never used twice in an order.
 
-    Somebody who was stopped in the middle of a release must not meet another node under the same key.
+    A worker that was suspended in the middle of a release must not find another node under the same key.
     """
-    found = dict(order.status.next_slots)
+    numbers = dict(order.status.next_slots)
     for item in items:
         if item.slot:
             number = _slot_number(item.slot)[1]
-            found[item.node_set] = max(found.get(item.node_set, 0), number + 1)
-    return found
+            numbers[item.node_set] = max(numbers.get(item.node_set, 0), number + 1)
+    return numbers
 
 
-def ready_to_add(items: Iterable[Item], asked: Collection[str] = ()) -> tuple[Item, ...]:
-    """Items that should be made or corrected now: all they need is present.
+def ready_to_add(items: Iterable[Item], requested_steps: Collection[str] = ()) -> tuple[Item, ...]:
+    """Items to create or correct now: all items they need are present.
 
-    While a role decides what is done, only the steps that it has `asked` for are.
+    While a role controls the installation, only items of `requested_steps` are among them.
     """
     index = _Index(items)
-    decides = index.is_deciding()
+    role_decides = index.is_deciding()
     return tuple(
         item
         for item in index.items
         if _is_open(item)
         and index.has_needs(item)
-        and (not decides or item.step in asked or KINDS[item.kind].phase)
+        and (not role_decides or item.step in requested_steps or KINDS[item.kind].phase)
     )
 
 
 def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
-    """Items that should be released now: nothing that stands on them remains."""
+    """Items to release now: no item that needs them is left."""
     index = _Index(items)
     return tuple(
         item
@@ -129,12 +131,12 @@ def ready_to_remove(items: Iterable[Item]) -> tuple[Item, ...]:
 
 
 def is_settled(items: Iterable[Item]) -> bool:
-    """True when all that is recorded is present as wanted and nothing is leaving."""
+    """Whether every recorded item is present as desired and none is leaving."""
     return all(item.state == ItemState.PRESENT and item.have == item.want for item in items)
 
 
 def begun_anew(items: Iterable[Item], steps: Collection[str]) -> tuple[Item, ...]:
-    """The items with another attempt for every run of these steps that has not come to a good end."""
+    """Returns the items with a new attempt number for every run of these steps that has not succeeded."""
     return tuple(
         msgspec.structs.replace(
             item, facts={**item.facts, ATTEMPT: str(int(item.facts[ATTEMPT]) + 1)}
@@ -146,10 +148,10 @@ def begun_anew(items: Iterable[Item], steps: Collection[str]) -> tuple[Item, ...
 
 
 def wants_access(order: Order, items: Iterable[Item]) -> bool:
-    """Whether the platform is to be asked how the cluster is reached.
+    """Whether to ask the platform for the cluster's credentials now.
 
-    As soon as its API answers; and once more when a change is carried out, because an upgrade or a
-    restore may have renewed its certificates.
+    True as soon as its API answers, and again after each change, because an upgrade or a restore may have
+    renewed its certificates.
     """
     if not order.status.credentials.kubeconfig:
         return any(item.kind == "cluster" and _is_confirmed(item) for item in items)
@@ -170,22 +172,22 @@ def _leave(item: Item) -> Item:
     return msgspec.structs.replace(item, state=ItemState.LEAVING)
 
 
-def _adjusted(item: Item, wanted: Item) -> Item:
-    """A recorded item that is still wanted. One that is already leaving goes on leaving."""
-    if item.state == ItemState.LEAVING or item.want == wanted.want:
+def _adjusted(item: Item, desired_item: Item) -> Item:
+    """A recorded item that is still in the plan, with its new want. One that is already leaving keeps leaving."""
+    if item.state == ItemState.LEAVING or item.want == desired_item.want:
         return item
-    # A correction was under way: what is outside now is neither the old nor the new, so it is asked for again.
+    # A correction was under way: what exists outside may be neither the old nor the new, so ensure it again.
     have = item.have if item.have == item.want else ""
-    return msgspec.structs.replace(item, want=wanted.want, have=have)
+    return msgspec.structs.replace(item, want=desired_item.want, have=have)
 
 
-def _wanted(order: Order, *, gone: set[str], checks: Sequence[str]) -> dict[str, Item]:
-    slots = _wanted_slots(order, gone)
-    found: dict[str, Item] = {}
+def _wanted(order: Order, *, leaving_slots: set[str], checks: Sequence[str]) -> dict[str, Item]:
+    slots = _wanted_slots(order, leaving_slots)
+    items: dict[str, Item] = {}
     for kind in KINDS.values():
         for item in _items_of(kind, order, slots, checks):
-            found[item.key] = item
-    return found
+            items[item.key] = item
+    return items
 
 
 def _items_of(
@@ -198,8 +200,8 @@ def _items_of(
         return
     if kind.name == "check":
         if rest_of(order) != ClusterRest.AWAKE:
-            return  # nobody answers; all are asked anew when it is awake again
-        # The generation is in the key: after each change every question is asked anew.
+            return  # nobody answers; all checks run again when it is awake
+        # The generation is in the key: after each change every check runs again.
         for check in checks:
             yield _new(kind, f"check/{check}@{order.spec.generation}", facts={"check": check})
         return
@@ -212,7 +214,7 @@ def _items_of(
 
 
 def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -> Iterable[Item]:
-    """A run of the role's part for this kind, where the role has it and it is due."""
+    """The run of the role's part for this kind, if the role has that part and it is due."""
     if kind.phase not in order.spec.template_phases:
         return
     key = kind.name
@@ -223,7 +225,7 @@ def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -
         if not unfinished and not _is_resized(order, slots):
             return
     if kind.name in ("scale", "acceptance"):
-        key = f"{kind.name}/{order.spec.generation}"  # anew after each change, as checks are
+        key = f"{kind.name}/{order.spec.generation}"  # again after each change, like checks
     done = any(item.key == key and _is_confirmed(item) for item in order.status.items)
     if not done and rest_of(order) != ClusterRest.AWAKE:
         return  # there is nothing to work on; it is due when the cluster is awake again
@@ -231,20 +233,20 @@ def _runs_of(kind: ItemKind, order: Order, slots: Mapping[str, Sequence[str]]) -
 
 
 def _is_resized(order: Order, slots: Mapping[str, Sequence[str]]) -> bool:
-    """Whether nodes come or go in a cluster that had some."""
-    before = staying_slots(order.status.items)
-    return bool(before) and {k: tuple(v) for k, v in slots.items() if v} != {
-        node_set: names for node_set, names in before.items() if names
+    """Whether nodes are added or removed in a cluster that has some."""
+    current_slots = staying_slots(order.status.items)
+    return bool(current_slots) and {k: tuple(v) for k, v in slots.items() if v} != {
+        node_set: names for node_set, names in current_slots.items() if names
     }
 
 
 def _farewell(order: Order) -> Iterable[Item]:
-    """The role's last word, where something of it may be there: it has run, or may have run, before."""
+    """The run of the role's delete part, planned if the role has run or may have run before."""
     kind = KINDS[FAREWELL]
-    known = {item.key for item in order.status.items}
-    if kind.phase not in order.spec.template_phases or kind.name in known:
+    keys = {item.key for item in order.status.items}
+    if kind.phase not in order.spec.template_phases or kind.name in keys:
         return
-    if known & {"role", "pre_install"} or order.status.credentials.kubeconfig:
+    if keys & {"role", "pre_install"} or order.status.credentials.kubeconfig:
         item = _new(kind, kind.name, facts={ATTEMPT: "1"})
         yield msgspec.structs.replace(item, state=ItemState.LEAVING)
 
@@ -270,30 +272,30 @@ def _new(
     )
 
 
-def _wanted_slots(order: Order, gone: set[str]) -> dict[str, tuple[str, ...]]:
-    """Per node set the slots that should exist: those that stay, then fresh ones up to the size."""
+def _wanted_slots(order: Order, leaving_slots: set[str]) -> dict[str, tuple[str, ...]]:
+    """Per node set, the slots that should exist: those that stay, then new ones up to the size."""
     staying = staying_slots(order.status.items)
     fresh = next_slots(order, order.status.items)
-    found: dict[str, tuple[str, ...]] = {}
-    for node_set, wanted in sorted(order.spec.node_sets.items()):
-        slots = [slot for slot in staying.get(node_set, ()) if slot not in gone]
+    slots_by_set: dict[str, tuple[str, ...]] = {}
+    for node_set, node_set_spec in sorted(order.spec.node_sets.items()):
+        slots = [slot for slot in staying.get(node_set, ()) if slot not in leaving_slots]
         first = fresh.get(node_set, 0)
-        slots += [f"{node_set}-{first + n}" for n in range(wanted.size - len(slots))]
-        found[node_set] = tuple(slots)
-    return found
+        slots += [f"{node_set}-{first + n}" for n in range(node_set_spec.size - len(slots))]
+        slots_by_set[node_set] = tuple(slots)
+    return slots_by_set
 
 
 def staying_slots(items: Iterable[Item]) -> dict[str, tuple[str, ...]]:
-    """Per node set, the slots that are there to stay."""
-    found: dict[str, dict[str, bool]] = {}
+    """Per node set, the recorded slots of which no item is leaving."""
+    stays_by_set: dict[str, dict[str, bool]] = {}
     for item in items:
         if not item.slot:
             continue
-        slots = found.setdefault(item.node_set, {})
+        slots = stays_by_set.setdefault(item.node_set, {})
         slots[item.slot] = slots.get(item.slot, True) and item.state != ItemState.LEAVING
     return {
         node_set: tuple(sorted((slot for slot, stays in slots.items() if stays), key=_slot_number))
-        for node_set, slots in found.items()
+        for node_set, slots in stays_by_set.items()
     }
 
 
@@ -303,9 +305,9 @@ def _slot_number(slot: str) -> tuple[str, int]:
 
 
 def _digest(order: Order) -> str:
-    """What the control plane depends on, in a few letters; a change of it is a correction."""
+    """A short hash of all that the control plane depends on; when it changes, the cluster item is corrected."""
     spec = order.spec
-    wanted: list[object] = [
+    inputs: list[object] = [
         spec.version,
         spec.release_image,
         spec.ssh_public_key,
@@ -314,14 +316,14 @@ def _digest(order: Order) -> str:
         spec.service_cidr,
         dict(sorted(spec.template_parameters.items())),
     ]
-    # Only what is there: orders from before these existed keep their digest.
-    more = {
+    # Only values that are set: orders from before these fields existed keep their digest.
+    optional_inputs = {
         "settings": dict(sorted(spec.platform_settings.items())),
         "rest": rest_of(order).value,
         "restore": [spec.restore.request, spec.restore.backup] if spec.restore.request else [],
     }
-    wanted += [[name, value] for name, value in more.items() if value]
-    return hashlib.sha256(msgspec.json.encode(wanted)).hexdigest()[:12]
+    inputs += [[name, value] for name, value in optional_inputs.items() if value]
+    return hashlib.sha256(msgspec.json.encode(inputs)).hexdigest()[:12]
 
 
 _ROAD = {name: position for position, name in enumerate(KINDS)}
@@ -333,7 +335,7 @@ def _road_order(item: Item) -> tuple[int, str, int, str]:
 
 
 class _Index:
-    """Items by kind and slot, to answer what one of them needs and who needs it."""
+    """Items by kind and slot, to look up what an item needs and which items need it."""
 
     def __init__(self, items: Iterable[Item]) -> None:
         self.items = tuple(items)
@@ -352,7 +354,7 @@ class _Index:
         return all(self._is_present(need, item.slot) for need in KINDS[item.kind].needs)
 
     def is_deciding(self) -> bool:
-        """Whether the role is asked what is done and has not come to its end."""
+        """Whether a run of the role's install part controls the order and is not finished."""
         return any(not _is_confirmed(item) for item in self._by_kind.get("role", ()))
 
     def _is_present(self, kind: str, slot: str) -> bool:
@@ -361,10 +363,10 @@ class _Index:
         if not KINDS[kind].per_node:
             return _is_confirmed(self._by_slot.get((kind, "")))
         if kind in ON_HOSTS and kind not in self._by_kind:
-            return True  # no node of this order stands on a host
+            return True  # no node of this order needs a host
         if slot:
             return _is_confirmed(self._by_slot.get((kind, slot)))
-        # A thing of the whole cluster needs every node's part, except of nodes that are leaving.
+        # An item of the whole cluster needs the items of every node, except of leaving nodes.
         staying = [i for i in self._by_kind.get(kind, ()) if i.state != ItemState.LEAVING]
         return all(_is_confirmed(item) for item in staying)
 
@@ -373,14 +375,14 @@ class _Index:
 
     def _stands_on(self, other: Item, item: Item) -> bool:
         if KINDS[item.kind].phase:
-            # A run is ended whatever came of it; the role's last word waits until no other is under way.
+            # A run is ended whatever its result; the delete part waits until no other run is left.
             return item.kind == FAREWELL and other is not item and bool(KINDS[other.kind].phase)
         if other.kind == FAREWELL:
             return True
         if item.kind not in KINDS[other.kind].needs:
             return False
         if KINDS[item.kind].per_node:
-            # Only what belongs to the same node holds it: a dead name server must not keep hosts.
+            # Only items of the same node hold it back: a dead name server must not keep hosts.
             return bool(other.slot) and other.slot == item.slot
         return True
 

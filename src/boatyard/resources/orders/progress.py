@@ -1,4 +1,4 @@
-"""How far each step has come, from its items and from what was tried in this pass. Pure."""
+"""The state of each step, computed from its items and from the attempts of this pass. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _REMEDIES: Mapping[str, str] = {
 
 
 def is_open(step: Step | None, now: datetime) -> bool:
-    """May this step be tried now? Failed and quarantined ones wait for a person, others for their next look."""
+    """Whether this step may be tried now. Failed and quarantined steps wait for a retry, others for `next_look`."""
     if step is None:
         return True
     if step.state in STUCK:
@@ -45,32 +45,36 @@ def advance(
     order_id: str,
     now: datetime,
 ) -> tuple[Step, ...]:
-    """Every step's state after a pass, in the order of the road."""
-    before = {step.name: step for step in old}
+    """The state of every step after a pass, in the order of the plan."""
+    old_steps = {step.name: step for step in old}
     by_step: dict[str, list[Item]] = {name: [] for name in STEPS}
     for item in items:
         by_step[item.step].append(item)
-    tried: dict[str, list[Attempt]] = {name: [] for name in STEPS}
-    for one in attempts:
-        if not (one.released and KINDS[one.item.kind].leaves_nothing):
-            tried[one.item.step].append(one)
-    shown = [n for n in STEPS if n not in ROLE_STEPS or n in before or by_step[n]]
+    attempts_by_step: dict[str, list[Attempt]] = {name: [] for name in STEPS}
+    for attempt in attempts:
+        if not (attempt.released and KINDS[attempt.item.kind].leaves_nothing):
+            attempts_by_step[attempt.item.step].append(attempt)
+    step_names = [
+        name for name in STEPS if name not in ROLE_STEPS or name in old_steps or by_step[name]
+    ]
     return tuple(
         _advance_one(
-            before.get(name)
-            or Step(name=name, needs=tuple(need for need in step_needs(name) if need in shown)),
+            old_steps.get(name)
+            or Step(
+                name=name, needs=tuple(need for need in step_needs(name) if need in step_names)
+            ),
             items=by_step[name],
-            tried=tried[name],
+            attempts=attempts_by_step[name],
             deleting=deleting,
             order_id=order_id,
             now=now,
         )
-        for name in shown
+        for name in step_names
     )
 
 
 def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
-    """A fresh start for every step: what failed or was quarantined is tried again at once."""
+    """Clears the tries and messages of every step; failed and quarantined steps are tried again at once."""
     return tuple(
         msgspec.structs.replace(
             step,
@@ -89,7 +93,7 @@ def reset(steps: Iterable[Step], now: datetime) -> tuple[Step, ...]:
 
 
 def back_off(order_id: str, step: str, tries: int) -> float:
-    """Ever more patient, and spread by a share that is the order's own, so that not all return at once."""
+    """Seconds until the next try: exponential, with a jitter derived from the order, so that not all return at once."""
     delay = min(_LONGEST_DELAY, _FIRST_DELAY * 2.0 ** min(tries - 1, 16))
     share = hashlib.sha256(f"{order_id}/{step}/{tries}".encode()).digest()[0] / 255
     return delay * (0.75 + 0.5 * share)
@@ -99,21 +103,21 @@ def _advance_one(
     old: Step,
     *,
     items: Sequence[Item],
-    tried: Sequence[Attempt],
+    attempts: Sequence[Attempt],
     deleting: bool,
     order_id: str,
     now: datetime,
 ) -> Step:
-    failures = [one.answer for one in tried if isinstance(one.answer, Failed)]
-    waits = [one.answer for one in tried if isinstance(one.answer, Waiting)]
-    succeeded = len(tried) > len(failures) + len(waits)
+    failures = [attempt.answer for attempt in attempts if isinstance(attempt.answer, Failed)]
+    waits = [attempt.answer for attempt in attempts if isinstance(attempt.answer, Waiting)]
+    succeeded = len(attempts) > len(failures) + len(waits)
     finished = _is_finished(items, deleting=deleting)
-    if not tried and not finished:
+    if not attempts and not finished:
         if old.state in (StepState.DONE, StepState.RELEASED, StepState.UNSPECIFIED):
-            # Its items have changed since: they wait for their turn.
+            # Its items have changed since: the step is queued again.
             state = StepState.RELEASING if deleting else StepState.QUEUED
             return _moved(old, state=state, items=items, now=now, next_look=None)
-        return _moved(old, state=old.state, items=items, now=now, keep_words=True)
+        return _moved(old, state=old.state, items=items, now=now, keep_message=True)
     if failures:
         return _failing(old, _worst(failures), items=items, order_id=order_id, now=now)
     if finished:
@@ -129,7 +133,7 @@ def _advance_one(
             reason=first.reason,
             message=first.why,
             actor=Actor.NOBODY,
-            # A run that is looked at is not tried again.
+            # Looking at a running role is not another try.
             tries=0 if succeeded or old.name in ROLE_STEPS else old.tries + 1,
             next_look=now + timedelta(seconds=first.look_again),
         )
@@ -192,14 +196,14 @@ def _moved(
     tries: int = 0,
     bugs: int = 0,
     next_look: datetime | None = None,
-    keep_words: bool = False,
+    keep_message: bool = False,
 ) -> Step:
     detail = _detail(old.name, items)
-    if keep_words:
+    if keep_message:
         return msgspec.structs.replace(old, detail=detail)
     same = (old.state, old.reason) == (state, reason)
-    ended = state in (StepState.DONE, StepState.RELEASED)
-    begun = state not in (StepState.UNSPECIFIED, StepState.QUEUED)
+    finished = state in (StepState.DONE, StepState.RELEASED)
+    started = state not in (StepState.UNSPECIFIED, StepState.QUEUED)
     restarted = old.state in (StepState.DONE, StepState.UNSPECIFIED, StepState.QUEUED) and not same
     return msgspec.structs.replace(
         old,
@@ -214,14 +218,14 @@ def _moved(
         next_look=next_look,
         detail=detail,
         started_at=(now if restarted or old.started_at is None else old.started_at)
-        if begun
+        if started
         else None,
-        finished_at=(old.finished_at if same else now) if ended else None,
+        finished_at=(old.finished_at if same else now) if finished else None,
     )
 
 
 def _detail(step: str, items: Sequence[Item]) -> str:
-    """What the step has made, in words a tenant may read: counts and the tenant's own addresses."""
+    """What the step has created, in words a tenant may read: counts and the tenant's own addresses."""
     facts = {item.kind: item.facts for item in items if item.state == ItemState.PRESENT}
     if step in _COUNTED:
         kind, noun = _COUNTED[step]
@@ -229,7 +233,7 @@ def _detail(step: str, items: Sequence[Item]) -> str:
         done = sum(item.state == ItemState.PRESENT for item in counted)
         return f"{done}/{len(counted)} {noun}" if counted else ""
     if step in ROLE_STEPS:
-        return " · ".join(_tally(found) for found in facts.values() if TASKS in found)
+        return " · ".join(_tally(run_facts) for run_facts in facts.values() if TASKS in run_facts)
     parts = [
         label + facts[kind][fact]
         for kind, fact, label in _SHOWN.get(step, ())
@@ -239,7 +243,7 @@ def _detail(step: str, items: Sequence[Item]) -> str:
 
 
 def _tally(facts: Mapping[str, str]) -> str:
-    """How a run went: `12 tasks, 3 changed`."""
+    """The task counts of a run: `12 tasks, 3 changed`."""
     tasks, changed = facts[TASKS], facts.get(CHANGED, "0")
     noun = "task" if tasks == "1" else "tasks"
     return f"{tasks} {noun}, {'nothing' if changed == '0' else changed} changed"

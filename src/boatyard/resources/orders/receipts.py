@@ -1,4 +1,4 @@
-"""What a deletion has taken back and what it had to leave, line by line. Pure; called by the order's rules."""
+"""The receipt of a deletion: what was released and what had to be left. Pure; called by the order's rules."""
 
 from __future__ import annotations
 
@@ -10,21 +10,26 @@ import msgspec
 from boatyard.model.generated.boatyard import Item, Order, OrderStatus, Receipt, ReceiptLine
 from boatyard.resources.orders.road import FAREWELL, KINDS
 
-_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people know a thing
+_NAMING = ("host", "vlan", "cidr", "name", "address")  # facts by which people recognise an item
 
 
 def with_receipt(
-    order: Order, status: OrderStatus, *, left: tuple[Item, ...], ended: bool, now: datetime
+    order: Order,
+    status: OrderStatus,
+    *,
+    remaining_items: tuple[Item, ...],
+    finished: bool,
+    now: datetime,
 ) -> OrderStatus:
-    """The receipt grows by what this pass saw gone; at the end it says what is left."""
-    kept = {item.key for item in (*status.items, *left)}
-    gone = [item for item in order.status.items if item.key not in kept]
+    """Returns the status with the items released in this pass added to its receipt, and those that remain."""
+    remaining_keys = {item.key for item in (*status.items, *remaining_items)}
+    released_items = [item for item in order.status.items if item.key not in remaining_keys]
     receipt = Receipt(
         requested_at=order.metadata.deletion_timestamp,
-        finished_at=now if ended else None,
-        gone=(*order.status.receipt.gone, *_lines(gone)),
-        left=_lines(left, reason="not released in time"),
-        leftover=order.id if left else "",
+        finished_at=now if finished else None,
+        gone=(*order.status.receipt.gone, *_lines(released_items)),
+        left=_lines(remaining_items, reason="not released in time"),
+        leftover=order.id if remaining_items else "",
     )
     return msgspec.structs.replace(status, receipt=receipt)
 

@@ -36,12 +36,13 @@ from boatyard.resources.reconciling import Result, Turn
 
 DriversFor = Callable[[str], Awaitable[HubDrivers]]
 
-UNREADABLE = "Unreadable"  # reason of an order that nobody understands
-_CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")  # whom questions are about
+UNREADABLE = "Unreadable"  # reason of an order whose spec cannot be read
+# The item that questions to the platform are recorded for.
+_CONTROL_PLANE = Item(key="cluster", kind="cluster", step="install")
 
 
 class OrderReconciler:
-    """`book_for` gives the order book as seen under one turn's lease; `drivers_for` the drivers of a hub by id."""
+    """`book_for` returns the order book under the lease of one pass; `drivers_for` the drivers of a hub by id."""
 
     def __init__(
         self,
@@ -61,9 +62,9 @@ class OrderReconciler:
         order = await book.get(turn.id)
         if order is None or order.status.phase == OrderPhase.DELETED:
             return Result()
-        asked = retries(order)
-        if asked > order.status.retried:
-            return _retried(order, asked, turn.now)
+        retry_count = retries(order)
+        if retry_count > order.status.retried:
+            return _retried(order, retry_count, turn.now)
         if unreadable(order) and not _is_leaving(order):
             return _not_understood(order, unreadable(order), turn.now)
         if _is_leaving(order) and plan.needs_planning(order):
@@ -84,12 +85,12 @@ class OrderReconciler:
         order = await self._book_for(turn).get(turn.id)
         if order is None:
             return Result()
-        aside = rules.quarantined(order, turn.now)
+        update = rules.quarantined(order, turn.now)
         note = Note("SetAside", "Set aside: workers died while working on it")
-        return _written(order, aside.status, look_again=aside.look_again, now=turn.now, note=note)
+        return _written(order, update.status, look_again=update.look_again, now=turn.now, note=note)
 
     async def _plan(self, order: Order, drivers: HubDrivers, turn: Turn) -> Result:
-        """Records what will be wanted before anything of it is made: after a crash we know what may exist."""
+        """Records the desired items before any of them is created: after a crash we know what may exist."""
         leaving: dict[str, Sequence[str]] = {}
 
         async def choose() -> Done:
@@ -99,15 +100,15 @@ class OrderReconciler:
                 )
             return Done()
 
-        asked = await attempt(
+        platform_attempt = await attempt(
             _CONTROL_PLANE,
             released=False,
             act=choose(),
             order_id=order.id,
             seconds=TRY_SECONDS,
         )
-        if not isinstance(asked.answer, Done):
-            return _not_planned(order, asked, turn.now)
+        if not isinstance(platform_attempt.answer, Done):
+            return _not_planned(order, platform_attempt, turn.now)
         items = plan.replan(
             order,
             leaving,
@@ -125,26 +126,26 @@ class OrderReconciler:
         deleting = order.metadata.deletion_timestamp is not None
         if deleting and items and _is_late(order, turn.now):
             return _abandoned(order, items, turn.now)
-        seen, access = None, None
+        observation, access = None, None
         if not deleting and _has_control_plane(items):
-            seen, access = await _look(context, items)
+            observation, access = await _look(context, items)
         elif not deleting and _answers_early(order, attempts):
             access = await _ask_access(context)
-        absorbed = rules.absorb(
+        update = rules.absorb(
             order,
             items=items,
             attempts=attempts,
-            seen=seen,
+            observation=observation,
             access=access,
             unfinished=unfinished,
             now=turn.now,
         )
         return _written(
             order,
-            absorbed.status,
-            look_again=absorbed.look_again,
+            update.status,
+            look_again=update.look_again,
             now=turn.now,
-            freed=absorbed.freed,
+            freed=update.freed,
         )
 
     def _context(self, order: Order, book: OrderBook, drivers: HubDrivers, turn: Turn) -> Context:
@@ -159,64 +160,71 @@ class OrderReconciler:
 
 
 async def _observe(context: Context) -> Result:
-    """Somebody works on it by hand: it is looked at, and nothing is done to it."""
+    """For an order under manual management: reads the cluster's state and changes nothing outside."""
     order, items, now = context.order, context.order.status.items, context.now
-    seen, access = await _look(context, items) if _has_control_plane(items) else (None, None)
-    absorbed = rules.absorb(
-        order, items=items, attempts=(), seen=seen, access=access, unfinished=False, now=now
+    observation, access = await _look(context, items) if _has_control_plane(items) else (None, None)
+    update = rules.absorb(
+        order,
+        items=items,
+        attempts=(),
+        observation=observation,
+        access=access,
+        unfinished=False,
+        now=now,
     )
-    look = now + timedelta(seconds=rules.STEADY_LOOK)
-    return _written(order, absorbed.status, look_again=look, now=now)
+    look_again = now + timedelta(seconds=rules.STEADY_LOOK)
+    return _written(order, update.status, look_again=look_again, now=now)
 
 
 async def _look(
     context: Context, items: Sequence[Item]
 ) -> tuple[ClusterSeen | None, Access | None]:
-    """What the platform says of the cluster, and the access to it where that is not known yet."""
+    """The cluster's state as the platform reports it, and new credentials when they are needed or due."""
     platform, key = context.drivers.platform, context.key("cluster")
     wants_access = plan.wants_access(context.order, items)
-    renews = plan.rest_of(context.order) == ClusterRest.AWAKE  # one that sleeps renews nothing
-    found: list[ClusterSeen] = []
-    ways: list[Access] = []
+    # A hibernated cluster renews no certificates.
+    renews = plan.rest_of(context.order) == ClusterRest.AWAKE
+    observations: list[ClusterSeen] = []
+    accesses: list[Access] = []
 
     async def observe() -> Done:
-        found.append(await platform.observe(key))
+        observations.append(await platform.observe(key))
         if wants_access:
-            with contextlib.suppress(NotFound):  # not yet: asked again on the next look
-                ways.append(dated(await platform.access(key), context.now))
+            with contextlib.suppress(NotFound):  # not yet; the next pass asks again
+                accesses.append(dated(await platform.access(key), context.now))
         elif renews and is_due(context.order.status.facts.get(ASK_ACCESS_AT, ""), context.now):
-            with contextlib.suppress(BoatyardError):  # the one we have is good for a while
-                ways.append(dated(await platform.access(key), context.now))
+            with contextlib.suppress(BoatyardError):  # ours stay valid for a while
+                accesses.append(dated(await platform.access(key), context.now))
         return Done()
 
-    asked = await attempt(
+    platform_attempt = await attempt(
         _CONTROL_PLANE,
         released=False,
         act=observe(),
         order_id=context.order.id,
         seconds=TRY_SECONDS,
     )
-    if plan.is_settled(items) and not isinstance(asked.answer, Done):
-        return None, None  # it is called ready again once the access that may have changed is known
-    return (found[0] if found else None), (ways[0] if ways else None)
+    if plan.is_settled(items) and not isinstance(platform_attempt.answer, Done):
+        return None, None  # not ready before credentials that may have changed are known
+    return (observations[0] if observations else None), (accesses[0] if accesses else None)
 
 
 def _answers_early(order: Order, attempts: Sequence[Attempt]) -> bool:
-    """People may use the API from its first answer on, while the cluster is still being made."""
+    """Whether the cluster's API answers already, while the cluster is still being installed."""
     return not order.status.credentials.kubeconfig and any(
-        one.item.kind == "cluster"
-        and isinstance(one.answer, Waiting)
-        and one.answer.reason == API_ANSWERS
-        for one in attempts
+        attempt.item.kind == "cluster"
+        and isinstance(attempt.answer, Waiting)
+        and attempt.answer.reason == API_ANSWERS
+        for attempt in attempts
     )
 
 
 async def _ask_access(context: Context) -> Access | None:
-    found: list[Access] = []
+    accesses: list[Access] = []
 
     async def ask() -> Done:
         access = await context.drivers.platform.access(context.key("cluster"))
-        found.append(dated(access, context.now))
+        accesses.append(dated(access, context.now))
         return Done()
 
     await attempt(
@@ -226,11 +234,11 @@ async def _ask_access(context: Context) -> Access | None:
         order_id=context.order.id,
         seconds=TRY_SECONDS,
     )
-    return found[0] if found else None
+    return accesses[0] if accesses else None
 
 
-def _retried(order: Order, asked: int, now: datetime) -> Result:
-    status = rules.retry(order, now, asked=asked).status
+def _retried(order: Order, retry_count: int, now: datetime) -> Result:
+    status = rules.retry(order, now, retry_count=retry_count).status
     note = Note("Retried", "Retry requested")
     return _written(order, status, look_again=now, now=now, note=note)
 
@@ -240,19 +248,19 @@ def _is_manual(order: Order) -> bool:
 
 
 def _stop(order: Order, now: datetime) -> Result:
-    """Recorded before it is done, like every plan. The cluster rests on, only deeper."""
+    """Turns a long freeze into a stop. Recorded before it is done, like every plan."""
     note = Note("Stopped", "Frozen for long; stopped now, nothing of it is lost")
     return _written(order, resting.stopping(order, now), look_again=now, now=now, note=note)
 
 
 def _plan_leaving(order: Order, now: datetime) -> Result:
-    """Everything recorded is to go. Nobody outside needs to be asked for that."""
+    """Plans the release of all recorded items. Needs no driver."""
     status = rules.planned(order, plan.replan(order, {}, ()), now)
     return _written(order, status, look_again=now, now=now, note=_plan_note(order, {}))
 
 
 def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
-    """The hub's drivers cannot be had: the step it is at says so, and a deletion still ends in time."""
+    """The hub's drivers are not available: the current step says so, and a deletion still ends in time."""
     if _is_leaving(order) and _is_late(order, now):
         return _abandoned(order, order.status.items, now)
     failed = Failed(Fault.UNAVAILABLE, getattr(error, "reason", "Unavailable"), str(error))
@@ -260,51 +268,53 @@ def _out_of_reach(order: Order, error: BoatyardError, now: datetime) -> Result:
 
 
 def _not_understood(order: Order, why: str, now: datetime) -> Result:
-    """It has failed, says why, and keeps all it has. Once it can be understood again it is planned anew."""
-    told = any(
+    """Fails an order whose spec cannot be read. It keeps its items and is planned again once the spec is readable."""
+    reported = any(
         step.state == StepState.FAILED and (step.reason, step.message) == (UNREADABLE, why)
         for step in order.status.steps
     )
-    if told:
-        look = now + timedelta(seconds=rules.STUCK_LOOK)
-        return Result(look_again=look, hub=order.spec.hub)
-    absorbed = rules.absorb(
+    if reported:
+        look_again = now + timedelta(seconds=rules.STUCK_LOOK)
+        return Result(look_again=look_again, hub=order.spec.hub)
+    update = rules.absorb(
         order,
         items=order.status.items,
         attempts=[_attempt_now(order, Failed(Fault.REFUSED, UNREADABLE, why))],
-        seen=None,
+        observation=None,
         access=None,
         unfinished=False,
         now=now,
     )
-    status = msgspec.structs.replace(absorbed.status, observed_generation=0)
+    status = msgspec.structs.replace(update.status, observed_generation=0)
     note = Note("Failed", why)
-    return _written(order, status, look_again=absorbed.look_again, now=now, note=note)
+    return _written(order, status, look_again=update.look_again, now=now, note=note)
 
 
 def _attempt_now(order: Order, failed: Failed) -> Attempt:
-    """What keeps the whole order from going on, as a try of the step it is at."""
-    ended = (StepState.DONE, StepState.RELEASED)
-    at = next((step.name for step in order.status.steps if step.state not in ended), "install")
-    return Attempt(item=Item(key="hub", kind="hub", step=at), released=False, answer=failed)
+    """A failure of the whole order, as an attempt of its current step."""
+    final_states = (StepState.DONE, StepState.RELEASED)
+    step_name = next(
+        (step.name for step in order.status.steps if step.state not in final_states), "install"
+    )
+    return Attempt(item=Item(key="hub", kind="hub", step=step_name), released=False, answer=failed)
 
 
 def _is_leaving(order: Order) -> bool:
     return order.metadata.deletion_timestamp is not None
 
 
-def _not_planned(order: Order, asked: Attempt, now: datetime) -> Result:
-    """The platform could not say who leaves: nothing is planned, and the install step says why."""
-    absorbed = rules.absorb(
+def _not_planned(order: Order, attempt: Attempt, now: datetime) -> Result:
+    """The platform could not choose which nodes leave: nothing is planned, and the install step says why."""
+    update = rules.absorb(
         order,
         items=order.status.items,
-        attempts=[asked],
-        seen=None,
+        attempts=[attempt],
+        observation=None,
         access=None,
         unfinished=False,
         now=now,
     )
-    return _written(order, absorbed.status, look_again=absorbed.look_again, now=now)
+    return _written(order, update.status, look_again=update.look_again, now=now)
 
 
 def _has_control_plane(items: Sequence[Item]) -> bool:
@@ -323,11 +333,11 @@ def _abandoned(order: Order, items: tuple[Item, ...], now: datetime) -> Result:
         "Abandoned", f"{len(items)} things could not be released in time and are kept aside"
     )
     result = _written(order, status, look_again=None, now=now, freed=freed, note=note)
-    kept: list[Change] = [
+    leftover_changes: list[Change] = [
         Insert(leftover, note=note),
         Due("Leftover", leftover.id, now, tenant=leftover.metadata.tenant, hub=order.spec.hub),
     ]
-    return dataclasses.replace(result, changes=(*result.changes, *kept))
+    return dataclasses.replace(result, changes=(*result.changes, *leftover_changes))
 
 
 def _written(
@@ -339,7 +349,7 @@ def _written(
     freed: Sequence[str] = (),
     note: Note | None = None,
 ) -> Result:
-    """One write: the order if anything about it changed, its freed claims, and a poke for its cluster."""
+    """One write: the order if its status changed, its freed claims, and its cluster made due."""
     changes: list[Change] = [Unclaim(f"{order.id}/{key}") for key in freed]
     if status != order.status:
         changes.append(Replace(msgspec.structs.replace(order, status=status), note=note))
@@ -353,7 +363,7 @@ def _written(
 def _plan_note(order: Order, leaving: Mapping[str, Sequence[str]]) -> Note:
     if order.metadata.deletion_timestamp is not None:
         return Note("Deleting", "Taking everything back")
-    gone = sorted(slot for slots in leaving.values() for slot in slots)
-    if gone:
-        return Note("Planned", f"Planned; leaving: {', '.join(gone)}")
+    leaving_slots = sorted(slot for slots in leaving.values() for slot in slots)
+    if leaving_slots:
+        return Note("Planned", f"Planned; leaving: {', '.join(leaving_slots)}")
     return Note("Planned", "Planned")

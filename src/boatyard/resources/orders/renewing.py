@@ -1,7 +1,6 @@
-"""When the access kept of a cluster, which ends one day, is asked for again. Used by the reconciler at each look.
+"""When the stored credentials of a cluster are fetched again before they expire. Called by the order reconciler.
 
-The moment stands among the order's facts: whoever carries out an order on a Kubernetes hub
-does not see its credentials.
+The time is one of the order's facts, because the operator of a Kubernetes hub does not see an order's credentials.
 """
 
 from __future__ import annotations
@@ -15,29 +14,29 @@ from functools import lru_cache
 from boatyard.pki.authority import ends_at
 from boatyard.platforms.port import Access
 
-# Platforms renew earlier than that: by then there is another to be had.
+# Platforms renew earlier than that, so by then new credentials are available.
 ASK_BEFORE = timedelta(days=60)
 ASK_EVERY = timedelta(hours=1)
 _CERTIFICATE = re.compile(r"""client-certificate-data["']?:\s*["']?([A-Za-z0-9+/=]+)""")
 
 
 def is_due(ask_again: str, now: datetime) -> bool:
-    """Has that moment come? No, when there is none."""
+    """Whether that time has come; False for an empty text."""
     return bool(ask_again) and datetime.fromisoformat(ask_again) <= now
 
 
 def dated(access: Access, now: datetime) -> Access:
-    """The same, with the moment to ask for it again."""
+    """Returns the access with the time at which to fetch it again."""
     return replace(access, ask_again=ask_again_at(access.kubeconfig, now))
 
 
 def ask_again_at(kubeconfig: str, now: datetime) -> str:
-    """Two months before its client certificate ends; empty when it has none that can be read.
+    """Two months before its client certificate expires; empty when it has no readable certificate.
 
-    One that ends sooner is asked for each hour: some platforms give out no others.
+    With a shorter validity it is fetched every hour: some platforms issue no longer ones.
     """
-    found = _CERTIFICATE.search(kubeconfig)
-    end = _end_of(found[1]) if found else None
+    match = _CERTIFICATE.search(kubeconfig)
+    end = _end_of(match[1]) if match else None
     return max(end - ASK_BEFORE, now + ASK_EVERY).isoformat() if end else ""
 
 

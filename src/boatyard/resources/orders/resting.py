@@ -1,4 +1,4 @@
-"""Clusters that rest: what is wanted of the platform, and when a frozen one is stopped. Pure."""
+"""Hibernated clusters: what the platform is asked for, and when a frozen one is stopped. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from boatyard.model.generated.osac import ClusterRest
 from boatyard.platforms.port import ClusterSeen, Rest
 from boatyard.resources.orders import plan, progress
 
-FREEZE_FOR = timedelta(hours=1)  # leases, heartbeats and certificates grow old in a frozen cluster
+FREEZE_FOR = timedelta(hours=1)  # in a frozen cluster, leases, heartbeats and certificates expire
 
 _RESTS: Mapping[ClusterRest, Rest] = {
     ClusterRest.AWAKE: Rest.AWAKE,
@@ -26,7 +26,7 @@ def wanted_rest(order: Order) -> Rest:
 
 
 def should_stop(order: Order, freeze_for: timedelta, now: datetime) -> bool:
-    """Whether a frozen cluster has rested so long that it is better stopped."""
+    """Whether a cluster has been frozen for so long that it must be stopped."""
     since = order.status.resting_since
     return (
         order.status.phase == OrderPhase.RESTING
@@ -37,7 +37,7 @@ def should_stop(order: Order, freeze_for: timedelta, now: datetime) -> bool:
 
 
 def stopping(order: Order, now: datetime) -> OrderStatus:
-    """The status from which a frozen cluster is stopped. To its owner it rests as before."""
+    """The order's status when a frozen cluster is to be stopped. Its owner still sees it as hibernated."""
     status = msgspec.structs.replace(order.status, rest=ClusterRest.STOPPED)
     items = plan.replan(msgspec.structs.replace(order, status=status), {}, ())
     steps = progress.advance(
@@ -51,18 +51,20 @@ def stopping(order: Order, now: datetime) -> OrderStatus:
     return msgspec.structs.replace(status, items=items, steps=steps)
 
 
-def phase_at_rest(order: Order, seen: ClusterSeen) -> OrderPhase | None:
-    """The phase of a settled order as far as rest decides it; None: the cluster is awake, as it should be."""
-    if not seen.exists:
+def phase_at_rest(order: Order, observation: ClusterSeen) -> OrderPhase | None:
+    """The phase of a settled order as far as hibernation decides it; None when the cluster is awake as desired."""
+    if not observation.exists:
         return None
-    if seen.rest != wanted_rest(order):
+    if observation.rest != wanted_rest(order):
         return OrderPhase.PROGRESSING
-    return None if seen.rest == Rest.AWAKE else OrderPhase.RESTING
+    return None if observation.rest == Rest.AWAKE else OrderPhase.RESTING
 
 
-def corrected(order: Order, items: tuple[Item, ...], seen: ClusterSeen | None) -> tuple[Item, ...]:
-    """The items with the control plane to be asked for again when somebody put it to sleep or woke it."""
-    if seen is None or not seen.exists or seen.rest == wanted_rest(order):
+def corrected(
+    order: Order, items: tuple[Item, ...], observation: ClusterSeen | None
+) -> tuple[Item, ...]:
+    """Returns the items, with the cluster to be ensured again if somebody else put it to sleep or woke it."""
+    if observation is None or not observation.exists or observation.rest == wanted_rest(order):
         return items
     if not plan.is_settled(items):
         return items
@@ -72,7 +74,7 @@ def corrected(order: Order, items: tuple[Item, ...], seen: ClusterSeen | None) -
 
 
 def since(order: Order, phase: OrderPhase, now: datetime) -> datetime | None:
-    """Since when the cluster rests; None while it should be awake."""
+    """Since when the cluster hibernates; None while it should be awake."""
     if plan.rest_of(order) == ClusterRest.AWAKE:
         return None
     return order.status.resting_since or (now if phase == OrderPhase.RESTING else None)

@@ -1,4 +1,4 @@
-"""The kinds of things that an order is made of, and which needs which. Written once, read by all that plan and tell."""
+"""The kinds of items of an order and their dependencies. Declared once; read by plan, progress and receipts."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from boatyard.roles import phases
 
 @dataclass(frozen=True)
 class ItemKind:
-    """One kind of thing on the road. `needs` names the kinds that must be present before it.
+    """One kind of item. `needs` names the kinds that must be present before it.
 
-    `rank`: only once nothing of a lower rank is coming or going. `leaves_nothing`: there is nothing to release.
-    `apart`: never part of an order's plan; only what a deletion left of it is released by these steps.
-    `phase`: a run of this part of the template's role, in the plan where the role has it.
+    `rank`: it waits until every item of a lower rank is confirmed. `leaves_nothing`: there is nothing to release.
+    `apart`: never planned by an order; the steps only release what a deletion left of it.
+    `phase`: the part of the template's role that it runs; planned only if the role has that part.
     """
 
     name: str
@@ -27,7 +27,7 @@ class ItemKind:
     phase: str = ""
 
 
-# A role's last word: planned by a deletion, and everything else waits for it.
+# The run of a role's delete part: planned by a deletion, and every other release waits for it.
 FAREWELL = "farewell"
 
 KINDS: Mapping[str, ItemKind] = {
@@ -58,24 +58,21 @@ KINDS: Mapping[str, ItemKind] = {
     )
 }
 
-# What a node needs that stands on a host; a platform that makes machines itself needs none of it.
+# Items of a node that runs on a host; a platform that creates machines itself needs none of them.
 ON_HOSTS = frozenset({"host", "port", "agent"})
 
 STEPS: tuple[str, ...] = tuple(dict.fromkeys(kind.step for kind in KINDS.values()))
-# Steps that only some orders have: those whose template's role has a part for them.
+# Steps that an order has only if its template's role has a part for them.
 ROLE_STEPS = frozenset(kind.step for kind in KINDS.values() if kind.phase)
-ATTEMPT = "attempt"  # fact of a run: which it is, from 1
-TASKS, CHANGED = "run.tasks", "run.changed"  # facts of a run that has ended well: how many
-ASK_ACCESS_AT = (
-    "ask_access_at"  # fact of an order: when its access, which ends one day, is asked for again
-)
-REPORTED = (
-    "role."  # facts that a role has reported begin with it, in items and in the order's status
-)
+ATTEMPT = "attempt"  # fact of a run: the number of its attempt, from 1
+# Facts of a successful run: how many tasks, and how many of them changed something.
+TASKS, CHANGED = "run.tasks", "run.changed"
+ASK_ACCESS_AT = "ask_access_at"  # fact of an order: when to fetch its expiring credentials again
+REPORTED = "role."  # prefix of facts that a role has reported, in items and in the order's status
 
 
 def step_needs(step: str) -> tuple[str, ...]:
-    """The steps this one waits for, in the order of the road."""
+    """The steps this one depends on, in the order of the plan."""
     needed = {
         KINDS[need].step for kind in KINDS.values() if kind.step == step for need in kind.needs
     }

@@ -1,4 +1,4 @@
-"""Absorbs what a pass has found into the order's status: phase, conditions, facts, next look. Pure."""
+"""Computes an order's status from the results of a pass: phase, conditions, facts, next look. Pure."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from boatyard.resources.orders.receipts import with_receipt
 from boatyard.resources.orders.road import ASK_ACCESS_AT, REPORTED
 
 STEADY_LOOK = 60.0  # seconds between looks at a finished cluster
-ENDING_LOOK = 5.0  # all is made, and the platform has not yet said that it is so
-STUCK_LOOK = 300.0  # a failed order is looked at now and then, so that it always has a next moment
+ENDING_LOOK = 5.0  # all items are present, and the platform has not reported the cluster ready yet
+STUCK_LOOK = 300.0  # a failed order is reconciled now and then, so that it always has a due time
 _ENDED = (OrderPhase.READY, OrderPhase.RESTING, OrderPhase.DELETED)
 
 
 @dataclass(frozen=True)
 class Absorbed:
-    """The new status, when to look again, and the claims that are free from now on."""
+    """The new status, when the order is due again, and the items whose claims are to be freed."""
 
     status: OrderStatus
     look_again: datetime | None
@@ -47,12 +47,12 @@ class Absorbed:
 
 
 def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus:
-    """The status once the plan has been made anew and before anything of it was tried."""
+    """The status right after planning, before any item was tried."""
     deleting = order.metadata.deletion_timestamp is not None
-    # What was tried for the old plan is forgotten: a wait without words would look like what blocks.
-    ended = (StepState.DONE, StepState.RELEASED)
+    # Results of the old plan are dropped: a waiting step without a message would look like the blocking one.
+    final_states = (StepState.DONE, StepState.RELEASED)
     steps = progress.advance(
-        [step for step in order.status.steps if step.state in ended],
+        [step for step in order.status.steps if step.state in final_states],
         items=items,
         attempts=(),
         deleting=deleting,
@@ -71,11 +71,11 @@ def planned(order: Order, items: tuple[Item, ...], now: datetime) -> OrderStatus
         rest=plan.rest_of(order),
         resting_since=None,
     )
-    return with_conditions(order, status, seen=None, now=now)
+    return with_conditions(order, status, observation=None, now=now)
 
 
 def confirmed(item: Item, attempt: Attempt) -> Item | None:
-    """The item after a try that was answered: None once its release is confirmed."""
+    """The item after an attempt; None once its release is confirmed."""
     if not isinstance(attempt.answer, Done):
         return item
     if attempt.released:
@@ -93,15 +93,15 @@ def absorb(
     *,
     items: tuple[Item, ...],
     attempts: Sequence[Attempt],
-    seen: ClusterSeen | None,
+    observation: ClusterSeen | None,
     access: Access | None,
     unfinished: bool,
     now: datetime,
 ) -> Absorbed:
-    """What the order's status becomes after a pass. `unfinished`: more could have been done at once."""
+    """The order's status after a pass. `unfinished`: more could have been done, so the order is due at once."""
     deleting = order.metadata.deletion_timestamp is not None
     if not deleting:
-        items = resting.corrected(order, items, seen)
+        items = resting.corrected(order, items, observation)
     steps = progress.advance(
         order.status.steps,
         items=items,
@@ -111,8 +111,8 @@ def absorb(
         now=now,
     )
     status = msgspec.structs.replace(order.status, items=items, steps=steps)
-    if seen is not None:
-        status = _observed(order, status, seen)
+    if observation is not None:
+        status = _observed(order, status, observation)
     if access is not None:
         status = msgspec.structs.replace(
             status,
@@ -129,7 +129,7 @@ def absorb(
                 **({ASK_ACCESS_AT: access.ask_again} if access.ask_again else {}),
             },
         )
-    phase = _phase(order, status, seen, deleting=deleting)
+    phase = _phase(order, status, observation, deleting=deleting)
     if phase in _ENDED and status.finished_at is None:
         status = msgspec.structs.replace(status, finished_at=now)
     status = msgspec.structs.replace(
@@ -139,10 +139,10 @@ def absorb(
         resting_since=resting.since(order, phase, now),
         restored=_restored(order, status),
     )
-    status = with_conditions(order, status, seen=seen, now=now)
+    status = with_conditions(order, status, observation=observation, now=now)
     if deleting:
-        ended = phase == OrderPhase.DELETED
-        status = with_receipt(order, status, left=(), ended=ended, now=now)
+        finished = phase == OrderPhase.DELETED
+        status = with_receipt(order, status, remaining_items=(), finished=finished, now=now)
     remaining = {item.key for item in items}
     freed = tuple(item.key for item in order.status.items if item.key not in remaining)
     return Absorbed(
@@ -153,7 +153,7 @@ def absorb(
 
 
 def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[OrderStatus, Leftover]:
-    """Ends a deletion whose time is up: what is left goes into a Leftover that keeps its claims."""
+    """Ends a deletion that ran out of time: unreleased items go into a Leftover, which keeps their claims."""
     leftover = Leftover(
         id=order.id,
         metadata=Metadata(
@@ -174,14 +174,14 @@ def abandon(order: Order, items: tuple[Item, ...], now: datetime) -> tuple[Order
     status = msgspec.structs.replace(
         order.status, items=(), phase=OrderPhase.DELETED, finished_at=now
     )
-    status = with_receipt(order, status, left=items, ended=True, now=now)
-    return with_conditions(order, status, seen=None, now=now), leftover
+    status = with_receipt(order, status, remaining_items=items, finished=True, now=now)
+    return with_conditions(order, status, observation=None, now=now), leftover
 
 
 def quarantined(order: Order, now: datetime) -> Absorbed:
-    """What becomes of an order during whose passes the worker itself died, again and again.
+    """Quarantines an order during whose passes workers died again and again.
 
-    Steps that have not begun are set aside too: nobody knows which of them was deadly.
+    Every unfinished step is quarantined, also those not begun: nobody knows which one killed the worker.
     """
     steps = tuple(
         msgspec.structs.replace(
@@ -202,19 +202,19 @@ def quarantined(order: Order, now: datetime) -> Absorbed:
     deleting = order.metadata.deletion_timestamp is not None
     phase = _phase(order, status, None, deleting=deleting)
     status = msgspec.structs.replace(status, phase=phase)
-    status = with_conditions(order, status, seen=None, now=now)
-    look = _next_look(order, status, unfinished=False, now=now)
-    return Absorbed(status=status, look_again=look)
+    status = with_conditions(order, status, observation=None, now=now)
+    look_again = _next_look(order, status, unfinished=False, now=now)
+    return Absorbed(status=status, look_again=look_again)
 
 
-def retry(order: Order, now: datetime, *, asked: int | None = None) -> Order:
-    """The order with every step released for another try, because somebody asked; `asked`: so often in all."""
+def retry(order: Order, now: datetime, *, retry_count: int | None = None) -> Order:
+    """Returns the order with every step ready for another try. `retry_count`: retries requested so far."""
     stuck = {step.name for step in order.status.steps if step.state in progress.STUCK}
     status = msgspec.structs.replace(
         order.status,
         items=plan.begun_anew(order.status.items, stuck),
         steps=progress.reset(order.status.steps, now),
-        retried=order.status.retried + 1 if asked is None else asked,
+        retried=order.status.retried + 1 if retry_count is None else retry_count,
         phase=OrderPhase.PROGRESSING
         if order.status.phase == OrderPhase.FAILED
         else order.status.phase,
@@ -223,7 +223,7 @@ def retry(order: Order, now: datetime, *, asked: int | None = None) -> Order:
 
 
 def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
-    """The part of the status that the cluster shows: when it is unchanged the cluster need not look."""
+    """The part of the status that the cluster shows. While it is unchanged, the cluster need not be reconciled."""
     return (
         status.phase,
         status.conditions,
@@ -238,77 +238,83 @@ def shown_to_cluster(status: OrderStatus) -> tuple[object, ...]:
 
 
 def _phase(
-    order: Order, status: OrderStatus, seen: ClusterSeen | None, *, deleting: bool
+    order: Order, status: OrderStatus, observation: ClusterSeen | None, *, deleting: bool
 ) -> OrderPhase:
     if deleting:
         return OrderPhase.DELETED if not status.items else OrderPhase.DELETING
     if any(step.state in progress.STUCK for step in status.steps):
         return OrderPhase.FAILED
     if not plan.is_settled(status.items):
-        # One that is put to a deeper rest by us rests all the while.
-        asleep = order.status.phase == OrderPhase.RESTING
-        return OrderPhase.RESTING if asleep else OrderPhase.PROGRESSING
-    if seen is None:
+        # A frozen cluster that we stop counts as hibernated all the while.
+        resting_before = order.status.phase == OrderPhase.RESTING
+        return OrderPhase.RESTING if resting_before else OrderPhase.PROGRESSING
+    if observation is None:
         return order.status.phase
-    at_rest = resting.phase_at_rest(order, seen)
+    at_rest = resting.phase_at_rest(order, observation)
     if at_rest is not None:
         return at_rest
     if not status.credentials.kubeconfig:
-        return OrderPhase.PROGRESSING  # ready is what somebody can use
-    return OrderPhase.READY if _is_healthy(order, seen) else OrderPhase.DEGRADED
+        return OrderPhase.PROGRESSING  # ready means that somebody can use it
+    return OrderPhase.READY if _is_healthy(order, observation) else OrderPhase.DEGRADED
 
 
-def _observed(order: Order, status: OrderStatus, seen: ClusterSeen) -> OrderStatus:
-    """What the platform says of nodes and version. One that rests keeps its nodes; none of them is ready."""
-    version = seen.version or order.status.version
-    if seen.exists and seen.rest != Rest.AWAKE:
+def _observed(order: Order, status: OrderStatus, observation: ClusterSeen) -> OrderStatus:
+    """The status with the reported nodes and version. A hibernated cluster keeps its nodes; none is ready."""
+    version = observation.version or order.status.version
+    if observation.exists and observation.rest != Rest.AWAKE:
         return msgspec.structs.replace(status, version=version, ready_nodes={})
     return msgspec.structs.replace(
         status,
         version=version,
-        nodes=_count(seen, ready=False),
-        ready_nodes=_count(seen, ready=True),
+        nodes=_count(observation, ready=False),
+        ready_nodes=_count(observation, ready=True),
     )
 
 
 def _restored(order: Order, status: OrderStatus) -> str:
-    """The request of the last restore that was carried out."""
+    """The request id of the last restore that was carried out."""
     done = any(item.kind == "cluster" and plan.is_settled([item]) for item in status.items)
     if done and status.observed_generation == order.spec.generation:
         return order.spec.restore.request or status.restored
     return status.restored
 
 
-def _is_healthy(order: Order, seen: ClusterSeen) -> bool:
-    ready = _count(seen, ready=True)
+def _is_healthy(order: Order, observation: ClusterSeen) -> bool:
+    ready = _count(observation, ready=True)
     return (
-        seen.exists
-        and seen.available
-        and not seen.degraded
-        and all(ready.get(name, 0) >= wanted.size for name, wanted in order.spec.node_sets.items())
+        observation.exists
+        and observation.available
+        and not observation.degraded
+        and all(
+            ready.get(name, 0) >= node_set.size for name, node_set in order.spec.node_sets.items()
+        )
     )
 
 
-def _count(seen: ClusterSeen, *, ready: bool) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for node in seen.nodes:
+def _count(observation: ClusterSeen, *, ready: bool) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in observation.nodes:
         if node.ready or not ready:
-            found[node.node_set] = found.get(node.node_set, 0) + 1
-    return found
+            counts[node.node_set] = counts.get(node.node_set, 0) + 1
+    return counts
 
 
 def _facts(status: OrderStatus) -> Mapping[str, str]:
-    facts = {item.kind: item.facts for item in status.items if item.state == ItemState.PRESENT}
-    found = dict(status.facts)
+    facts_by_kind = {
+        item.kind: item.facts for item in status.items if item.state == ItemState.PRESENT
+    }
+    order_facts = dict(status.facts)
     for kind, fact, name in (
         ("api-address", "address", "api_endpoint"),
         ("ingress-address", "address", "ingress_endpoint"),
     ):
-        if fact in facts.get(kind, {}):
-            found[name] = facts[kind][fact]
+        if fact in facts_by_kind.get(kind, {}):
+            order_facts[name] = facts_by_kind[kind][fact]
     for item in status.items:
-        found |= {name: text for name, text in item.facts.items() if name.startswith(REPORTED)}
-    return found
+        order_facts |= {
+            name: text for name, text in item.facts.items() if name.startswith(REPORTED)
+        }
+    return order_facts
 
 
 def _next_look(
@@ -318,7 +324,7 @@ def _next_look(
         return None
     if unfinished:
         return now
-    # All that was ready has been tried: what moves next is a step that said when to look again.
+    # All ready items have been tried: the next to move is a step that named its next look.
     looks = [
         step.next_look
         for step in status.steps
@@ -332,7 +338,7 @@ def _next_look(
 
 
 def _patience(order: Order, status: OrderStatus) -> float:
-    """Seconds until the next look when no step has named a moment."""
+    """Seconds until the next pass when no step has named a time."""
     if any(step.state in progress.STUCK for step in status.steps):
         return STUCK_LOOK
     if status.phase == OrderPhase.PROGRESSING:

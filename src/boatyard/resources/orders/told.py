@@ -1,4 +1,4 @@
-"""What a role may know of its order. Pure; used by the step that runs it and by what it asks of the API."""
+"""The order as a role sees it. Pure; used by the step that runs roles and by the API that roles call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from boatyard.resources.orders.road import REPORTED
 
 
 def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
-    """What a role may know of its order, as `boatyard_order`. All of it reaches Ansible as data."""
+    """The value of `boatyard_order`: all that a role may know of its order. It reaches Ansible as data."""
     spec = order.spec
     return {
         "id": order.id,
@@ -25,8 +25,8 @@ def told_order(order: Order, items: Mapping[str, Item]) -> dict[str, Any]:
         "generation": spec.generation,
         "deleting": order.metadata.deletion_timestamp is not None,
         "node_sets": {
-            name: {"host_type": one.host_type, "size": one.size}
-            for name, one in spec.node_sets.items()
+            name: {"host_type": node_set.host_type, "size": node_set.size}
+            for name, node_set in spec.node_sets.items()
         },
         "nodes": [
             {

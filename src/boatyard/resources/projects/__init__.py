@@ -1,1 +1,1 @@
-"""Projects: where a tenant keeps things apart."""
+"""Projects: groups of a tenant's resources."""

@@ -1,4 +1,4 @@
-"""What a project must be like. Called by the API before a project is stored."""
+"""Admission rules of projects. Called by the API before a project is stored."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ name_violations = project_name_violations
 
 
 def complete(new: Project) -> Project:
-    """A nested project is in its parent: `dev.web` is in `dev`."""
+    """Fills in the parent of a nested project: `dev.web` is in `dev`."""
     parent = new.metadata.name.rpartition(".")[0]
     return replace(new, metadata=replace(new.metadata, project=new.metadata.project or parent))
 
 
 def admit_create(new: Project, world: World) -> Project:
-    """Projects are active at once. That the parent exists is checked like any project named."""
+    """Admits a new project, active at once. The caller checks that the parent exists, as for any reference."""
     violations = _text_violations(new)
     if new.metadata.tenant in (SHARED, SYSTEM):
         violations.append(

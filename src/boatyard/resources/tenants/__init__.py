@@ -1,1 +1,1 @@
-"""Tenants: strangers to each other."""
+"""Tenants: customers, isolated from each other."""

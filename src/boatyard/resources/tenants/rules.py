@@ -1,4 +1,4 @@
-"""What a tenant must be like. Called by the API before a tenant is stored."""
+"""Admission rules of tenants. Called by the API before a tenant is stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST_DOMAINS = 100
 
 
 def admit_create(new: Tenant, world: World) -> Tenant:
-    """A tenant is its own tenant: id, name and tenant are one word."""
+    """Admits a new tenant. Its id, its name and its own tenant are the same word."""
     name = new.metadata.name
     violations = list(_domain_violations(new))
     if new.id and new.id != name:
@@ -45,7 +45,7 @@ def admit_delete(old: Tenant, world: World) -> None:
 
 
 def holds(tenant: Tenant) -> tuple[str, ...]:
-    """A domain belongs to one tenant."""
+    """Unique keys of the tenant: a domain belongs to one tenant."""
     return tuple(f"domain/{domain}" for domain in tenant.spec.domains)
 
 

@@ -1,4 +1,4 @@
-"""Questions put to a cluster that HyperShift hosts, through its own API: one per file, in the order they are shown."""
+"""Checks of a cluster that HyperShift hosts, through the cluster's own API: one per file, in the order shown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from boatyard.checks.drivers.kube.asking import Question
 
 
 class HostedChecks(KubeChecks):
-    """What HyperShift answers for (operators, store, scheduler) is in its conditions, which the platform reads."""
+    """Leaves out what HyperShift is responsible for (operators, etcd, scheduler): the platform reads its conditions."""
 
     questions: Mapping[str, Question] = {
         "names": names.ask,

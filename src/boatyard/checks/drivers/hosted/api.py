@@ -1,6 +1,6 @@
 """Does the cluster's API answer?
 
-It tells the version of Kubernetes, not the release that was ordered: which release runs is the platform's to say.
+The API reports the version of Kubernetes, not the release that was ordered; the platform driver reports the release.
 """
 
 from __future__ import annotations
@@ -10,6 +10,6 @@ from boatyard.checks.drivers.kube.asking import Asking
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    said = await ask_version(asking)
-    return said if isinstance(said, Waiting) else Done()
+async def ask(context: Asking) -> Outcome:
+    answer = await ask_version(context)
+    return answer if isinstance(answer, Waiting) else Done()

@@ -8,11 +8,11 @@ from boatyard.kube.kinds import NODES
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    listed = await asking.client.list(NODES)
+async def ask(context: Asking) -> Outcome:
+    listed = await context.client.list(NODES)
     ready = sum(is_ready(node) for node in listed.items)
-    wanted = len(asking.subject.slots)
-    if ready < wanted:
-        reason = "NodeMissing" if len(listed.items) < wanted else "NodeNotReady"
-        return Waiting(f"{ready} of {wanted} nodes are ready.", reason=reason)
+    expected = len(context.subject.slots)
+    if ready < expected:
+        reason = "NodeMissing" if len(listed.items) < expected else "NodeNotReady"
+        return Waiting(f"{ready} of {expected} nodes are ready.", reason=reason)
     return Done()

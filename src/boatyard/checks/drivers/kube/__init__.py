@@ -1,4 +1,4 @@
-"""Questions put to a real cluster through its own API, one per file, in the order in which they are shown."""
+"""Checks of a real cluster through its own API: one per file, in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ QUESTIONS: dict[str, Question] = {
     "nodes": nodes.ask,
     "workload": workload.ask,
 }
-# A question has a few seconds; what does not answer in these is asked again later.
+# A check has a few seconds; a request that takes longer is made again later.
 _TRY_SECONDS, _PATIENCE_SECONDS = 3.0, 4.0
 
 
 class KubeChecks:
-    """Asks the cluster as its administrator, with the kubeconfig in the subject."""
+    """Checks the cluster as its administrator, with the kubeconfig in the subject."""
 
     needs_kubeconfig = True
     questions: Mapping[str, Question] = QUESTIONS
@@ -39,7 +39,7 @@ class KubeChecks:
         return tuple(self.questions)
 
     async def check_ready(self) -> None:
-        return None  # it stands on nothing but the cluster it asks
+        return None  # a check needs nothing but the cluster itself
 
     async def ask(self, name: str, subject: Subject) -> Outcome:
         if name not in self.questions:
@@ -49,10 +49,10 @@ class KubeChecks:
         try:
             config = read_kubeconfig(subject.kubeconfig)
         except Refused as error:
-            # Nobody who ordered a cluster can mend that; a platform that gives a better one can.
+            # The tenant cannot fix that, so it is not Refused; the platform may hand out a better one later.
             raise Unavailable(f"the cluster's kubeconfig is not good: {error}") from error
         if config.plugin or config.token_file or config.certificate_file or config.ca_file:
-            # It comes from outside: it must not make us run a program or show a file of ours to a stranger.
+            # It comes from outside: it must not make us run a program or send a file of ours to a stranger.
             raise Unavailable(
                 "the cluster's kubeconfig points at programs or files of this machine"
             )

@@ -7,26 +7,26 @@ from boatyard.model.errors import Refused, Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    said = await ask_version(asking)
-    if isinstance(said, Waiting):
-        return said
-    wanted = asking.subject.version
-    if not fits(wanted, said):
-        return Waiting(f"The cluster does not run version {wanted}.", reason="VersionWrong")
+async def ask(context: Asking) -> Outcome:
+    served = await ask_version(context)
+    if isinstance(served, Waiting):
+        return served
+    version = context.subject.version
+    if not fits(version, served):
+        return Waiting(f"The cluster does not run version {version}.", reason="VersionWrong")
     return Done()
 
 
-async def ask_version(asking: Asking) -> str | Waiting:
-    """What an API that is ready says of itself."""
+async def ask_version(context: Asking) -> str | Waiting:
+    """The version that the API reports, or Waiting while the API is not ready."""
     try:
-        await asking.client.text("/readyz")
-        said = await asking.client.call("GET", "/version")
+        await context.client.text("/readyz")
+        response = await context.client.call("GET", "/version")
     except Unavailable as error:
         return Waiting(_WORDS.get(error.reason, "The API is not ready."), reason="ApiNotAvailable")
     except Refused as error:
         return Waiting("The API does not let us in.", reason=error.reason)
-    return str(said.get("gitVersion") or "")
+    return str(response.get("gitVersion") or "")
 
 
 _WORDS = {
@@ -37,11 +37,11 @@ _WORDS = {
 }
 
 
-def fits(wanted: str, served: str) -> bool:
+def fits(requested: str, served: str) -> bool:
     """Whether "v1.36.3+more" is what "1.36.3" or "1.36" asks for."""
     numbers = served.removeprefix("v")
-    if numbers == wanted.removeprefix("v"):
+    if numbers == requested.removeprefix("v"):
         return True
-    plain = numbers.partition("+")[0].partition("-")[0].split(".")
-    asked = wanted.removeprefix("v").split(".")
-    return bool(wanted) and plain[: len(asked)] == asked
+    served_parts = numbers.partition("+")[0].partition("-")[0].split(".")
+    requested_parts = requested.removeprefix("v").split(".")
+    return bool(requested) and served_parts[: len(requested_parts)] == requested_parts

@@ -1,4 +1,4 @@
-"""What a question is given to look with, and how it is asked."""
+"""The arguments of a check: a client of the cluster, the subject, and the operator's settings."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ from boatyard.model.outcome import Outcome
 
 @dataclass(frozen=True)
 class Manner:
-    """What an operator may want otherwise."""
+    """Settings of the checks that an operator may change."""
 
-    certificate_days: float = 7.0  # certificates must be good for at least so long
+    certificate_days: float = 7.0  # certificates must be valid for at least this long
     image: str = "localhost/pause:1"  # of the test workload: runs until it is stopped
-    trial_seconds: float = 3.0  # a call watches a trial at most so long
-    trial_deadline: int = (
-        300  # a trial nobody asks about any more ends by itself after so many seconds
-    )
+    trial_seconds: float = 3.0  # one call waits for a test Job for at most this long
+    trial_deadline: int = 300  # seconds after which an abandoned test Job ends by itself
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Are the certificates good, and for a while yet: the API's own and the one in the kubeconfig?"""
+"""Are the API's certificate and those in the kubeconfig valid, now and for a while?"""
 
 from __future__ import annotations
 
@@ -21,25 +21,29 @@ _SECONDS = 3.0
 _REVIEWS = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
 
-async def ask(asking: Asking) -> Outcome:
-    config = asking.client.config
+async def ask(context: Asking) -> Outcome:
+    config = context.client.config
     if not config.server.startswith("https:"):
         return Waiting("The API has no certificate.", reason="NoCertificate")
     proof = await Credentials(config).current()
     served = await _served(config, proof)
-    looked_at = [("The certificate of the API", served)]
-    looked_at += [("The authority in the kubeconfig", one) for one in _parse(proof.ca)]
-    client = _parse(proof.certificate)[:1]
-    looked_at += [("The certificate in the kubeconfig", one) for one in client]
-    enough = timedelta(days=asking.manner.certificate_days)
-    for what, certificate in looked_at:
-        wrong = _when_wrong(what, certificate, asking.now, enough)
-        if wrong is not None:
-            return wrong
-    untrusted = await _why_untrusted(config, proof)
-    if untrusted is not None:
-        return untrusted
-    return await _is_accepted(asking, client[0]) if client else Done()
+    labelled_certificates = [("The certificate of the API", served)]
+    labelled_certificates += [
+        ("The authority in the kubeconfig", certificate) for certificate in _parse(proof.ca)
+    ]
+    client_certificates = _parse(proof.certificate)[:1]
+    labelled_certificates += [
+        ("The certificate in the kubeconfig", certificate) for certificate in client_certificates
+    ]
+    margin = timedelta(days=context.manner.certificate_days)
+    for label, certificate in labelled_certificates:
+        problem = _when_wrong(label, certificate, context.now, margin)
+        if problem is not None:
+            return problem
+    trust_problem = await _why_untrusted(config, proof)
+    if trust_problem is not None:
+        return trust_problem
+    return await _is_accepted(context, client_certificates[0]) if client_certificates else Done()
 
 
 def _parse(pem: bytes) -> list[x509.Certificate]:
@@ -50,26 +54,26 @@ def _parse(pem: bytes) -> list[x509.Certificate]:
 
 
 def _when_wrong(
-    what: str, certificate: x509.Certificate, now: datetime, enough: timedelta
+    label: str, certificate: x509.Certificate, now: datetime, margin: timedelta
 ) -> Waiting | None:
     if now < certificate.not_valid_before_utc:
-        return Waiting(f"{what} is not valid yet.", reason="CertificateNotYetValid")
+        return Waiting(f"{label} is not valid yet.", reason="CertificateNotYetValid")
     if now >= certificate.not_valid_after_utc:
-        return Waiting(f"{what} has expired.", reason="CertificateExpired")
-    if now + enough > certificate.not_valid_after_utc:
-        return Waiting(f"{what} expires soon.", reason="CertificateExpiresSoon")
+        return Waiting(f"{label} has expired.", reason="CertificateExpired")
+    if now + margin > certificate.not_valid_after_utc:
+        return Waiting(f"{label} expires soon.", reason="CertificateExpiresSoon")
     return None
 
 
 async def _served(config: KubeConfig, proof: Proof) -> x509.Certificate:
-    """What the API shows to anybody, trusted or not."""
+    """The certificate that the API serves, without verifying it."""
     tls = tls_context(Proof(certificate=proof.certificate, key=proof.key), insecure=True)
     return x509.load_der_x509_certificate(await _shake_hands(config, tls))
 
 
 async def _why_untrusted(config: KubeConfig, proof: Proof) -> Waiting | None:
     try:
-        # Against the authority in the kubeconfig also when its user says not to look.
+        # Verified against the authority in the kubeconfig, even if the kubeconfig says to skip that.
         await _shake_hands(config, tls_context(proof))
     except ssl.SSLCertVerificationError as error:
         if error.verify_code in _WRONG_NAME:
@@ -84,7 +88,7 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
-    """The certificate the server shows within one handshake."""
+    """Makes one TLS handshake and returns the server's certificate in DER form."""
     parts = urlsplit(config.server)
     name = config.tls_server_name or parts.hostname
     try:
@@ -97,8 +101,8 @@ async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
     except (OSError, TimeoutError) as error:
         raise Unavailable("the API does not answer", reason="Unreachable") from error
     try:
-        shown = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
-        return bytes(shown)
+        der = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+        return bytes(der)
     finally:
         writer.close()
         with contextlib.suppress(OSError, TimeoutError):
@@ -106,19 +110,19 @@ async def _shake_hands(config: KubeConfig, tls: ssl.SSLContext) -> bytes:
                 await writer.wait_closed()
 
 
-async def _is_accepted(asking: Asking, certificate: x509.Certificate) -> Outcome:
-    """The server takes us for whom the certificate names; nobody else can say whether it trusts it."""
+async def _is_accepted(context: Asking, certificate: x509.Certificate) -> Outcome:
+    """Done when the server identifies us as the user in the certificate. Only the server knows whether it trusts it."""
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
-    config = asking.client.config
-    why = Waiting(
+    config = context.client.config
+    refusal = Waiting(
         "The API does not accept the certificate in the kubeconfig.", reason="NotAccepted"
     )
     try:
-        said = await asking.client.call("POST", _REVIEWS, body=review)
+        response = await context.client.call("POST", _REVIEWS, body=review)
     except Refused:
-        return why
-    named = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    user = ((said.get("status") or {}).get("userInfo") or {}).get("username")
-    if config.impersonate_user or user in [one.value for one in named]:
+        return refusal
+    common_names = certificate.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    user = ((response.get("status") or {}).get("userInfo") or {}).get("username")
+    if config.impersonate_user or user in [attribute.value for attribute in common_names]:
         return Done()
-    return why
+    return refusal

@@ -1,7 +1,7 @@
-"""Do the cluster's own parts work: its store, a controller manager, a scheduler?
+"""Do the cluster's own components work: etcd, a controller manager, a scheduler?
 
-With several of each they elect a leader and leave a lease; one alone leaves nothing. So it is tried: a pod that fits no
-node is made by a controller and looked at by a scheduler, whoever they are, and costs nothing.
+Several replicas elect a leader and leave a Lease, a single one leaves nothing to look at. So the check tries them: a
+controller creates a pod that fits no node and a scheduler considers it, whoever they are, and nothing runs.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from boatyard.model.outcome import Outcome, Waiting
 _NOWHERE = {"boatyard.io/no-such-node": "true"}
 
 
-async def ask(asking: Asking) -> Outcome:
+async def ask(context: Asking) -> Outcome:
     try:
-        await asking.client.text("/readyz/etcd")
+        await context.client.text("/readyz/etcd")
     except Unavailable as error:
         if error.reason != "Unavailable":
             raise
         return Waiting("The cluster's store is not healthy.", reason="EtcdNotHealthy")
     trial = Trial(
         name="boatyard-check-components",
-        namespace="kube-system",  # where the rules of tenants rarely reach
-        image=asking.manner.image,
+        namespace="kube-system",  # policies of tenants rarely apply there
+        image=context.manner.image,
         judge=_judge,
         node_labels=_NOWHERE,
     )
-    return await carry_out(asking, trial)
+    return await carry_out(context, trial)
 
 
 def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
@@ -39,6 +39,6 @@ def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
         return Waiting("No controller manager acts.", reason="ControllerManagerSilent")
     for pod in pods:
         conditions = (pod.get("status") or {}).get("conditions") or ()
-        if any(one["type"] == "PodScheduled" for one in conditions):
+        if any(condition["type"] == "PodScheduled" for condition in conditions):
             return None
     return Waiting("No scheduler acts.", reason="SchedulerSilent")

@@ -7,17 +7,17 @@ from boatyard.model.errors import Unavailable
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    subject = asking.subject
+async def ask(context: Asking) -> Outcome:
+    subject = context.subject
     if subject.resolve is None:
         raise Unavailable("no name server can be asked", reason="NoNameServer")
     for name, address in (
         (subject.api_name, subject.api_address),
         (subject.ingress_name, subject.ingress_address),
     ):
-        found = await subject.resolve(name)
-        if not found:
+        resolved_address = await subject.resolve(name)
+        if not resolved_address:
             return Waiting(f"The name {name} is not known.", reason="NameUnknown")
-        if found != address:
+        if resolved_address != address:
             return Waiting(f"The name {name} points somewhere else.", reason="NameWrong")
     return Done()

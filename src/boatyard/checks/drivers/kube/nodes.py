@@ -9,10 +9,10 @@ from boatyard.kube.kinds import NODES
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    listed = await asking.client.list(NODES)
+async def ask(context: Asking) -> Outcome:
+    listed = await context.client.list(NODES)
     nodes = {node["metadata"]["name"]: node for node in listed.items}
-    for slot in asking.subject.slots:
+    for slot in context.subject.slots:
         if slot not in nodes:
             return Waiting(f"Node {slot} is not there.", reason="NodeMissing")
         if not is_ready(nodes[slot]):
@@ -22,4 +22,6 @@ async def ask(asking: Asking) -> Outcome:
 
 def is_ready(node: dict[str, Any]) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )

@@ -1,7 +1,7 @@
-"""A Job that tries something out and is taken away again. Used by the questions that must act to know.
+"""A test Job that is created, judged and removed again. Used by checks that must run something to get an answer.
 
-All that must be remembered between two calls is on the Job itself, so any process may ask next. When nobody asks
-again, its deadline ends it and the cluster removes it a minute later.
+All state between two calls is on the Job itself, so any process may make the next call. When nobody calls again, the
+Job's deadline ends it and the cluster removes it a minute later.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from boatyard.model.outcome import Done, Outcome, Waiting
 MARK = "boatyard.io/check"
 _PASSED = "boatyard.io/check-passed"
 _LOOK_EVERY = 0.1
-_KEPT_SECONDS = 60  # after its end; time to be seen
+_KEPT_SECONDS = 60  # after its end, so that it can be read
 _GONE_SECONDS = 1
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried. `judge` looks at the Job and its pods: None when content, else why not yet."""
+    """The Job to run. `judge` gets the Job and its pods and returns None when they are good, else what is missing."""
 
     name: str
     namespace: str
@@ -36,68 +36,68 @@ class Trial:
     node_labels: dict[str, str] | None = None
 
 
-async def carry_out(asking: Asking, trial: Trial) -> Outcome:
-    """Makes the Job or finds it, judges it, removes it. Done when it was good and nothing is left of it."""
+async def carry_out(context: Asking, trial: Trial) -> Outcome:
+    """Creates the Job or finds it, judges it, and removes it. Done once it was good and nothing of it is left."""
     loop = asyncio.get_running_loop()
-    end = loop.time() + asking.manner.trial_seconds
+    end = loop.time() + context.manner.trial_seconds
     while True:
-        outcome, settled = await _look(asking, trial)
+        outcome, settled = await _look(context, trial)
         if settled or loop.time() >= end:
             return outcome
         await asyncio.sleep(_LOOK_EVERY)
 
 
-async def _look(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
-    """The answer as of now, and whether looking again within this call could change it."""
-    client = asking.client
+async def _look(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
+    """Makes one step. Returns the answer as of now, and whether it is final for this call."""
+    client = context.client
     try:
         job = await client.get(JOBS, trial.name, trial.namespace)
     except NotFound:
-        return await _begin(asking, trial)
-    about = job["metadata"]
-    if (about.get("labels") or {}).get(MARK) != trial.name:
+        return await _begin(context, trial)
+    metadata = job["metadata"]
+    if (metadata.get("labels") or {}).get(MARK) != trial.name:
         return Waiting(f"Another Job has the name {trial.name}.", reason="NameTaken"), True
     pods = await _pods(client, trial)
-    if _PASSED in (about.get("annotations") or {}):
+    if _PASSED in (metadata.get("annotations") or {}):
         return await _take_away(client, trial, job, pods)
-    # Those of an earlier try may still be on their way out.
-    own = [pod for pod in pods if _owner(pod) == about["uid"]]
-    wrong = trial.judge(job, own)
-    if wrong is None:
-        # No pods from now on, and the deadline goes on: suspending it would stop the clock.
-        passed = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
-        await client.merge_patch(JOBS, trial.name, passed, trial.namespace)
+    # Pods of an earlier Job may still be terminating.
+    own_pods = [pod for pod in pods if _owner(pod) == metadata["uid"]]
+    problem = trial.judge(job, own_pods)
+    if problem is None:
+        # Parallelism 0 stops its pods and lets the deadline run on; suspending the Job would stop that clock.
+        patch = {"metadata": {"annotations": {_PASSED: "true"}}, "spec": {"parallelism": 0}}
+        await client.merge_patch(JOBS, trial.name, patch, trial.namespace)
         return _LEAVING, False
-    refused = "" if own else await _refusal(client, trial, job)
-    if refused or _has_ended(job):
-        await _delete(client, trial, job)  # the next call tries anew
-        return (Waiting(refused, reason="WorkloadRefused") if refused else wrong), True
-    return wrong, False
+    refusal = "" if own_pods else await _refusal(client, trial, job)
+    if refusal or _has_ended(job):
+        await _delete(client, trial, job)  # the next call creates a new one
+        return (Waiting(refusal, reason="WorkloadRefused") if refusal else problem), True
+    return problem, False
 
 
 _LEAVING = Waiting("The test workload is being removed.", reason="WorkloadLeaving")
 
 
-async def _begin(asking: Asking, trial: Trial) -> tuple[Outcome, bool]:
+async def _begin(context: Asking, trial: Trial) -> tuple[Outcome, bool]:
     try:
-        made = await asking.client.create(JOBS, _job(asking, trial), trial.namespace)
+        job = await context.client.create(JOBS, _job(context, trial), trial.namespace)
     except Exists:
-        return _LEAVING, False  # somebody else asks too
+        return _LEAVING, False  # another process runs the same check
     except (NotFound, Refused) as error:
         why = f"The test workload is refused: {error}"
         return Waiting(why, reason="WorkloadRefused"), True
-    return trial.judge(made, ()) or _LEAVING, False
+    return trial.judge(job, ()) or _LEAVING, False
 
 
 async def _take_away(
     client: KubeClient, trial: Trial, job: Object, pods: Sequence[Object]
 ) -> tuple[Outcome, bool]:
     if (job.get("status") or {}).get("active"):
-        return _LEAVING, False  # the Job's controller takes its pods away
-    ended = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
-    for pod in ended:
-        about = pod["metadata"]
-        await client.delete(PODS, about["name"], trial.namespace, uid=about["uid"])
+        return _LEAVING, False  # the Job's controller deletes its pods
+    remaining_pods = [pod for pod in pods if not pod["metadata"].get("deletionTimestamp")]
+    for pod in remaining_pods:
+        metadata = pod["metadata"]
+        await client.delete(PODS, metadata["name"], trial.namespace, uid=metadata["uid"])
     if pods:
         return _LEAVING, False
     await _delete(client, trial, job)
@@ -126,31 +126,36 @@ def _owner(pod: Object) -> str:
 
 
 async def _refusal(client: KubeClient, trial: Trial, job: Object) -> str:
-    """Why the cluster lets nobody make the pod: a quota, a policy. Its controller tells it in events only."""
+    """Why the cluster refuses to create the pod (a quota, a policy). The Job's controller reports it in events only."""
     fields = f"involvedObject.uid={job['metadata']['uid']},reason=FailedCreate"
     events = (await client.list(EVENTS, trial.namespace, fields=fields)).items
     if not events:
         return ""
-    said = str(max(events, key=lambda one: str(one.get("lastTimestamp"))).get("message") or "")
-    # Each try has a name of its own; the sentence stays the same while the cause does.
-    return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, said)[:300]}"
+    message = str(
+        max(events, key=lambda event: str(event.get("lastTimestamp"))).get("message") or ""
+    )
+    # Each pod has a new name; the sentence must stay the same while the cause does.
+    return f"The test workload is refused: {re.sub(rf'{trial.name}-[a-z0-9]+', trial.name, message)[:300]}"
 
 
 def _has_ended(job: Object) -> bool:
     conditions = (job.get("status") or {}).get("conditions") or ()
-    ends = ("Complete", "Failed")
-    return any(one["type"] in ends and one["status"] == "True" for one in conditions)
+    final_types = ("Complete", "Failed")
+    return any(
+        condition["type"] in final_types and condition["status"] == "True"
+        for condition in conditions
+    )
 
 
-def _job(asking: Asking, trial: Trial) -> dict[str, Any]:
+def _job(context: Asking, trial: Trial) -> dict[str, Any]:
     labels = {MARK: trial.name}
-    # What the strictest of the standard policies asks of a pod.
-    closed = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    # What the strictest Pod Security Standard requires of a container.
+    security_context = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
     container = {
         "name": "main",
         "image": trial.image,
         "imagePullPolicy": "IfNotPresent",
-        "securityContext": closed,
+        "securityContext": security_context,
         "resources": {
             "requests": {"cpu": "10m", "memory": "16Mi"},
             "limits": {"cpu": "100m", "memory": "32Mi"},
@@ -175,7 +180,7 @@ def _job(asking: Asking, trial: Trial) -> dict[str, Any]:
             "parallelism": 1,
             "completions": 1,
             "backoffLimit": 0,
-            "activeDeadlineSeconds": asking.manner.trial_deadline,
+            "activeDeadlineSeconds": context.manner.trial_deadline,
             "ttlSecondsAfterFinished": _KEPT_SECONDS,
             "template": {"metadata": {"labels": labels}, "spec": pod},
         },

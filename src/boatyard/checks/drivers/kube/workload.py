@@ -1,4 +1,4 @@
-"""Does a small workload run on the cluster? It is made as a tenant's would be, and removed."""
+"""Does a small workload run on the cluster? It is created as a tenant's would be, and removed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from boatyard.kube.client import Object
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(asking: Asking) -> Outcome:
-    if not asking.subject.slots:
+async def ask(context: Asking) -> Outcome:
+    if not context.subject.slots:
         return Done()  # a cluster without nodes runs nothing, and was ordered so
     trial = Trial(
         name="boatyard-check-workload",
-        namespace="default",  # there in every cluster: one of our own would have to be left or removed
-        image=asking.manner.image,
+        namespace="default",  # exists in every cluster; a namespace of our own would have to be removed too
+        image=context.manner.image,
         judge=_judge,
     )
-    return await carry_out(asking, trial)
+    return await carry_out(context, trial)
 
 
 def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
@@ -28,9 +28,9 @@ def _judge(job: Object, pods: Sequence[Object]) -> Waiting | None:
     if any(_has_run(pod) for pod in pods):
         return None
     for pod in pods:
-        wrong = _what_is_wrong(pod)
-        if wrong is not None:
-            return wrong
+        problem = _what_is_wrong(pod)
+        if problem is not None:
+            return problem
     return Waiting("The test workload does not run yet.", reason="WorkloadNotRunning")
 
 
@@ -38,15 +38,19 @@ def _has_run(pod: Object) -> bool:
     status = pod.get("status") or {}
     if status.get("phase") == "Succeeded":
         return True
-    ready = [one for one in status.get("conditions") or () if one["type"] == "Ready"]
-    return status.get("phase") == "Running" and any(one["status"] == "True" for one in ready)
+    ready = [
+        condition for condition in status.get("conditions") or () if condition["type"] == "Ready"
+    ]
+    return status.get("phase") == "Running" and any(
+        condition["status"] == "True" for condition in ready
+    )
 
 
 def _what_is_wrong(pod: Object) -> Waiting | None:
     status = pod.get("status") or {}
-    for one in status.get("conditions") or ():
-        if one["type"] == "PodScheduled" and one["status"] == "False":
-            why = str(one.get("message") or "").partition(". ")[0].rstrip(".")
+    for condition in status.get("conditions") or ():
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            why = str(condition.get("message") or "").partition(". ")[0].rstrip(".")
             return Waiting(
                 f"No node takes the test workload: {why}.", reason="WorkloadNotScheduled"
             )

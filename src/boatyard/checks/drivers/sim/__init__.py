@@ -1,4 +1,4 @@
-"""Questions about a simulated cluster, one per file, in the order in which they are shown."""
+"""Checks of a simulated cluster: one per file, in the order in which they are shown."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ class SimChecks:
     async def ask(self, name: str, subject: Subject) -> Outcome:
         if name not in QUESTIONS:
             raise Refused(f"no question {name!r}; there are {', '.join(QUESTIONS)}")
-        seen = await self._ask_twin("cluster", cluster_key=subject.cluster_key)
-        match seen["mood"]:
+        facts = await self._ask_twin("cluster", cluster_key=subject.cluster_key)
+        match facts["mood"]:
             case "stuck":
                 return Waiting("The cluster does not answer as it should.", reason="Stuck")
             case "refused":
                 raise Refused("the simulated cluster will never pass this question")
             case "unavailable":
                 raise Unavailable("the simulated cluster could not be asked")
-        return await QUESTIONS[name](self._ask_twin, subject, seen)
+        return await QUESTIONS[name](self._ask_twin, subject, facts)
 
     async def close(self) -> None:
         return None

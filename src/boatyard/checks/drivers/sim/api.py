@@ -7,9 +7,9 @@ from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
+async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
     if await ask_twin("reach", address=subject.api_address) != "api":
         return Waiting("The address of the API leads nowhere.", reason="ApiNotReachable")
-    if not seen["exists"] or not seen["available"]:
+    if not facts["exists"] or not facts["available"]:
         return Waiting("The API does not answer.", reason="ApiNotAvailable")
     return Done()

@@ -1,4 +1,4 @@
-"""What a question is given to look with."""
+"""The arguments of a check: a way to query the twin, and the cluster's facts there."""
 
 from __future__ import annotations
 

@@ -7,15 +7,15 @@ from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
-    wanted = (
+async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
+    expected_addresses = (
         (subject.api_name, subject.api_address),
         (subject.ingress_name, subject.ingress_address),
     )
-    for name, address in wanted:
-        found = await ask_twin("resolve", name=name)
-        if not found:
+    for name, address in expected_addresses:
+        resolved_address = await ask_twin("resolve", name=name)
+        if not resolved_address:
             return Waiting(f"The name {name} is not known.", reason="NameUnknown")
-        if found != address:
+        if resolved_address != address:
             return Waiting(f"The name {name} points somewhere else.", reason="NameWrong")
     return Done()

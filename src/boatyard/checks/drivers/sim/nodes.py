@@ -7,8 +7,8 @@ from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
-    nodes = {node["slot"]: node for node in seen.get("nodes", ())}
+async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
+    nodes = {node["slot"]: node for node in facts.get("nodes", ())}
     for slot in subject.slots:
         if slot not in nodes:
             return Waiting(f"Node {slot} is not there.", reason="NodeMissing")

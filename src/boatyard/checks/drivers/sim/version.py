@@ -7,8 +7,8 @@ from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
-    if not seen["exists"] or seen["version"] != subject.version:
+async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
+    if not facts["exists"] or facts["version"] != subject.version:
         return Waiting(
             f"The cluster does not run version {subject.version}.", reason="VersionWrong"
         )

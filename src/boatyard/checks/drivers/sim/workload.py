@@ -7,8 +7,8 @@ from boatyard.checks.port import Subject
 from boatyard.model.outcome import Done, Outcome, Waiting
 
 
-async def ask(ask_twin: AskTwin, subject: Subject, seen: ClusterFacts) -> Outcome:
-    ready = any(node["ready"] for node in seen.get("nodes", ()))
+async def ask(ask_twin: AskTwin, subject: Subject, facts: ClusterFacts) -> Outcome:
+    ready = any(node["ready"] for node in facts.get("nodes", ()))
     if subject.slots and not ready:
         return Waiting("No node could run the test workload.", reason="WorkloadNotRunning")
     if await ask_twin("reach", address=subject.ingress_address) != "ingress":

@@ -1,1 +1,1 @@
-"""The check of a hub: `collect` asks it, `evaluate` compares with `requirements`, `report` says what came of it."""
+"""The check of a hub: `collect` reads it, `evaluate` compares with `requirements`, `report` builds the result."""

@@ -60,7 +60,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _POOLS = Kind(
     ADDRESS_POOLS.group, ADDRESS_POOLS.version, ADDRESS_POOLS.plural, "IPAddressPool", True
 )
-# No such namespace need exist: whoever has a right in it has that right everywhere.
+# No such namespace need exist: a right in it is a right in every namespace.
 _ANYWHERE = "boatyard-anywhere"
 REVIEWS = "/apis/authorization.k8s.io/v1"
 _AT_ONCE = 8  # reviews
@@ -69,17 +69,17 @@ _AT_ONCE = 8  # reviews
 async def survey(
     client: KubeClient, hub: Hub, roles: Roles, *, crds: Sequence[Manifest] = (), thorough: bool
 ) -> Seen:
-    """What is there. A thorough look also asks what clusters will need, compares our CRDs with those given, and
-    asks for the operator's rights.
+    """Reads the state of the hub. With `thorough` also reads what clusters will need, compares our CRDs with `crds`,
+    and reviews the operator's rights.
 
-    Unavailable when the hub does not answer, Refused when it does not know us.
+    Raises Unavailable when the hub does not answer, Refused when it does not accept us.
     """
-    begun = asyncio.get_running_loop().time()
+    started = asyncio.get_running_loop().time()
     version = await _version(client)
-    took = asyncio.get_running_loop().time() - begun
+    took = asyncio.get_running_loop().time() - started
     user, hub_time = await _whoami(client)
     namespace = system_namespace(hub)
-    uid, cluster_rights, system_rights, served, there, settings, lease = await together(
+    uid, cluster_rights, system_rights, served, namespace_object, settings, lease = await together(
         _cluster_uid(client),
         _rights(client, _ANYWHERE),
         _rights(client, namespace),
@@ -99,7 +99,7 @@ async def survey(
         system_rights=system_rights,
         confirmed=await _confirmed(client, roles, cluster_rights, system_rights, namespace),
         served=served,
-        namespace=None if isinstance(there, Refused) else there is not None,
+        namespace=None if isinstance(namespace_object, Refused) else namespace_object is not None,
         settings=None if isinstance(settings, Refused) else settings,
         lease=lease,
         around=await _surroundings(client, hub, roles, crds, served) if thorough else None,
@@ -108,16 +108,16 @@ async def survey(
 
 async def _version(client: KubeClient) -> str:
     try:
-        said = await client.call("GET", "/version")
+        response = await client.call("GET", "/version")
     except NotFound as error:
         raise _no_kubernetes(client) from error
     except Refused as error:
         if error.reason == "Forbidden":
             return ""
         raise
-    if not isinstance(said, dict) or not isinstance(said.get("gitVersion"), str):
+    if not isinstance(response, dict) or not isinstance(response.get("gitVersion"), str):
         raise _no_kubernetes(client)
-    return str(said["gitVersion"])
+    return str(response["gitVersion"])
 
 
 def _no_kubernetes(client: KubeClient) -> Unavailable:
@@ -127,16 +127,16 @@ def _no_kubernetes(client: KubeClient) -> Unavailable:
 
 
 async def _whoami(client: KubeClient) -> tuple[str, datetime | None]:
-    """As whom we are known, and what time it is there. The first question that anonymous callers are not answered."""
+    """Our user name on the hub, and the hub's time. The first request that anonymous callers may not make."""
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
     try:
-        said = await client.call(
+        response = await client.call(
             "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", body=body
         )
     except NotFound:
-        return "", None  # older than 1.28, which the version tells too
-    user = ((said.get("status") or {}).get("userInfo") or {}).get("username")
-    return str(user or ""), _moment((said.get("metadata") or {}).get("creationTimestamp"))
+        return "", None  # older than 1.28; the check of the version reports that
+    user = ((response.get("status") or {}).get("userInfo") or {}).get("username")
+    return str(user or ""), _moment((response.get("metadata") or {}).get("creationTimestamp"))
 
 
 async def _cluster_uid(client: KubeClient) -> str:
@@ -152,36 +152,36 @@ async def _rights(client: KubeClient, namespace: str) -> Rights:
         "kind": "SelfSubjectRulesReview",
         "spec": {"namespace": namespace},
     }
-    said = await client.call("POST", f"{REVIEWS}/selfsubjectrulesreviews", body=body)
-    status = said.get("status") or {}
+    response = await client.call("POST", f"{REVIEWS}/selfsubjectrulesreviews", body=body)
+    status = response.get("status") or {}
     return Rights(tuple(status.get("resourceRules") or ()), bool(status.get("incomplete")))
 
 
 async def _confirmed(
     client: KubeClient, roles: Roles, cluster: Rights, system: Rights, namespace: str
 ) -> frozenset[Need]:
-    """Where the hub cannot name all that it grants, what seems to be missing is asked for one by one."""
-    found: set[Need] = set()
-    for wanted, granted, place in (
+    """If the hub cannot list all granted rights, reviews those that seem to be missing one by one."""
+    confirmed_needs: set[Need] = set()
+    for rights, granted, review_namespace in (
         (roles.service, cluster, ""),
         (roles.looking, cluster, ""),
         (roles.system, system, namespace),
     ):
         if granted.incomplete:
-            unsure = [need for need in needs_of(wanted) if not is_granted(need, granted)]
-            found.update(await reviewed(client, unsure, place))
-    return frozenset(found)
+            unsure = [need for need in needs_of(rights) if not is_granted(need, granted)]
+            confirmed_needs.update(await reviewed(client, unsure, review_namespace))
+    return frozenset(confirmed_needs)
 
 
 async def _served(client: KubeClient, hub: Hub) -> frozenset[tuple[str, str]]:
-    """Which of the kinds that may matter here the hub serves. Discovery is open to everybody it knows."""
+    """Which of the kinds that we may need the hub serves. Every authenticated user may use discovery."""
     apis = sorted({crd.api for crd in (*needed_crds(hub), ADDRESS_POOLS)})
     answers = await together(*(maybe(client.call("GET", f"/apis/{api}")) for api in apis))
     return frozenset(
         (api, str(resource.get("name")))
-        for api, said in zip(apis, answers, strict=True)
-        if isinstance(said, dict)
-        for resource in said.get("resources") or ()
+        for api, response in zip(apis, answers, strict=True)
+        if isinstance(response, dict)
+        for resource in response.get("resources") or ()
     )
 
 
@@ -189,10 +189,10 @@ async def _lease(client: KubeClient, hub: Hub) -> Lease | None:
     name = operator_lease(hub)
     if not name:
         return None
-    found = await maybe(client.get(LEASES, name, system_namespace(hub)))
-    if not isinstance(found, dict):
+    lease = await maybe(client.get(LEASES, name, system_namespace(hub)))
+    if not isinstance(lease, dict):
         return None
-    spec = found.get("spec") or {}
+    spec = lease.get("spec") or {}
     return Lease(
         holder=str(spec.get("holderIdentity") or ""),
         renewed_at=_moment(spec.get("renewTime")),
@@ -223,7 +223,10 @@ async def _surroundings(
     return Surroundings(
         storage_classes=None
         if classes is None
-        else {one["metadata"]["name"]: _is_default(one) for one in classes},
+        else {
+            storage_class["metadata"]["name"]: _is_default(storage_class)
+            for storage_class in classes
+        },
         metallb=metallb,
         address_pools=None if pools is None else len(pools),
         balanced=None if services is None else any(map(_has_address, services)),
@@ -238,31 +241,31 @@ async def _surroundings(
 async def _automation(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> tuple[Sequence[Need] | None, bool | None]:
-    """What the playbooks' account may not do, and whether the Secret for them is there. It is not kept."""
+    """The rights that the playbooks' account lacks, and whether their Secret exists. Its content is not kept."""
     if not is_automated(hub):
         return (), None
     lacks = await lacks_of(client, hub, AUTOMATION, roles.automation)
     name = hub.spec.settings.get(EDA_SECRET)
     if not name:
         return lacks, None
-    found = await maybe(client.get(SECRETS, name, system_namespace(hub)))
-    return lacks, None if isinstance(found, Refused) else found is not None
+    secret = await maybe(client.get(SECRETS, name, system_namespace(hub)))
+    return lacks, None if isinstance(secret, Refused) else secret is not None
 
 
 async def _outdated(client: KubeClient, crds: Sequence[Manifest]) -> dict[str, bool]:
-    """Of our CRDs that are there and that we may read: whether they are other than those given."""
+    """For each of our CRDs that exists and that we may read: whether it differs from the one in `crds`."""
     ours = {crd["metadata"]["name"]: crd for crd in crds}
     names = [crd.name for crd in OURS if crd.name in ours]
     answers = await together(*(maybe(client.get(CRDS, name)) for name in names))
     return {
-        name: schemas(found) != schemas(ours[name])
-        for name, found in zip(names, answers, strict=True)
-        if isinstance(found, dict)
+        name: schemas(installed_crd) != schemas(ours[name])
+        for name, installed_crd in zip(names, answers, strict=True)
+        if isinstance(installed_crd, dict)
     }
 
 
 def schemas(crd: Manifest) -> dict[str, Any]:
-    """What a CRD says about its objects, version by version."""
+    """The parts of a CRD that we compare, by version: served, schema and subresources."""
     return {
         str(version.get("name")): (
             bool(version.get("served")),
@@ -274,8 +277,8 @@ def schemas(crd: Manifest) -> dict[str, Any]:
 
 
 def _is_default(storage_class: Manifest) -> bool:
-    about = storage_class["metadata"].get("annotations") or {}
-    return bool(about.get(_DEFAULT_CLASS) == "true")
+    annotations = storage_class["metadata"].get("annotations") or {}
+    return bool(annotations.get(_DEFAULT_CLASS) == "true")
 
 
 def _has_address(service: Manifest) -> bool:
@@ -283,12 +286,12 @@ def _has_address(service: Manifest) -> bool:
 
 
 def _providers(nodes: Iterable[Manifest]) -> set[str]:
-    """The clouds that the nodes are machines of: a cloud's controller gives load balancers."""
-    found = {
+    """The cloud providers of the nodes: a cloud's controller provides load balancers."""
+    id_parts = {
         str((node.get("spec") or {}).get("providerID") or "").partition("://") for node in nodes
     }
     bare = ("", "baremetalhost", "kind", "k3s")
-    return {cloud for cloud, there, _ in found if there and cloud not in bare}
+    return {cloud for cloud, separator, _ in id_parts if separator and cloud not in bare}
 
 
 def _moment(text: Any) -> datetime | None:
@@ -304,12 +307,12 @@ def _moment(text: Any) -> datetime | None:
 async def reviewed(
     client: KubeClient, needs: Sequence[Need], namespace: str, user: str = ""
 ) -> list[Need]:
-    """Those that are granted to us, or to the user named."""
+    """Returns the needs that are granted to us, or to `user`."""
     kind = "SubjectAccessReview" if user else "SelfSubjectAccessReview"
 
     async def is_allowed(need: Need) -> bool:
         resource, _, part = need.resource.partition("/")
-        asked = {
+        attributes = {
             "group": need.group,
             "resource": resource,
             "subresource": part,
@@ -317,7 +320,7 @@ async def reviewed(
             "name": need.name,
             "namespace": namespace,
         }
-        spec: dict[str, Any] = {"resourceAttributes": asked}
+        spec: dict[str, Any] = {"resourceAttributes": attributes}
         if user:
             account = user.split(":")
             spec |= {
@@ -325,8 +328,8 @@ async def reviewed(
                 "groups": ["system:serviceaccounts", f"system:serviceaccounts:{account[2]}"],
             }
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-        said = await client.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
-        return bool((said.get("status") or {}).get("allowed"))
+        response = await client.call("POST", f"{REVIEWS}/{kind.lower()}s", body=body)
+        return bool((response.get("status") or {}).get("allowed"))
 
     granted: list[Need] = []
     for start in range(0, len(needs), _AT_ONCE):
@@ -339,28 +342,31 @@ async def reviewed(
 async def operator_lacks(
     client: KubeClient, hub: Hub, roles: Roles
 ) -> Mapping[str, Sequence[Need]] | None:
-    """Which of its rights the operator's service account has not, by the file that grants them."""
+    """The rights that the operator's service account lacks, by the file that grants them; None when unknown."""
     if not operator_lease(hub):
         return {}
     system = system_namespace(hub)
-    wanted = [(OPERATOR_FILE, roles.operator, ""), (OPERATOR_FILE, roles.operator_system, system)]
+    required_rights = [
+        (OPERATOR_FILE, roles.operator, ""),
+        (OPERATOR_FILE, roles.operator_system, system),
+    ]
     if is_hosted(hub):
-        wanted.append((HOSTED_FILE, roles.operator_hosted, ""))
+        required_rights.append((HOSTED_FILE, roles.operator_hosted, ""))
     if is_automated(hub):
-        wanted.append((EDA_FILE, roles.operator_eda, system))
+        required_rights.append((EDA_FILE, roles.operator_eda, system))
     lacks: dict[str, list[Need]] = {}
-    for file, rights, namespace in wanted:
-        found = await lacks_of(client, hub, OPERATOR, rights, namespace)
-        if found is None:
+    for file, rights, namespace in required_rights:
+        missing_needs = await lacks_of(client, hub, OPERATOR, rights, namespace)
+        if missing_needs is None:
             return None
-        lacks.setdefault(file, []).extend(found)
+        lacks.setdefault(file, []).extend(missing_needs)
     return lacks
 
 
 async def lacks_of(
     client: KubeClient, hub: Hub, account: str, rights: Rights, namespace: str = ""
 ) -> list[Need] | None:
-    """What a service account in our namespace may not do of this. None when we may not ask about others."""
+    """Which of these rights a service account in our namespace lacks. None when we may not review others."""
     user = f"system:serviceaccount:{system_namespace(hub)}:{account}"
     needs = list(needs_of(rights))
     try:
@@ -373,10 +379,10 @@ async def lacks_of(
 # --- requests --------------------------------------------------------------------------------
 
 
-async def maybe(asking: Awaitable[Any]) -> Any:
-    """The answer, None when there is no such thing, the refusal when we may not know."""
+async def maybe(request: Awaitable[Any]) -> Any:
+    """The answer, None when the object does not exist, the Refused error when we may not read it."""
     try:
-        return await asking
+        return await request
     except NotFound:
         return None
     except Refused as error:
@@ -384,7 +390,7 @@ async def maybe(asking: Awaitable[Any]) -> Any:
 
 
 async def listed(client: KubeClient, kind: Kind, fields: str = "") -> list[Any] | None:
-    """None when we may not see them."""
+    """All objects of a kind; None when we may not list them."""
     try:
         return (await client.list(kind, fields=fields)).items
     except (Refused, NotFound):
@@ -395,15 +401,15 @@ async def nothing() -> None:
     return None
 
 
-async def together(*asked: Awaitable[Any]) -> list[Any]:
-    """The answers of all, asked at once; the first that fails ends the others."""
+async def together(*requests: Awaitable[Any]) -> list[Any]:
+    """Runs all requests concurrently and returns their answers. The first failure cancels the others."""
 
-    async def one(asking: Awaitable[Any]) -> Any:
-        return await asking
+    async def wait_for(request: Awaitable[Any]) -> Any:
+        return await request
 
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(one(asking)) for asking in asked]
+            tasks = [group.create_task(wait_for(request)) for request in requests]
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]

@@ -1,6 +1,6 @@
 """Compares what was collected from a Kubernetes hub with what is required: findings, each with its remedy. Pure.
 
-The hub reconciler makes conditions of them; `hub check` shows all of them.
+The hub reconciler turns them into conditions; `hub check` shows all of them.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ OPERATED = HubConditionType.OPERATED
 
 ENDS_SOON = timedelta(days=14)
 MOST_SKEW = timedelta(seconds=5)
-# A Lease that nobody renews: its own time, and some for a second replica to take over.
+# Added to the duration of an expired Lease: time for a second replica to take over.
 TAKING_OVER = timedelta(seconds=30)
 _VERSION = re.compile(r"v?(\d+)\.(\d+)")
-_MOST_NAMED = 6  # of what is missing
+_MOST_NAMED = 6  # missing rights named in a message
 _QUESTION = re.compile(r"^(GET|POST|PUT|PATCH|DELETE) \S+: ")
 
 
@@ -70,32 +70,32 @@ def prepare_remedy(hub: Hub) -> str:
 
 
 def settings_text(hub: Hub) -> str:
-    """What the operator on the hub is told about it."""
-    told = {
+    """The hub's settings as JSON, for the ConfigMap that its operator reads."""
+    settings = {
         "id": hub.id,
         "drivers": dict(sorted(hub.spec.drivers.items())),
         "settings": dict(sorted(hub.spec.settings.items())),
     }
-    return msgspec.json.encode(told).decode()
+    return msgspec.json.encode(settings).decode()
 
 
-def judge(hub: Hub, seen: Seen, roles: Roles, now: datetime) -> list[Finding]:
-    """All that can be said, in the order in which one would mend it. Of another cluster than it was, only that."""
-    if is_other_cluster(hub, seen):
-        return [_other_cluster(hub, seen)]
-    found = [
-        Finding("reachable", PASSED, f"{seen.server} answers", condition=REACHABLE),
-        _credentials(hub, seen, now),
-        *_rights(hub, seen, roles),
-        _version(seen),
-        *_crds(hub, seen),
-        _settings(hub, seen),
-        *_operator(hub, seen, now),
-        *_clock(seen, now),
+def judge(hub: Hub, snapshot: Seen, roles: Roles, now: datetime) -> list[Finding]:
+    """All findings, in the order in which one would fix them. When a different cluster answers, only that finding."""
+    if is_other_cluster(hub, snapshot):
+        return [_other_cluster(hub, snapshot)]
+    findings = [
+        Finding("reachable", PASSED, f"{snapshot.server} answers", condition=REACHABLE),
+        _credentials(hub, snapshot, now),
+        *_rights(hub, snapshot, roles),
+        _version(snapshot),
+        *_crds(hub, snapshot),
+        _settings(hub, snapshot),
+        *_operator(hub, snapshot, now),
+        *_clock(snapshot, now),
     ]
-    if seen.around is not None:
-        found += judge_surroundings(hub, seen.around, roles)
-    return found
+    if snapshot.around is not None:
+        findings += judge_surroundings(hub, snapshot.around, roles)
+    return findings
 
 
 # --- a hub that cannot be asked ----------------------------------------------------------------
@@ -115,20 +115,20 @@ def _other_cluster_remedy(hub: Hub) -> str:
     return f"{back}, or register this one as another hub"
 
 
-def is_other_cluster(hub: Hub, seen: Seen) -> bool:
-    """Whether not the cluster answers that the hub was. One that does not tell is not taken for another."""
-    known = hub.status.cluster_uid
-    return bool(known and seen.cluster_uid and seen.cluster_uid != known)
+def is_other_cluster(hub: Hub, snapshot: Seen) -> bool:
+    """Whether a different cluster answers than the one that was registered. False when its uid is unknown."""
+    known_uid = hub.status.cluster_uid
+    return bool(known_uid and snapshot.cluster_uid and snapshot.cluster_uid != known_uid)
 
 
-def _other_cluster(hub: Hub, seen: Seen) -> Finding:
-    what = f"what answers at {seen.server} is another cluster than the hub was"
+def _other_cluster(hub: Hub, snapshot: Seen) -> Finding:
+    what = f"what answers at {snapshot.server} is another cluster than the hub was"
     remedy = _other_cluster_remedy(hub)
     return Finding("reachable", FAILED, what, remedy, OTHER_CLUSTER, REACHABLE)
 
 
 def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
-    """What is said of a hub that did not answer, or did not want to."""
+    """The findings about a hub that did not answer or refused the request."""
     words = _QUESTION.sub("", str(error))
     name = hub.metadata.name or hub.id
     renew = f"boatyard hub credentials {name} --kubeconfig FILE"
@@ -144,21 +144,21 @@ def judge_failure(hub: Hub, error: BoatyardError) -> list[Finding]:
     if reason == "Unauthorized":
         words = "it does not take the credentials"
     elif reason == "Forbidden":
-        # Whoever is known may ask who they are; here even that is not allowed.
+        # Every authenticated user may normally ask for its own identity; here even that is forbidden.
         words, renew = f"it does not let us look: {words}", "bind system:basic-user to the account"
     return [reachable, Finding("credentials", FAILED, words, renew, reason, AUTHORIZED)]
 
 
 def was_not_asked(error: BoatyardError) -> bool:
-    """Whether the request was kept back because others had failed before it: nothing new is known."""
+    """Whether the circuit breaker kept the request back because earlier ones failed: nothing new is known."""
     return isinstance(error, Unavailable) and error.reason == FAILING
 
 
 # --- one that answers --------------------------------------------------------------------------
 
 
-def _credentials(hub: Hub, seen: Seen, now: datetime) -> Finding:
-    who = f"known there as {seen.user}" if seen.user else "it takes the credentials"
+def _credentials(hub: Hub, snapshot: Seen, now: datetime) -> Finding:
+    identity = f"known there as {snapshot.user}" if snapshot.user else "it takes the credentials"
     ends_at = kubeconfigs.read(
         hub.spec.kubeconfig, hub.spec.settings.get(CONTEXT, ""), insecure=True
     ).ends_at
@@ -167,38 +167,41 @@ def _credentials(hub: Hub, seen: Seen, now: datetime) -> Finding:
         return Finding(
             "credentials",
             WARNED,
-            f"{who}, until {ends_at:%Y-%m-%d %H:%M} UTC",
+            f"{identity}, until {ends_at:%Y-%m-%d %H:%M} UTC",
             f"boatyard hub credentials {name} --kubeconfig FILE",
             "EndsSoon",
             AUTHORIZED,
         )
-    return Finding("credentials", PASSED, who, condition=AUTHORIZED)
+    return Finding("credentials", PASSED, identity, condition=AUTHORIZED)
 
 
-def _version(seen: Seen) -> Finding:
+def _version(snapshot: Seen) -> Finding:
     oldest = ".".join(map(str, OLDEST))
-    numbers = _VERSION.match(seen.version)
+    numbers = _VERSION.match(snapshot.version)
     if numbers is None:
-        what = f"{seen.version} is no version we know" if seen.version else "it does not tell"
+        what = (
+            f"{snapshot.version} is no version we know" if snapshot.version else "it does not tell"
+        )
         remedy = f"see that it is {oldest} or newer"
         return Finding("version", WARNED, what, remedy, "UnknownVersion", SUPPORTED)
     if (int(numbers[1]), int(numbers[2])) < OLDEST:
         return Finding(
             "version",
             FAILED,
-            f"its Kubernetes is {seen.version}, which is too old",
+            f"its Kubernetes is {snapshot.version}, which is too old",
             f"upgrade the hub to {oldest} or newer",
             "TooOld",
             SUPPORTED,
         )
-    return Finding("version", PASSED, seen.version, condition=SUPPORTED)
+    return Finding("version", PASSED, snapshot.version, condition=SUPPORTED)
 
 
-def _rights(hub: Hub, seen: Seen, roles: Roles) -> Iterator[Finding]:
+def _rights(hub: Hub, snapshot: Seen, roles: Roles) -> Iterator[Finding]:
     namespace = system_namespace(hub)
-    lacking = [str(need) for need in _missing(roles.service, seen.cluster_rights, seen)]
+    lacking = [str(need) for need in _missing(roles.service, snapshot.cluster_rights, snapshot)]
     lacking += [
-        f"{need} in {namespace}" for need in _missing(roles.system, seen.system_rights, seen)
+        f"{need} in {namespace}"
+        for need in _missing(roles.system, snapshot.system_rights, snapshot)
     ]
     if lacking:
         yield Finding(
@@ -211,30 +214,32 @@ def _rights(hub: Hub, seen: Seen, roles: Roles) -> Iterator[Finding]:
         )
     else:
         yield Finding("rights", PASSED, "all that is needed is allowed", condition=AUTHORIZED)
-    unseen = [str(need) for need in _missing(roles.looking, seen.cluster_rights, seen)]
-    if unseen:
+    missing_reads = [
+        str(need) for need in _missing(roles.looking, snapshot.cluster_rights, snapshot)
+    ]
+    if missing_reads:
         yield Finding(
             "rights to look",
             WARNED,
-            f"we may not {named(unseen)}; some of what follows is not known",
+            f"we may not {named(missing_reads)}; some of what follows is not known",
             f"apply {SERVICE_FILE} to the hub",
         )
 
 
-def _missing(wanted: Rights, granted: Rights, seen: Seen) -> list[Need]:
+def _missing(required: Rights, granted: Rights, snapshot: Seen) -> list[Need]:
     return [
         need
-        for need in needs_of(wanted)
-        if not is_granted(need, granted) and need not in seen.confirmed
+        for need in needs_of(required)
+        if not is_granted(need, granted) and need not in snapshot.confirmed
     ]
 
 
-def _crds(hub: Hub, seen: Seen) -> Iterator[Finding]:
-    outdated = seen.around.outdated if seen.around is not None else {}
+def _crds(hub: Hub, snapshot: Seen) -> Iterator[Finding]:
+    outdated = snapshot.around.outdated if snapshot.around is not None else {}
     for crd in needed_crds(hub):
         check = f"crd {crd.name}"
         remedy = prepare_remedy(hub) if crd.ours else crd.remedy
-        if (crd.api, crd.plural) not in seen.served:
+        if (crd.api, crd.plural) not in snapshot.served:
             what = f"{crd.name} is not served in version {crd.version}"
             yield Finding(check, FAILED, what, remedy, "CrdMissing", PREPARED)
         elif outdated.get(crd.name):
@@ -244,16 +249,16 @@ def _crds(hub: Hub, seen: Seen) -> Iterator[Finding]:
             yield Finding(check, PASSED, f"{crd.version} is served", condition=PREPARED)
 
 
-def _settings(hub: Hub, seen: Seen) -> Finding:
-    """Whether the hub knows that it is this hub. Two registrations of one cluster would each fill it."""
+def _settings(hub: Hub, snapshot: Seen) -> Finding:
+    """Whether the settings on the hub name this hub. Two registrations of one cluster would overfill it."""
     namespace = system_namespace(hub)
-    if seen.namespace is False:
+    if snapshot.namespace is False:
         what = f"there is no namespace {namespace}"
         return Finding("settings", FAILED, what, prepare_remedy(hub), "NoNamespace", PREPARED)
-    if seen.settings is None:
+    if snapshot.settings is None:
         what = f"its settings are not in {namespace} yet"
         return Finding("settings", FAILED, what, prepare_remedy(hub), "NoSettings", PREPARED)
-    other = registered_as(seen.settings)
+    other = registered_as(snapshot.settings)
     if other and other != hub.id:
         return Finding(
             "settings",
@@ -263,53 +268,56 @@ def _settings(hub: Hub, seen: Seen) -> Finding:
             "OtherHub",
             PREPARED,
         )
-    if not is_current(hub, seen):
+    if not is_current(hub, snapshot):
         what = "its settings there are older than those here"
         return Finding("settings", WARNED, what, prepare_remedy(hub), "OldSettings", PREPARED)
     return Finding("settings", PASSED, f"in {namespace}", condition=PREPARED)
 
 
 def registered_as(config_map: object) -> str:
-    """The id under which a cluster is registered, as its ConfigMap says; empty when it says nothing."""
+    """The hub id in the ConfigMap of a cluster; empty when there is none."""
     data = config_map.get("data") if isinstance(config_map, dict) else None
     try:
-        told = msgspec.json.decode((data or {}).get(hub_names.HUB_CONFIG_KEY) or "")
-        return str(told["id"])
+        settings = msgspec.json.decode((data or {}).get(hub_names.HUB_CONFIG_KEY) or "")
+        return str(settings["id"])
     except (msgspec.DecodeError, KeyError, TypeError):
         return ""
 
 
-def is_current(hub: Hub, seen: Seen) -> bool:
-    data = (seen.settings or {}).get("data") or {}
+def is_current(hub: Hub, snapshot: Seen) -> bool:
+    data = (snapshot.settings or {}).get("data") or {}
     return bool(data.get(hub_names.HUB_CONFIG_KEY) == settings_text(hub))
 
 
-def _operator(hub: Hub, seen: Seen, now: datetime) -> Iterator[Finding]:
+def _operator(hub: Hub, snapshot: Seen, now: datetime) -> Iterator[Finding]:
     name = operator_lease(hub)
     if not name:
         what = "another operator carries out what is ordered"
         yield Finding("operator", PASSED, what, condition=OPERATED)
         return
     remedy = f"see that Deployment {OPERATOR} runs in {system_namespace(hub)}"
-    if seen.lease is None or seen.lease.renewed_at is None:
+    if snapshot.lease is None or snapshot.lease.renewed_at is None:
         what = f"no operator has run: there is no Lease {name}"
         yield Finding("operator", FAILED, what, remedy, "NoOperator", OPERATED)
         return
-    # By the hub's clock: ours may be another.
-    quiet = (seen.hub_time or now) - seen.lease.renewed_at
-    if not seen.lease.holder or quiet > timedelta(seconds=seen.lease.seconds) + TAKING_OVER:
-        since = f"{seen.lease.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
+    # By the hub's clock: ours may differ.
+    silence = (snapshot.hub_time or now) - snapshot.lease.renewed_at
+    if (
+        not snapshot.lease.holder
+        or silence > timedelta(seconds=snapshot.lease.seconds) + TAKING_OVER
+    ):
+        since = f"{snapshot.lease.renewed_at:%Y-%m-%d %H:%M:%S} UTC"
         what = f"no operator has been alive since {since}"
         yield Finding("operator", FAILED, what, remedy, "NoOperator", OPERATED)
         return
     yield Finding("operator", PASSED, "one is alive", condition=OPERATED)
 
 
-def _clock(seen: Seen, now: datetime) -> Iterator[Finding]:
-    if seen.hub_time is None:
+def _clock(snapshot: Seen, now: datetime) -> Iterator[Finding]:
+    if snapshot.hub_time is None:
         return
-    # The hub tells whole seconds.
-    skew = seen.hub_time - now
+    # The hub reports whole seconds.
+    skew = snapshot.hub_time - now
     if abs(skew) <= MOST_SKEW:
         yield Finding("clock", PASSED, "it is that of this machine")
         return
@@ -332,8 +340,8 @@ def judge_surroundings(hub: Hub, around: Surroundings, roles: Roles) -> Iterator
     if is_automated(hub):
         if roles.automation.rules:
             lacks = around.automation_lacks
-            told = None if lacks is None else {EDA_FILE: lacks}
-            yield _account_rights(hub, "automation's rights", AUTOMATION, told)
+            lacks_by_file = None if lacks is None else {EDA_FILE: lacks}
+            yield _account_rights(hub, "automation's rights", AUTOMATION, lacks_by_file)
         yield from _automation_secret(hub, around)
     if is_hosted(hub):
         yield _storage(hub, around)
@@ -348,7 +356,7 @@ def named(lacking: Sequence[str]) -> str:
 def _account_rights(
     hub: Hub, check: str, account: str, lacks: Mapping[str, Sequence[Need]] | None
 ) -> Finding:
-    """Of an account on the hub. What it lacks is by the file that grants it."""
+    """The finding about the rights of an account on the hub. `lacks` is by the file that grants them."""
     if lacks is None:
         return Finding(
             check,
@@ -387,17 +395,19 @@ def _storage(hub: Hub, around: Surroundings) -> Finding:
     classes = around.storage_classes
     if classes is None:
         return Finding("storage class", WARNED, "we may not see them")
-    named = [hub.spec.settings[name] for name in STORAGE_CLASSES if hub.spec.settings.get(name)]
-    gone = [name for name in named if name not in classes]
-    if gone:
+    class_names = [
+        hub.spec.settings[name] for name in STORAGE_CLASSES if hub.spec.settings.get(name)
+    ]
+    missing = [name for name in class_names if name not in classes]
+    if missing:
         return Finding(
             "storage class",
             WARNED,
-            f"there is no storage class {gone[0]!r}, which the hub's settings name",
+            f"there is no storage class {missing[0]!r}, which the hub's settings name",
             f"there is {', '.join(sorted(classes)) or 'none'}",
         )
-    if named:
-        return Finding("storage class", PASSED, f"{named[0]}, by the hub's settings")
+    if class_names:
+        return Finding("storage class", PASSED, f"{class_names[0]}, by the hub's settings")
     defaults = sorted(name for name, is_default in classes.items() if is_default)
     if not defaults:
         return Finding(

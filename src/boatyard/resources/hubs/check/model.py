@@ -18,15 +18,15 @@ Manifest = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Rights:
-    """Rules of a role: what is asked for, or what is granted."""
+    """RBAC rules: those required, or those granted."""
 
     rules: Sequence[Manifest] = ()
-    incomplete: bool = False  # the hub could not name all that it grants
+    incomplete: bool = False  # the hub could not list all granted rights
 
 
 @dataclass(frozen=True)
 class Need:
-    """One verb on one resource; `resource` may have a subresource, `name` narrows it to one object."""
+    """One required verb on one resource. `resource` may have a subresource; `name` restricts it to one object."""
 
     group: str
     resource: str
@@ -40,11 +40,11 @@ class Need:
 
 @dataclass(frozen=True)
 class Roles:
-    """What is shipped: which rights the service needs on a hub, and which its operator needs."""
+    """The rights that the shipped RBAC manifests grant: to the service, to the operator, and to playbooks."""
 
     service: Rights = Rights()  # everywhere on the hub
     system: Rights = Rights()  # in our own namespace there
-    looking: Rights = Rights()  # to say more about the hub, and to learn its capacity
+    looking: Rights = Rights()  # to report more about the hub, and to determine its capacity
     operator: Rights = Rights()  # everywhere
     operator_system: Rights = Rights()  # in our own namespace
     operator_hosted: Rights = Rights()  # everywhere, where control planes are hosted
@@ -61,23 +61,23 @@ class Lease:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What clusters will need of the hub besides us. Asked for by a thorough look only."""
+    """What clusters will need of the hub besides orders. Collected by a thorough check only."""
 
     storage_classes: Mapping[str, bool] | None = None  # name to whether it is the default
     metallb: bool = False  # its kinds are served
     address_pools: int | None = None  # of MetalLB
     balanced: bool | None = None  # some Service of type LoadBalancer has been given an address
     providers: frozenset[str] | None = None  # of nodes: "aws", "openstack"; empty without a cloud
-    # Of their rights; the operator's by the file that grants them.
+    # Missing rights; the operator's by the file that grants them.
     operator_lacks: Mapping[str, Sequence[Need]] | None = None
     automation_lacks: Sequence[Need] | None = None
-    automation_secret: bool | None = None  # the one that the hub's settings name is there
-    outdated: Mapping[str, bool] = field(default_factory=dict)  # CRDs of ours: other than ours
+    automation_secret: bool | None = None  # whether the Secret named in the hub's settings exists
+    outdated: Mapping[str, bool] = field(default_factory=dict)  # our CRDs: installed one differs
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One look at a hub that answered."""
+    """The state of a hub that answered, as one check collected it."""
 
     server: str
     took: float  # seconds until the first answer
@@ -87,7 +87,7 @@ class Seen:
     hub_time: datetime | None = None
     cluster_rights: Rights = Rights()  # ours, everywhere
     system_rights: Rights = Rights()  # ours, in our namespace
-    confirmed: frozenset[Need] = frozenset()  # granted although no rule says so
+    confirmed: frozenset[Need] = frozenset()  # granted although no listed rule says so
     served: frozenset[tuple[str, str]] = frozenset()  # (group/version, plural)
     namespace: bool | None = None
     settings: Manifest | None = None  # our ConfigMap; None when it is not there
@@ -101,12 +101,12 @@ PASSED, WARNED, FAILED = (
     HubFindingResult.FAILED,
 )
 
-ROLES_AT_RISK = "RolesAtRisk"  # reason of a condition that holds, with a caution
+ROLES_AT_RISK = "RolesAtRisk"  # reason of a true condition that carries a warning
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One answer about a hub. `condition` is what a failure makes false; `reason` is for machines."""
+    """One result of a hub check. `condition` becomes false when it failed; `reason` is for machines."""
 
     check: str
     result: HubFindingResult
@@ -117,6 +117,6 @@ class Finding:
 
 
 def roles_finding(words: str) -> Finding:
-    """What those who run the roles of templates are to be told; the hub works nevertheless."""
+    """A warning about how roles of templates run on the hub; the hub works nevertheless."""
     drivers = HubConditionType.DRIVERS_READY
     return Finding("roles", WARNED, words, "", ROLES_AT_RISK, drivers)

@@ -1,4 +1,4 @@
-"""What the findings about a hub come to: a report, conditions, a state. Pure; called by the reconciler and the API."""
+"""Turns findings into a report, conditions and a state of the hub. Pure; called by the reconciler and the API."""
 
 from __future__ import annotations
 
@@ -29,10 +29,15 @@ def report(hub: Hub, version: str, findings: Sequence[Finding]) -> HubReport:
     return HubReport(
         hub=hub.id,
         version=version,
-        ready=not any(one.result == FAILED for one in findings),
+        ready=not any(finding.result == FAILED for finding in findings),
         findings=tuple(
-            HubFinding(check=one.check, result=one.result, message=one.message, remedy=one.remedy)
-            for one in findings
+            HubFinding(
+                check=finding.check,
+                result=finding.result,
+                message=finding.message,
+                remedy=finding.remedy,
+            )
+            for finding in findings
         ),
     )
 
@@ -43,52 +48,52 @@ def conditions(
     types: Sequence[HubConditionType],
     now: datetime,
 ) -> tuple[HubCondition, ...]:
-    """One for each type; what was not asked, because something before it failed, is unknown."""
-    before = {one.type: one for one in hub.status.conditions}
-    found = []
+    """One condition for each type; UNSPECIFIED when nothing is known, because an earlier request failed."""
+    before = {condition.type: condition for condition in hub.status.conditions}
+    new_conditions = []
     for kind in types:
-        about = [one for one in findings if one.condition == kind]
-        failed = next((one for one in about if one.result == FAILED), None)
+        own_findings = [finding for finding in findings if finding.condition == kind]
+        failed = next((finding for finding in own_findings if finding.result == FAILED), None)
         status = (
             ConditionStatus.FALSE
             if failed
             else ConditionStatus.TRUE
-            if about
+            if own_findings
             else ConditionStatus.UNSPECIFIED
         )
-        cautions = (one for one in about if one.reason == ROLES_AT_RISK)
-        told = failed or next(cautions, None)
+        cautions = (finding for finding in own_findings if finding.reason == ROLES_AT_RISK)
+        shown_finding = failed or next(cautions, None)
         old = before.get(kind)
         since = old.last_transition_time if old is not None and old.status == status else now
-        found.append(
+        new_conditions.append(
             HubCondition(
                 type=kind,
                 status=status,
                 last_transition_time=since,
-                reason=told.reason if told else "",
-                message=told.message if told else "",
-                remedy=told.remedy if told else "",
+                reason=shown_finding.reason if shown_finding else "",
+                message=shown_finding.message if shown_finding else "",
+                remedy=shown_finding.remedy if shown_finding else "",
             )
         )
-    return tuple(found)
+    return tuple(new_conditions)
 
 
 def state(findings: Sequence[Finding]) -> tuple[HubState, str]:
     """The state of the hub and, in one sentence, what is wrong with it."""
-    failed = [one for one in findings if one.result == FAILED]
+    failed = [finding for finding in findings if finding.result == FAILED]
     if not failed:
         return HubState.READY, ""
     lost = (HubConditionType.REACHABLE, HubConditionType.DRIVERS_READY)
     first = failed[0]
-    found = HubState.UNREACHABLE if first.condition in lost else HubState.NOT_READY
-    return found, first.message
+    hub_state = HubState.UNREACHABLE if first.condition in lost else HubState.NOT_READY
+    return hub_state, first.message
 
 
 def failing_since(hub: Hub) -> datetime | None:
-    """Since when something is wrong with it; None when nothing is."""
-    wrong = [
-        one.last_transition_time
-        for one in hub.status.conditions
-        if one.status == ConditionStatus.FALSE and one.last_transition_time
+    """Since when a condition of the hub is false; None when none is."""
+    moments = [
+        condition.last_transition_time
+        for condition in hub.status.conditions
+        if condition.status == ConditionStatus.FALSE and condition.last_transition_time
     ]
-    return min(wrong, default=None)
+    return min(moments, default=None)

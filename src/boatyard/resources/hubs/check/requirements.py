@@ -1,4 +1,4 @@
-"""What a Kubernetes hub must have, by what it is asked to do. Pure; read by `collect` and `evaluate`."""
+"""What a Kubernetes hub must have, depending on its drivers. Pure; read by `collect` and `evaluate`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from boatyard.model.generated.osac import Hub
 from boatyard.resources.hubs.check.model import Manifest, Need, Rights
 
-OLDEST = (1, 30)  # the first whose CRDs check what ours and HyperShift's have checked
+OLDEST = (1, 30)  # the first that supports the validation rules of our and HyperShift's CRDs
 
-# Settings of the platform driver "hosted", as far as they say what it needs of the hub.
+# Settings of the platform driver "hosted" that decide what it needs of the hub.
 HOSTED = "hosted"
 HOSTED_ON = "hosted.platform"
 AGENT, KUBEVIRT = "Agent", "KubeVirt"
@@ -19,11 +19,11 @@ PUBLISH, LOAD_BALANCER = "hosted.publish", "LoadBalancer"
 STORAGE_CLASSES = ("hosted.etcd-storage-class", "hosted.vm-storage-class")
 VM_SIZES = "hosted.vm."
 
-# Of the automation driver "eda".
+# Settings of the automation driver "eda".
 EDA = "eda"
 EDA_SECRET = "eda.secret"
 
-# What grants the rights that may be missing.
+# The manifests that grant rights which may be missing.
 SERVICE_FILE = "deploy/rbac/service.yaml"
 OPERATOR_FILE = "deploy/rbac/operator.yaml"
 HOSTED_FILE = "deploy/rbac/hosted.yaml"
@@ -34,7 +34,7 @@ _HYPERSHIFT = "install HyperShift (multicluster-engine) on the hub"
 
 @dataclass(frozen=True)
 class Crd:
-    """A kind that the hub must serve. Ours are installed by `prepare`."""
+    """A kind that the hub must serve. Ours have no remedy text: `prepare` installs them."""
 
     plural: str
     group: str
@@ -78,25 +78,25 @@ def is_hosted(hub: Hub) -> bool:
 
 
 def is_automated(hub: Hub) -> bool:
-    """Whether clusters are made by playbooks, which need rights of their own."""
+    """Whether playbooks create the clusters; they need rights of their own."""
     return hub.spec.drivers.get("automation") == EDA
 
 
 def needed_crds(hub: Hub) -> Sequence[Crd]:
-    """What must be served for the hub's drivers to work."""
-    found = [*OURS]
+    """The kinds that must be served for the hub's drivers to work."""
+    crds = [*OURS]
     if is_hosted(hub):
-        found += [HOSTED_CLUSTERS, NODE_POOLS]
+        crds += [HOSTED_CLUSTERS, NODE_POOLS]
         platform = hub.spec.settings.get(HOSTED_ON)
-        found += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
-    return found
+        crds += [AGENTS] if platform == AGENT else [MACHINES] if platform == KUBEVIRT else []
+    return crds
 
 
 # --- rights ------------------------------------------------------------------------------------
 
 
 def needs_of(rights: Rights) -> Iterator[Need]:
-    """Each verb on each resource that the rules of a role name."""
+    """Each verb on each resource in the rules."""
     for rule in rights.rules:
         for group in rule.get("apiGroups") or ():
             for resource in rule.get("resources") or ():
@@ -106,7 +106,7 @@ def needs_of(rights: Rights) -> Iterator[Need]:
 
 
 def is_granted(need: Need, granted: Rights) -> bool:
-    """Whether one of the rules allows it, as the API server's authorizer reads rules."""
+    """Whether one of the granted rules allows it, as the API server's RBAC authorizer decides."""
     return any(_allows(rule, need) for rule in granted.rules)
 
 
@@ -122,5 +122,5 @@ def _allows(rule: Manifest, need: Need) -> bool:
     )
 
 
-def _any(rule: Manifest, field: str, wanted: set[str]) -> bool:
-    return not wanted.isdisjoint(rule.get(field) or ())
+def _any(rule: Manifest, field: str, values: set[str]) -> bool:
+    return not values.isdisjoint(rule.get(field) or ())

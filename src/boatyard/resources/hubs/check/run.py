@@ -24,12 +24,12 @@ from boatyard.resources.hubs.check.model import (
 )
 from boatyard.resources.hubs.settings import is_kubernetes
 
-LOOK_SECONDS = 25.0  # all questions of a look together; callers of the API wait for 30
+LOOK_SECONDS = 25.0  # for all requests of a check; callers of the API wait for 30
 
 
 @dataclass(frozen=True)
 class Looked:
-    """What is said of the hub; `seen` and `client` when it answered, `error` when it did not."""
+    """The findings about a hub; `seen` and `client` when it answered, `error` when it did not."""
 
     findings: list[Finding]
     seen: Seen | None = None
@@ -44,25 +44,25 @@ class Looked:
 async def look(
     hub: Hub, access: HubAccess, now: datetime, *, thorough: bool, within: float = LOOK_SECONDS
 ) -> Looked:
-    """Asks a Kubernetes hub, for so many seconds. Never fails because the hub does: that is an answer."""
+    """Checks a Kubernetes hub within `within` seconds. Errors of the hub are returned as findings, never raised."""
     try:
         client = await access.clients.client(hub)
         async with asyncio.timeout(within):
-            seen = await survey(
+            snapshot = await survey(
                 client, hub, access.roles, crds=access.crds if thorough else (), thorough=thorough
             )
     except (Unavailable, Refused, NotFound) as error:
         return Looked(judge_failure(hub, error), error=error)
     except TimeoutError:
-        late = Unavailable(f"it did not answer within {within:g} s", reason="Timeout")
-        return Looked(judge_failure(hub, late), error=late)
-    return Looked(judge(hub, seen, access.roles, now), seen, client)
+        timeout_error = Unavailable(f"it did not answer within {within:g} s", reason="Timeout")
+        return Looked(judge_failure(hub, timeout_error), error=timeout_error)
+    return Looked(judge(hub, snapshot, access.roles, now), snapshot, client)
 
 
 async def check(
     hub: Hub, access: HubAccess, now: datetime, *, within: float = LOOK_SECONDS
 ) -> Looked:
-    """The same, thoroughly. An embedded hub is asked by its workers only: what they saw last is told."""
+    """Checks a hub thoroughly. For an embedded hub, returns what its workers recorded last."""
     if is_kubernetes(hub):
         return await look(hub, access, now, thorough=True, within=within)
     return Looked(list(_embedded(hub)))
@@ -70,7 +70,12 @@ async def check(
 
 def _embedded(hub: Hub) -> Iterator[Finding]:
     condition = next(
-        (one for one in hub.status.conditions if one.type == HubConditionType.DRIVERS_READY), None
+        (
+            condition
+            for condition in hub.status.conditions
+            if condition.type == HubConditionType.DRIVERS_READY
+        ),
+        None,
     )
     if hub.status.state == HubState.UNSPECIFIED:
         yield Finding("drivers", WARNED, "nobody has looked yet", "see that a worker runs")

@@ -1,4 +1,4 @@
-"""Table of contents: which step makes and takes back each kind of item."""
+"""Table of contents: the functions that ensure and release each kind of item."""
 
 from __future__ import annotations
 

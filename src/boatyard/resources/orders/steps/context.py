@@ -1,4 +1,4 @@
-"""What every step has at hand: the order, its items as they are now, the hub's drivers, the order book."""
+"""The argument of every step: the order, its items as they are now, the hub's drivers, the order book."""
 
 from __future__ import annotations
 
@@ -20,30 +20,33 @@ class Context:
     book: OrderBook
     now: datetime
     items: dict[str, Item] = field(default_factory=dict)  # by key; grows as the pass confirms more
-    stories: Stories = field(default_factory=NoStories)  # where what runs tell is kept
+    stories: Stories = field(default_factory=NoStories)  # stores the logs of role runs
 
     def key(self, item_key: str) -> str:
-        """The name under which the item can be found again outside."""
+        """The key under which the item can be found again outside."""
         return f"{self.order.id}/{item_key}"
 
     def fact(self, item_key: str, name: str) -> str:
-        """A fact of another item; what it needs is present, so its facts are there."""
+        """A fact of another item. Items that a step needs are present, so their facts exist."""
         return self.items[item_key].facts[name]
 
     def pool(self, name: str) -> str:
         return f"{self.order.spec.hub}/{name}"
 
     async def claim(self, pool: str, candidates: Sequence[str], item: Item) -> str | None:
-        """Claims one of many candidates without reading them all: widening slices from a place of its own."""
+        """Claims one of many candidates, or returns None when all are taken.
+
+        Tries growing slices that begin at a position derived from the owner, so that claimers rarely collide.
+        """
         owner = self.key(item.key)
         count = len(candidates)
         start = spread(owner, count)
         width = _FIRST_SLICE
         while True:
             slice_ = [candidates[(start + n) % count] for n in range(min(width, count))]
-            taken = await self.book.claim(self.pool(pool), slice_, owner, now=self.now)
-            if taken is not None or width >= count:
-                return taken
+            claim = await self.book.claim(self.pool(pool), slice_, owner, now=self.now)
+            if claim is not None or width >= count:
+                return claim
             width *= 16
 
 
@@ -51,7 +54,7 @@ _FIRST_SLICE = 16
 
 
 def spread(text: str, count: int) -> int:
-    """A place between 0 and count, always the same for the same text, so that claimers rarely meet."""
+    """A number from 0 to count - 1, always the same for the same text, evenly spread over texts."""
     if count == 0:
         return 0
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") % count

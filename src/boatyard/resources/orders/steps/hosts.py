@@ -23,7 +23,7 @@ async def ensure_host(context: Context, item: Item) -> Outcome:
     except Refused as refusal:
         if refusal.reason not in (UNUSABLE, HELD_BY_ANOTHER):
             raise
-        # The claim names a host that broke or was taken since: give it back and take another on the next look.
+        # The claimed host broke or was taken since: free the claim and claim another on the next look.
         await context.book.unclaim(context.key(item.key), now=context.now)
         return Waiting("a host cannot be used, another is being chosen", 1, reason=UNUSABLE)
     if isinstance(outcome, Waiting):
@@ -36,14 +36,14 @@ async def _claim(context: Context, item: Item, host_type: str) -> str | None:
     for limit in _SLICES:
         free = await context.drivers.inventory.list_free(host_type, limit, seed=owner)
         names = [host.name for host in free]
-        taken = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
-        if taken is not None or len(names) < limit:
-            return taken
+        host_name = await context.book.claim(context.pool("hosts"), names, owner, now=context.now)
+        if host_name is not None or len(names) < limit:
+            return host_name
     return None
 
 
 async def release_host(context: Context, item: Item) -> Outcome:
-    """Gives the host back. The claim may be all there is: then the inventory is asked by the claim's name."""
+    """Gives the host back. Without a recorded host, the claim tells which one the inventory may hold."""
     name = item.facts.get("host") or await context.book.claim(
         context.pool("hosts"), (), context.key(item.key), now=context.now
     )

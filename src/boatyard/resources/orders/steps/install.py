@@ -13,7 +13,7 @@ from boatyard.resources.orders.steps.context import Context
 
 async def ensure_cluster(context: Context, item: Item) -> Outcome:
     spec = context.order.spec
-    wanted = ClusterWanted(
+    desired_cluster = ClusterWanted(
         name=spec.cluster_name,
         version=spec.version,
         release_image=spec.release_image,
@@ -29,11 +29,11 @@ async def ensure_cluster(context: Context, item: Item) -> Outcome:
         pull_secret=spec.pull_secret,
         parameters=_parameters(context.order),
         settings=spec.platform_settings,
-        host_types=tuple(sorted({one.host_type for one in spec.node_sets.values()})),
+        host_types=tuple(sorted({node_set.host_type for node_set in spec.node_sets.values()})),
         rest=wanted_rest(context.order),
         restore=_restore(context.order),
     )
-    return await context.drivers.platform.ensure_cluster(context.key(item.key), wanted)
+    return await context.drivers.platform.ensure_cluster(context.key(item.key), desired_cluster)
 
 
 def _parameters(order: Order) -> Mapping[str, object]:
@@ -48,14 +48,14 @@ def _restore(order: Order) -> RestoreWanted | None:
 
 
 def backup_key(backup_id: str) -> str:
-    """The name under which a backup can be found again outside."""
+    """The key under which a backup can be found again outside."""
     return f"{backup_id}/backup"
 
 
 async def release_cluster(context: Context, item: Item) -> Outcome:
-    """Releases the control plane; nodes that nobody has recorded and that hold it up leave from now on.
+    """Releases the control plane, and makes unrecorded nodes that block it leaving items.
 
-    A worker that was stopped between the check of its lease and an effect may make a node after the
+    A worker that was suspended between the check of its lease and an effect may create a node after the
     release of that node was confirmed.
     """
     outcome = await context.drivers.platform.release_cluster(context.key(item.key))
@@ -110,5 +110,5 @@ async def ensure_backup(context: Context, item: Item) -> Outcome:
 
 
 async def release_backup(context: Context, item: Item) -> Outcome:
-    """What is left of a backup whose deletion could not be carried out in time."""
+    """Releases a backup whose deletion did not finish in time."""
     return await context.drivers.platform.release_backup(context.key(item.key))

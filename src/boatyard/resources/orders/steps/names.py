@@ -1,4 +1,4 @@
-"""Names: where the API and the applications of the cluster are found."""
+"""DNS records of the cluster's API and applications."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONGEST_LABEL = 63
 
 
 def cluster_label(order: Order) -> str:
-    """The cluster's own label under the zone. A fragment of the uid keeps strangers' names apart."""
+    """The cluster's label under the zone. A fragment of the id's hash keeps clusters of the same name apart."""
     fragment = hashlib.sha256(order.id.encode()).hexdigest()[:6]
     name = order.spec.cluster_name[: _LONGEST_LABEL - len(fragment) - 1].rstrip("-")
     return f"{name}-{fragment}"

@@ -1,4 +1,4 @@
-"""Role: the parts of the template's role, each run once around what the platform does."""
+"""Runs the parts of the template's role, each once, before and after what the platform does."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ from boatyard.roles.values import plain_values, unsealed
 
 KUBECONFIG = "kubeconfig"
 _DECIDES = (
-    "role"  # kind and key of the run that decides what is done, and waits for the other parts
+    "role"  # kind and key of the run that controls the installation and waits for the other parts
 )
 _BEFORE_CLUSTER = (_DECIDES, "pre_install")
 
 
 async def ensure_run(context: Context, item: Item) -> Outcome:
-    wanted = await _wanted(context, item)
+    run_spec = await _wanted(context, item)
     automation = _automation(context)
-    telling = _telling(context, item, automation)
+    run_log = _telling(context, item, automation)
     try:
-        outcome = await automation.ensure_run(context.key(item.key), wanted)
+        outcome = await automation.ensure_run(context.key(item.key), run_spec)
     except Refused:
-        await telling.copy()
+        await run_log.copy()
         raise
-    await telling.copy()
+    await run_log.copy()
     if not isinstance(outcome, Done):
         return outcome
-    tasks, changed = await telling.tally()
-    counted = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
-    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | counted)
+    tasks, changed = await run_log.tally()
+    task_counts = {TASKS: str(tasks), CHANGED: str(changed)} if tasks else {}
+    return Done({f"{REPORTED}{name}": value for name, value in outcome.facts.items()} | task_counts)
 
 
 async def release_run(context: Context, item: Item) -> Outcome:
-    """Ends it if it is under way. What it has made is for the role's own last word to take back."""
+    """Ends the run if it is under way. What the role has created is removed by its own delete part."""
     automation = context.drivers.automation
     if automation is None:
         return Done()
-    telling = _telling(context, item, automation)
-    await telling.copy()
+    run_log = _telling(context, item, automation)
+    await run_log.copy()
     outcome = await automation.release_run(context.key(item.key))
     if isinstance(outcome, Done):
-        await telling.close()
+        await run_log.close()
     return outcome
 
 
 async def say_farewell(context: Context, item: Item) -> Outcome:
-    """The release of a farewell is that it is said. What is left of an order says none: its wishes are gone."""
+    """Releases the delete hook by running it. A leftover has no spec any more, so its hook is only ended."""
     if context.order.spec.template_digest:
         outcome = await ensure_run(context, item)
         if not isinstance(outcome, Done):
@@ -100,7 +100,7 @@ async def _wanted(context: Context, item: Item) -> RunWanted:
 
 
 async def _access(context: Context) -> Access | None:
-    """To the order's own cluster, while it can be reached; a role is told of none that rests or never was."""
+    """The credentials of the order's cluster; None while it does not exist or hibernates."""
     if "cluster" not in context.items or rest_of(context.order) != ClusterRest.AWAKE:
         return None
     try:

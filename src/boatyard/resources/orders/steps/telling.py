@@ -1,7 +1,7 @@
-"""Copies what a run tells to where every server of ours can read it. Called by the steps that run roles, at each look.
+"""Copies the log of a role run into the ledger, where every API server can read it. Called by the role step.
 
-The copy is made before the order is written: who sees that a run has ended finds its whole story. Killed in between,
-the next look copies again, and what is known already is not kept twice.
+The copy is made before the order is written, so whoever sees that a run has ended finds its whole log. If the worker
+is killed in between, the next pass copies again; lines that are stored already are not stored twice.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ logger = logging.getLogger(__name__)
 
 END = "end"  # kind of the last line of a run
 LONGEST_TEXT, LONGEST_NAME = 4000, 300  # characters
-_MOST_PAGES = 100  # of one look; drivers bound their stories, and a page is many lines
+_MOST_PAGES = 100  # read at once; drivers limit the length of a log, and a page is many lines
 
 
 class Stories(Protocol):
-    """Where stories are kept. The ledger's `Stories` is one."""
+    """The store of run logs. The ledger has the real one."""
 
     async def last(self, order_id: str, run: str) -> LastLine | None:
-        """The last line that is kept of a run; None when there is none."""
+        """The last stored line of a run; None when there is none."""
 
     async def keep(self, order_id: str, run: str, lines: Sequence[StoryLine], now: datetime) -> int:
-        """Adds the lines that are not known yet. May be called any number of times."""
+        """Stores the lines that are not stored yet and returns how many. May be called any number of times."""
 
 
 class NoStories:
-    """For who has no place for them, such as the operator of a Kubernetes hub."""
+    """Stores nothing: for processes without a ledger, such as the operator of a Kubernetes hub."""
 
     async def last(self, order_id: str, run: str) -> LastLine | None:
         return None
@@ -49,7 +49,7 @@ class NoStories:
 
 @dataclass(frozen=True)
 class Telling:
-    """The story of one run of one order."""
+    """Copies the log of one run of one order."""
 
     order: Order
     items: tuple[Item, ...]
@@ -59,27 +59,27 @@ class Telling:
     now: datetime
 
     async def copy(self) -> None:
-        """Keeps what is new. Unavailable when it cannot be kept now: then the look is made again."""
+        """Stores the new lines. Raises Unavailable when the store does not answer; the step is then tried again."""
         try:
             await self._copy()
         except Refused as error:
-            # It never can be kept. The run itself must not suffer from it.
+            # These lines can never be stored. The run itself must not fail because of that.
             logger.warning(
-                "story not kept",
+                "run log not stored",
                 extra={"order": self.order.id, "run": self._run, "why": str(error)},
             )
 
     async def close(self) -> None:
-        """To be called once the run is released: a story that stops in the middle says so."""
+        """Ends the log once the run is released: a log without an end line gets one that says so."""
         last = await self.stories.last(self.order.id, self._run)
         if last is None or last.kind == END:
             return
-        words = "released; what it said last was not heard"
-        event = RunEvent(last.number + 1, "", END, text=words, start=last.start)
+        text = "released; what it said last was not heard"
+        event = RunEvent(last.number + 1, "", END, text=text, start=last.start)
         await self.stories.keep(self.order.id, self._run, [self._line(event)], self.now)
 
     async def tally(self) -> tuple[int, int]:
-        """How many tasks the last start of the run has come to, and how many of them changed something."""
+        """How many tasks ran since the last start of the run, and how many of them changed something."""
         events = await self._events(0)
         start = events[-1].start if events else ""
         kinds = [event.kind for event in events if event.start == start]
@@ -96,7 +96,10 @@ class Telling:
         await self.stories.keep(self.order.id, self._run, lines, self.now)
 
     async def _news(self, last: LastLine | None) -> list[RunEvent]:
-        """What was told since. The last known line is asked for too: is it another, the story has begun anew."""
+        """The events after the last stored line.
+
+        That line is read again too: if it is a different one, the run was started again, and all events are new.
+        """
         if last is None:
             return await self._events(0)
         events = await self._events(last.number - 1)
@@ -105,14 +108,14 @@ class Telling:
         return await self._events(0)
 
     async def _events(self, after: int) -> list[RunEvent]:
-        found: list[RunEvent] = []
+        events: list[RunEvent] = []
         key = f"{self.order.id}/{self._run}"
         for _ in range(_MOST_PAGES):
-            page = await self.automation.events(key, found[-1].number if found else after)
+            page = await self.automation.events(key, events[-1].number if events else after)
             if not page:
                 break
-            found += page
-        return found
+            events += page
+        return events
 
     def _line(self, event: RunEvent) -> StoryLine:
         task, text = _plain(event.task, LONGEST_NAME), _plain(event.text, LONGEST_TEXT)
@@ -127,7 +130,7 @@ class Telling:
             task=task,
             text=text,
         )
-        # Names of ours are known now; once the order's things are released nobody could tell them any more.
+        # The provider's names are removed now, while the order still knows them: later its items are released.
         shown_task, shown_text = hidden(task, self._names), hidden(text, self._names)
         if (shown_task, shown_text) == (task, text):
             return line
@@ -139,7 +142,7 @@ class Telling:
 
 
 def _plain(text: str, longest: int) -> str:
-    """As the ledger can keep it, whatever a driver says."""
+    """The text without what the ledger cannot store, shortened to `longest` characters."""
     clean = text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
     return clean if len(clean) <= longest else clean[: longest - 1] + "…"
 

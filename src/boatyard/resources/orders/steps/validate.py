@@ -1,4 +1,4 @@
-"""Validate: every question of the hub's checks, asked of the finished cluster."""
+"""Runs every check of the hub's checks driver on the finished cluster."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ async def ensure_check(context: Context, item: Item) -> Outcome:
 
 
 async def release_check(context: Context, item: Item) -> Outcome:
-    return Done()  # a question leaves nothing behind
+    return Done()  # a check leaves nothing behind
