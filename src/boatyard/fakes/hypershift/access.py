@@ -36,16 +36,16 @@ class Access:
 def read_access(path: Path) -> Access:
     """The current context of a kubeconfig file. BadKubeconfig says what is wrong."""
     try:
-        said = yaml.safe_load(path.read_text())
+        document = yaml.safe_load(path.read_text())
     except OSError as error:
         raise BadKubeconfig(f"cannot read {path}: {error.strerror}") from error
     except yaml.YAMLError:
         raise BadKubeconfig(
             f"{path} is not YAML"
         ) from None  # the parser quotes what it stumbled over
-    context = _named(said, path, "contexts", "context", _get(said, "current-context"))
-    cluster = _named(said, path, "clusters", "cluster", _get(context, "cluster"))
-    user = _named(said, path, "users", "user", _get(context, "user"))
+    context = _named(document, path, "contexts", "context", _get(document, "current-context"))
+    cluster = _named(document, path, "clusters", "cluster", _get(context, "cluster"))
+    user = _named(document, path, "users", "user", _get(context, "user"))
     server = str(_get(cluster, "server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise BadKubeconfig(f"{path}: the cluster's server is not an http or https URL")
@@ -82,25 +82,25 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
     return context
 
 
-def _content(path: Path, said: Any, field_name: str) -> bytes:
+def _content(path: Path, entry: Any, field_name: str) -> bytes:
     """Inline, else from the file it names."""
-    inline, named = _get(said, f"{field_name}-data"), _get(said, field_name)
+    inline_data, file_name = _get(entry, f"{field_name}-data"), _get(entry, field_name)
     try:
-        if inline:
-            return base64.b64decode(inline, validate=True)
-        return (path.parent / named).read_bytes() if named else b""
+        if inline_data:
+            return base64.b64decode(inline_data, validate=True)
+        return (path.parent / file_name).read_bytes() if file_name else b""
     except (binascii.Error, ValueError, TypeError):
         raise BadKubeconfig(f"{path}: {field_name}-data is not base64") from None
     except OSError as error:
-        raise BadKubeconfig(f"{path}: cannot read {named}: {error.strerror}") from error
+        raise BadKubeconfig(f"{path}: cannot read {file_name}: {error.strerror}") from error
 
 
-def _named(said: Any, path: Path, table: str, what: str, name: Any) -> Any:
-    for entry in _get(said, table) or []:
+def _named(document: Any, path: Path, table: str, field_name: str, name: Any) -> Any:
+    for entry in _get(document, table) or []:
         if _get(entry, "name") == name:
-            return _get(entry, what) or {}
-    raise BadKubeconfig(f"{path}: there is no {what} {name!r}")
+            return _get(entry, field_name) or {}
+    raise BadKubeconfig(f"{path}: there is no {field_name} {name!r}")
 
 
-def _get(said: Any, name: str) -> Any:
-    return said.get(name) if isinstance(said, dict) else None
+def _get(mapping: Any, name: str) -> Any:
+    return mapping.get(name) if isinstance(mapping, dict) else None

@@ -47,10 +47,10 @@ class Copy:
 
     def put(self, thing: Object) -> None:
         """Takes a state in, if it is not older than what is held. Also called with the answers to writes."""
-        held = self.get(namespace_of(thing), name_of(thing))
-        if held is not None and _number(thing) < _number(held):
+        current = self.get(namespace_of(thing), name_of(thing))
+        if current is not None and _number(thing) < _number(current):
             return
-        if held is not None and version_of(held) == version_of(thing):
+        if current is not None and version_of(current) == version_of(thing):
             return
         if deleted_at(thing) is not None and not finalizers_of(thing) and self.kind.namespaced:
             # The last finalizer is off: this is the last that is heard of it.
@@ -61,21 +61,23 @@ class Copy:
 
     def drop(self, thing: Object) -> None:
         """Forgets it, unless what is held is newer: another one of that name."""
-        held = self.get(namespace_of(thing), name_of(thing))
-        if held is None or _number(held) > _number(thing):
+        current = self.get(namespace_of(thing), name_of(thing))
+        if current is None or _number(current) > _number(thing):
             return
-        beside = self._held[namespace_of(thing)]
-        del beside[name_of(thing)]
-        if not beside:
+        siblings = self._held[namespace_of(thing)]
+        del siblings[name_of(thing)]
+        if not siblings:
             del self._held[namespace_of(thing)]
         self.told(thing)
 
     def replace(self, things: Iterable[Object], version: str) -> None:
         """What a list at that version says: what it does not name and is not newer is gone."""
-        listed = {(namespace_of(one), name_of(one)): one for one in things}
-        for held in self.all():
-            if (namespace_of(held), name_of(held)) not in listed and _number(held) <= int(version):
-                self.drop(held)
+        listed = {(namespace_of(thing), name_of(thing)): thing for thing in things}
+        for current in self.all():
+            if (namespace_of(current), name_of(current)) not in listed and _number(current) <= int(
+                version
+            ):
+                self.drop(current)
         for thing in listed.values():
             self.put(thing)
 
@@ -117,5 +119,5 @@ class Copy:
 
 
 def _number(thing: Object) -> int:
-    told = version_of(thing)
-    return int(told) if told.isdecimal() else 0
+    version = version_of(thing)
+    return int(version) if version.isdecimal() else 0

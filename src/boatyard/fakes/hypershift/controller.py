@@ -78,9 +78,9 @@ SYSTEM_KEY: Key = ("system", SYSTEM, SUPPORTED)
 class Player:
     """Plays on one API server until it is cancelled. Remembers nothing that matters."""
 
-    def __init__(self, api: Api, manner: Manner, clock: Callable[[], float]) -> None:
+    def __init__(self, api: Api, settings: Manner, clock: Callable[[], float]) -> None:
         self._api = api
-        self._manner = manner
+        self._manner = settings
         self._clock = clock
         self._agenda: Agenda[Key] = Agenda(clock)
         self._tries: dict[Key, int] = {}
@@ -199,13 +199,13 @@ class Player:
             self._agenda.add(key)
 
     def _complain(self, kind: Kind, thing: Object) -> None:
-        told = annotations_of(thing).get(FAULT)
-        if not told or (uid_of(thing), told) in self._told:
+        fault_text = annotations_of(thing).get(FAULT)
+        if not fault_text or (uid_of(thing), fault_text) in self._told:
             return
-        self._told.add((uid_of(thing), told))
+        self._told.add((uid_of(thing), fault_text))
         for complaint in complaints(kind.name, thing):
-            about = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
-            logger.warning("planted fault not understood", extra=about)
+            log_fields = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
+            logger.warning("planted fault not understood", extra=log_fields)
 
     # --- deciding and doing -------------------------------------------------------------------
 
@@ -229,22 +229,22 @@ class Player:
         pause = min(FIRST_PAUSE * 2 ** min(tries, 10), LONGEST_PAUSE)
         self._agenda.add_at(key, self._clock() + max(pause, error.retry_after))
         if not error.conflict:
-            about = {"about": "/".join(key), "why": str(error), "tries": tries}
-            logger.warning("not written, tried again", extra=about)
+            log_fields = {"about": "/".join(key), "why": str(error), "tries": tries}
+            logger.warning("not written, tried again", extra=log_fields)
 
     async def _look(self, key: Key) -> None:
-        what, namespace, name = key
-        if what == "system":
+        key_type, namespace, name = key
+        if key_type == "system":
             await self._keep_system()
             return
-        if what == "agent":
+        if key_type == "agent":
             agent = self.agents.get(namespace, name)
             if agent is None:
                 return
             decision = play_agent(agent, self._manner, self._clock())
         else:
-            seen = await self._see(namespace, name)
-            decision = decide(seen, self._manner, self._clock())
+            snapshot = await self._see(namespace, name)
+            decision = decide(snapshot, self._manner, self._clock())
             (self._hungry.add if decision.wants_agents else self._hungry.discard)(key)
         await self._carry_out(key, decision)
 
@@ -269,9 +269,9 @@ class Player:
                 case Report():
                     copy.put(await self._api.apply_status(kind, write.seen, write.status))
                 case Remove():
-                    answer = await self._api.delete(kind, namespace, name, write.uid)
-                    if answer.get("kind") == kind.name:
-                        copy.put(answer)
+                    response = await self._api.delete(kind, namespace, name, write.uid)
+                    if response.get("kind") == kind.name:
+                        copy.put(response)
                     else:
                         copy.drop(write.seen)
         except ApiError as error:
@@ -306,37 +306,37 @@ class Player:
         if cluster is None and not pools:
             return Seen(None)
         # What is asked for comes first: while we wait, the copies go on.
-        there, given = await self._home(cluster, home), await self._given(cluster)
+        home_namespace, input_keys = await self._home(cluster, home), await self._given(cluster)
         return Seen(
             cluster=self.clusters.get(namespace, name),
             pools=tuple(pools),
             machines=tuple(self.machines.within(home)),
             agents=tuple(self._agents(cluster, home)),
-            namespace=there,
+            namespace=home_namespace,
             secrets={
-                name_of(one): one
-                for one in self.secrets.within(namespace)
-                if cluster is not None and labels_of(one).get(PLAYED_FOR) == uid_of(cluster)
+                name_of(secret): secret
+                for secret in self.secrets.within(namespace)
+                if cluster is not None and labels_of(secret).get(PLAYED_FOR) == uid_of(cluster)
             },
-            given=given,
+            given=input_keys,
             supported=supported_by(self.config.get(SYSTEM, SUPPORTED)),
         )
 
     def _agents(self, cluster: Object | None, home: str) -> list[Object]:
-        theirs = agent_namespace(cluster) if cluster is not None else ""
-        if theirs:
-            return self.agents.within(theirs)
+        namespace = agent_namespace(cluster) if cluster is not None else ""
+        if namespace:
+            return self.agents.within(namespace)
         # Pools that have outlived their cluster: nobody says any more where its agents are.
         return [
-            one
-            for one in self.agents.all()
-            if annotations_of(one).get(AGENT_MACHINE_NAMESPACE) == home
+            agent
+            for agent in self.agents.all()
+            if annotations_of(agent).get(AGENT_MACHINE_NAMESPACE) == home
         ]
 
     async def _home(self, cluster: Object | None, home: str) -> Object | None:
-        found = self.namespaces.get("", home)
-        if found is not None or cluster is None or deleted_at(cluster) is None:
-            return found
+        namespace = self.namespaces.get("", home)
+        if namespace is not None or cluster is None or deleted_at(cluster) is None:
+            return namespace
         # Before the cluster goes we ask: a namespace whose label was taken off is in no copy, and not gone.
         try:
             return await self._api.get(NAMESPACES, "", home)
@@ -349,16 +349,16 @@ class Player:
         """The Secrets the spec names. They are not watched: all Secrets of a hub are none of our business."""
         if cluster is None or deleted_at(cluster) is not None or not needs_inputs(cluster):
             return {}
-        found: dict[str, frozenset[str] | None] = {}
+        keys_by_secret: dict[str, frozenset[str] | None] = {}
         for name in inputs_to_look_at(cluster):
             try:
                 secret = await self._api.get(SECRETS, namespace_of(cluster), name)
-                found[name] = frozenset(secret.get("data") or {})
+                keys_by_secret[name] = frozenset(secret.get("data") or {})
             except ApiError as error:
                 if not error.gone:
                     raise
-                found[name] = None
-        return found
+                keys_by_secret[name] = None
+        return keys_by_secret
 
     async def _keep_system(self) -> None:
         """What an installed HyperShift shows: its namespace and the versions it supports."""

@@ -58,11 +58,11 @@ async def keep_authority(api: Api, now: float) -> tuple[str, str]:
                 raise
         certificate, key = make_authority(now)
         await _create(api, NAMESPACES, {"kind": "Namespace", "metadata": {"name": SYSTEM}})
-        made = {"tls.crt": certificate, "tls.key": key}
+        pem_files = {"tls.crt": certificate, "tls.key": key}
         body = {
             "kind": "Secret",
             "metadata": {"name": SECRET, "namespace": SYSTEM},
-            "data": {name: b64encode(text.encode()).decode() for name, text in made.items()},
+            "data": {name: b64encode(text.encode()).decode() for name, text in pem_files.items()},
         }
         await _create(api, SECRETS, body)
     raise ApiError(0, "NoAuthority", f"Secret {SYSTEM}/{SECRET} does not stay")
@@ -114,27 +114,29 @@ class _Answers:
         self._find = find
 
     async def answer(self, request: web.Request) -> web.Response:
-        found = self._find(request.match_info["namespace"], request.match_info["name"])
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        hosted_cluster = self._find(request.match_info["namespace"], request.match_info["name"])
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         # Whoever has no token learns nothing, not even whether there is such a cluster.
-        if found is None or not compare_digest(given.encode(), found[1].encode()):
+        if hosted_cluster is None or not compare_digest(token.encode(), hosted_cluster[1].encode()):
             return _failure(401, "Unauthorized", "Unauthorized")
-        cluster, _, machines = found
+        cluster, _, machines = hosted_cluster
         if not is_true(cluster, "KubeAPIServerAvailable"):
             return _failure(503, "ServiceUnavailable", "the API server is down")
-        rest = request.match_info["rest"].rstrip("/")
-        if rest.split("/")[0] in HEALTHY:
+        path = request.match_info["rest"].rstrip("/")
+        if path.split("/")[0] in HEALTHY:
             return web.Response(text="ok")
-        if rest == "version":
+        if path == "version":
             return web.json_response(_version(cluster))
-        if rest == "api/v1/nodes":
+        if path == "api/v1/nodes":
             return web.json_response(_nodes(machines))
         return _failure(404, "NotFound", "the server could not find the requested resource")
 
 
 def _version(cluster: Object) -> Object:
-    told = inside(status_of(cluster), "version", "history") or []
-    version = next((one["version"] for one in told if one["state"] == "Completed"), "0.0.0")
+    history = inside(status_of(cluster), "version", "history") or []
+    version = next(
+        (entry["version"] for entry in history if entry["state"] == "Completed"), "0.0.0"
+    )
     # OpenShift 4.N is Kubernetes 1.(N+13).
     major, minor = (int(part) for part in version.split(".")[:2])
     number = 13 + minor + (23 if major == 5 else 0)
@@ -147,7 +149,9 @@ def _version(cluster: Object) -> Object:
 
 
 def _nodes(machines: list[Object]) -> Object:
-    items = [_node(one) for one in machines if inside(status_of(one), "nodeRef", "name")]
+    items = [
+        _node(machine) for machine in machines if inside(status_of(machine), "nodeRef", "name")
+    ]
     return {
         "apiVersion": "v1",
         "kind": "NodeList",
@@ -157,8 +161,8 @@ def _nodes(machines: list[Object]) -> Object:
 
 
 def _node(machine: Object) -> Object:
-    found = find_condition(conditions_of(machine), "NodeHealthy") or {}
-    healthy = found.get("status") == "True"
+    condition = find_condition(conditions_of(machine), "NodeHealthy") or {}
+    healthy = condition.get("status") == "True"
     return {
         "metadata": {
             "name": machine["status"]["nodeRef"]["name"],
@@ -173,7 +177,7 @@ def _node(machine: Object) -> Object:
                     "type": "Ready",
                     "status": "True" if healthy else "Unknown",
                     "reason": "KubeletReady" if healthy else "NodeStatusUnknown",
-                    "lastTransitionTime": found.get("lastTransitionTime"),
+                    "lastTransitionTime": condition.get("lastTransitionTime"),
                 }
             ],
             "addresses": [{"type": "Hostname", "address": machine["status"]["nodeRef"]["name"]}],

@@ -81,14 +81,16 @@ class Seen:
     def machines_of(self, pool: Object) -> tuple[Object, ...]:
         """Oldest first."""
         key = pool_key(pool)
-        found = [one for one in self.machines if annotations_of(one).get(NODE_POOL) == key]
-        return tuple(sorted(found, key=number_of))
+        machines = [
+            machine for machine in self.machines if annotations_of(machine).get(NODE_POOL) == key
+        ]
+        return tuple(sorted(machines, key=number_of))
 
 
 def number_of(machine: Object) -> int:
     """Which of its pool's machines it is: they are counted, and no number is given twice."""
-    told = annotations_of(machine).get(NUMBER, "")
-    return int(told) if told.isdecimal() else 0
+    number_text = annotations_of(machine).get(NUMBER, "")
+    return int(number_text) if number_text.isdecimal() else 0
 
 
 def pool_key(pool: Object) -> str:

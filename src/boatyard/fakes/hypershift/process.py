@@ -46,10 +46,10 @@ async def play(
     followed; a version of it that is not understood changes nothing.
     """
     access = read_access(kubeconfig)
-    manner = Manner(pace, _read(faults), make_word)
+    settings = Manner(pace, _read(faults), make_word)
     async with Api(access) as api:
         await _check_access(api, kubeconfig)
-        async with _staged(api, manner, answer) as player, asyncio.TaskGroup() as tasks:
+        async with _staged(api, settings, answer) as player, asyncio.TaskGroup() as tasks:
             playing = player.run(lambda: on_ready(access.server))
             running = [tasks.create_task(playing, name="player")]
             if faults is not None:
@@ -76,14 +76,14 @@ def clock() -> float:
 
 
 @contextlib.asynccontextmanager
-async def _staged(api: Api, manner: Manner, answer: str) -> AsyncIterator[Player]:
+async def _staged(api: Api, settings: Manner, answer: str) -> AsyncIterator[Player]:
     """The player, and an answer for its API servers where one is wanted."""
     if not answer:
-        yield Player(api, manner, clock)
+        yield Player(api, settings, clock)
         return
     host, port = read_address(answer)
     authority = await _authority(api)
-    player = Player(api, replace(manner, answering=Answering(answer, authority[0])), clock)
+    player = Player(api, replace(settings, answering=Answering(answer, authority[0])), clock)
     async with contextlib.AsyncExitStack() as stack:
         try:
             opened = answer_for(player.hosted, host, port, authority, clock())
@@ -104,13 +104,13 @@ async def _authority(api: Api) -> tuple[str, str]:
 
 
 async def _follow(player: Player, path: Path) -> None:
-    known = _edition(path)
+    last_edition = _edition(path)
     while True:
         await asyncio.sleep(LOOK_AT_FILE)
         edition = _edition(path)
-        if edition == known:
+        if edition == last_edition:
             continue
-        known = edition
+        last_edition = edition
         try:
             player.follow(_read(path))
             logger.info("control file read", extra={"path": str(path)})
@@ -134,7 +134,7 @@ def _read(path: Path | None) -> ControlFile:
 
 def _edition(path: Path) -> tuple[int, int, int] | None:
     try:
-        about = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return about.st_ino, about.st_mtime_ns, about.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size

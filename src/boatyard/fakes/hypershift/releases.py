@@ -37,11 +37,11 @@ class Release:
 
     @property
     def order(self) -> tuple[tuple[int, int], int, tuple[int, str, int]]:
-        found = _PLAIN.match(self.version)
-        assert found is not None
+        match = _PLAIN.match(self.version)
+        assert match is not None
         # A candidate comes before the version itself.
-        candidate = (0, found[4], int(found[5])) if found[4] else (1, "", 0)
-        return self.minor, int(found[3]), candidate
+        candidate = (0, match[4], int(match[5])) if match[4] else (1, "", 0)
+        return self.minor, int(match[3]), candidate
 
 
 def _minor(version: str) -> tuple[int, int]:
@@ -50,15 +50,15 @@ def _minor(version: str) -> tuple[int, int]:
     return (4, _FIRST_OF_FIVE + minor) if major == 5 else (major, minor)
 
 
-def read_release(image: str, named: Mapping[str, str]) -> Release | None:
+def read_release(image: str, versions_by_image: Mapping[str, str]) -> Release | None:
     """The release of an image: as the control file names it, else by its tag; None when neither tells."""
-    if image in named and _PLAIN.fullmatch(named[image]):
-        return Release(image, named[image])
-    found = _TAG.search(image)
-    if found is None:
+    if image in versions_by_image and _PLAIN.fullmatch(versions_by_image[image]):
+        return Release(image, versions_by_image[image])
+    match = _TAG.search(image)
+    if match is None:
         return None
     archs = {"multi": "Multi", "aarch64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
-    return Release(image, found["version"], archs.get(found["arch"] or "", "AMD64"))
+    return Release(image, match["version"], archs.get(match["arch"] or "", "AMD64"))
 
 
 def supported_by(config: Object | None) -> tuple[str, ...]:
@@ -69,7 +69,7 @@ def supported_by(config: Object | None) -> tuple[str, ...]:
         return DEFAULT_SUPPORTED
     if not isinstance(listed, list):
         return DEFAULT_SUPPORTED
-    return tuple(one for one in map(str, listed) if _MINOR.fullmatch(one))
+    return tuple(version for version in map(str, listed) if _MINOR.fullmatch(version))
 
 
 def supported_config_map() -> Object:

@@ -29,8 +29,8 @@ class Agenda(Generic[K]):
 
     def add_at(self, key: K, moment: float) -> None:
         """At that moment, or earlier when something else asks for it."""
-        known = self._later.get(key)
-        if known is not None and known <= moment:
+        current = self._later.get(key)
+        if current is not None and current <= moment:
             return
         self._later[key] = moment
         self._count += 1

@@ -67,9 +67,9 @@ class Decision:
     wants_agents: bool = False  # a free one would be taken
 
 
-def guarded(seen: Object, patch: Object) -> Object:
+def guarded(thing: Object, patch: Object) -> Object:
     """The patch with the version it may be applied to."""
-    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(seen)}
+    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(thing)}
     return {**patch, "metadata": metadata}
 
 
@@ -85,8 +85,8 @@ def add_finalizer(kind: Kind, thing: Object, finalizer: str, **more: Any) -> Cha
 def drop_finalizer(kind: Kind, thing: Object, finalizer: str) -> Change | None:
     if finalizer not in finalizers_of(thing):
         return None
-    left = [one for one in finalizers_of(thing) if one != finalizer]
-    return Change(kind, thing, {"metadata": {"finalizers": left}})
+    finalizers = [name for name in finalizers_of(thing) if name != finalizer]
+    return Change(kind, thing, {"metadata": {"finalizers": finalizers}})
 
 
 def place_of(write: Write) -> tuple[Kind, str, str]:
@@ -97,4 +97,4 @@ def place_of(write: Write) -> tuple[Kind, str, str]:
 
 def earliest(*moments: float | None) -> float | None:
     """The first of several moments, of which each may be never."""
-    return min((one for one in moments if one is not None), default=None)
+    return min((moment for moment in moments if moment is not None), default=None)
