@@ -90,22 +90,22 @@ class Operator:
     async def run(self, stop: asyncio.Event) -> None:
         """Until asked to stop; then finishes what is under way and lets another lead at once."""
         async with asyncio.TaskGroup() as tasks:
-            beside = [
+            background_tasks = [
                 tasks.create_task(self._config.informer.run(), name="settings"),
                 tasks.create_task(self._recorder.run(), name="events"),
             ]
-            async with AsyncExitStack() as doors:
+            async with AsyncExitStack() as servers:
                 probes = open_probes(
                     self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
                 )
-                self.on_probes(await doors.enter_async_context(probes))
+                self.on_probes(await servers.enter_async_context(probes))
                 if self.callbacks:  # in every replica: whoever reports does not know who leads
                     runs = RunBook(self.client, self.system_namespace)
-                    door = open_door(self.callbacks, RunDoor(runs, self.clock.now))
-                    self.on_callbacks(await doors.enter_async_context(door))
+                    results_server = open_door(self.callbacks, RunDoor(runs, self.clock.now))
+                    self.on_callbacks(await servers.enter_async_context(results_server))
                 while not stop.is_set():
                     await self._term(stop)
-            for task in beside:
+            for task in background_tasks:
                 task.cancel()
 
     async def _term(self, stop: asyncio.Event) -> None:
@@ -115,10 +115,10 @@ class Operator:
         self.metrics.add("terms_total")
         try:
             async with asyncio.TaskGroup() as tasks:
-                keeping = tasks.create_task(self.leadership.keep(), name="lead")
+                renewal = tasks.create_task(self.leadership.keep(), name="lead")
                 while not stop.is_set():
                     await self._shift(stop)
-                keeping.cancel()
+                renewal.cancel()
         except* LeaseLost:
             logger.warning("lead lost", extra={"identity": self.leadership.identity})
         finally:
@@ -136,30 +136,30 @@ class Operator:
             self.client, config.place(self.system_namespace), system_namespace=self.system_namespace
         )
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(one.run()) for one in view.informers]
-            ended = asyncio.Event()
-            beside.append(tasks.create_task(self._until_changed(config, stop, ended)))
-            if await _unless(ended, view.synced()):
+            background_tasks = [tasks.create_task(informer.run()) for informer in view.informers]
+            must_stop = asyncio.Event()
+            background_tasks.append(tasks.create_task(self._until_changed(config, stop, must_stop)))
+            if await _unless(must_stop, view.synced()):
                 self.leadership.check()
                 rescue = self._rescue(config, view)
-                worker, furniture = self._worker(config, view)
+                worker, runtime = self._worker(config, view)
                 sweeper = Sweeper(
                     client=self.client,
                     view=view,
                     namespace=self.system_namespace,
-                    drivers=furniture.drivers,
+                    drivers=runtime.drivers,
                     awaited=rescue.awaited,
                     check=self.leadership.check,
                     now=self.clock.now,
                 )
-                beside.append(tasks.create_task(self._sweep(sweeper)))
-                beside.append(tasks.create_task(rescue.run()))
-                await worker.run(ended)
-            for task in beside:
+                background_tasks.append(tasks.create_task(self._sweep(sweeper)))
+                background_tasks.append(tasks.create_task(rescue.run()))
+                await worker.run(must_stop)
+            for task in background_tasks:
                 task.cancel()
 
     def _worker(self, config: HubConfig, view: HubView) -> tuple[Worker, Furniture]:
-        claims = HubClaims(self.client, self.system_namespace, known=view)
+        claims = HubClaims(self.client, self.system_namespace, cache=view)
         results = HubResults(
             view=view,
             objects=HubObjects(self.client, config.place(self.system_namespace)),
@@ -169,7 +169,7 @@ class Operator:
         )
         queue = KubeQueue(view=view, results=results, leader=self.leadership, now=self.clock.now())
         self.leadership.watch_over(queue.lasting)
-        bench = Bench(
+        context = Bench(
             config=config,
             client=self.client,
             view=view,
@@ -177,10 +177,10 @@ class Operator:
             system_namespace=self.system_namespace,
         )
         self._view, self._queue = view, queue
-        furniture = self.furnish(bench)
+        runtime = self.furnish(context)
         reconcilers = {
-            kind: Counted(one, kind, self.metrics, time.monotonic)
-            for kind, one in furniture.reconcilers.items()
+            kind: Counted(reconciler, kind, self.metrics, time.monotonic)
+            for kind, reconciler in runtime.reconcilers.items()
         }
         worker = Worker(
             queue=queue,
@@ -189,17 +189,17 @@ class Operator:
             wait_for_hint=queue.wait,
             pace=self.pace,
         )
-        return worker, furniture
+        return worker, runtime
 
     def _rescue(self, config: HubConfig, view: HubView) -> Rescue:
         objects = HubObjects(self.client, config.place(self.system_namespace))
         return Rescue(view, objects, check=self.leadership.check, now=self.clock.now)
 
     async def _until_changed(
-        self, config: HubConfig, stop: asyncio.Event, ended: asyncio.Event
+        self, config: HubConfig, stop: asyncio.Event, must_stop: asyncio.Event
     ) -> None:
         await _unless(stop, self._config.other_than(config))
-        ended.set()
+        must_stop.set()
 
     async def _sweep(self, sweeper: Sweeper) -> None:
         """Finds what somebody did who died before anybody could know of it."""
@@ -237,26 +237,26 @@ class Operator:
         for phase, count in sorted(counts.items()):
             yield {"phase": phase}, count
 
-    def _count(self, what: str) -> float:
-        return float(getattr(self._queue, what)) if self._queue is not None else 0.0
+    def _count(self, attribute: str) -> float:
+        return float(getattr(self._queue, attribute)) if self._queue is not None else 0.0
 
 
 def _one(value: float) -> list[Sample]:
     return [({}, float(value))]
 
 
-async def _unless(stop: asyncio.Event, act: Awaitable[object]) -> bool:
+async def _unless(stop: asyncio.Event, action: Awaitable[object]) -> bool:
     """Waits for one of the two; whether it was the act. Its failure is ours."""
-    doing = asyncio.ensure_future(act)
-    stopping = asyncio.ensure_future(stop.wait())
+    action_task = asyncio.ensure_future(action)
+    stop_task = asyncio.ensure_future(stop.wait())
     try:
-        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            await doing
+        await asyncio.wait((action_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        if action_task.done():
+            await action_task
             return True
         return False
     finally:
-        for task in (doing, stopping):
+        for task in (action_task, stop_task):
             task.cancel()
             with suppress(asyncio.CancelledError, BoatyardError):
                 await task

@@ -71,23 +71,23 @@ class Sweeper:
         """
         outside = await self._look_outside()
         books = await read_books(
-            self._client, self._view.place, self._namespace, whole=bool(outside.by_order)
+            self._client, self._view.place, self._namespace, read_all=bool(outside.by_order)
         )
-        found = {
+        items_by_order = {
             order_id: items
             for order_id, owned in outside.by_order.items()
             if not books.knows(order_id) and (items := items_of(owned))
         }
-        kept = await self._keep(found) if outside.complete else 0
-        freed = await free_claims(
+        leftover_count = await self._keep(items_by_order) if outside.complete else 0
+        claim_count = await free_claims(
             *(self._client, self._view, self._namespace, books),
             check=self._check,
             # Their things may still be outside, and must not become somebody else's meanwhile.
-            spared=lambda order_id: (
-                order_id in found or not (outside.complete or books.knows(order_id))
+            is_protected=lambda order_id: (
+                order_id in items_by_order or not (outside.complete or books.knows(order_id))
             ),
         )
-        return Swept(claims=freed, orders=kept, strays=len(found))
+        return Swept(claims=claim_count, orders=leftover_count, strays=len(items_by_order))
 
     async def _look_outside(self) -> Outside:
         try:
@@ -96,10 +96,10 @@ class Sweeper:
             logger.warning("not swept", extra={"why": str(error)})
             return Outside(by_order={}, complete=False)
 
-    async def _keep(self, found: Mapping[str, tuple[Item, ...]]) -> int:
+    async def _keep(self, items_by_order: Mapping[str, tuple[Item, ...]]) -> int:
         """A Leftover for each order that was found the last time too; how many."""
-        strays = sorted(self._suspects & found.keys() - frozenset(self._awaited))
-        self._suspects = frozenset(found)
+        strays = sorted(self._suspects & items_by_order.keys() - frozenset(self._awaited))
+        self._suspects = frozenset(items_by_order)
         if len(strays) > FEW:
             logger.error(
                 "too many orders are missing on the hub; what they hold is left alone",
@@ -108,7 +108,9 @@ class Sweeper:
             return 0
         for order_id in strays:
             self._check()
-            leftover = _leftover(order_id, self._view.place.hub, found[order_id], self._now())
+            leftover = _leftover(
+                order_id, self._view.place.hub, items_by_order[order_id], self._now()
+            )
             await self._objects.create_leftover(leftover)
             logger.warning("things without an order found", extra={"order": order_id})
         return len(strays)

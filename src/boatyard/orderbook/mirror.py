@@ -46,15 +46,15 @@ class MirroredBook:
         self._missing: Order | None = None  # the copy of one that the hub should have and has not
 
     async def get(self, order_id: str) -> Order | None:
-        kept = await self._ledger.documents.get(Order, order_id)
-        found = await self._book.get(order_id)
-        if found is None:
-            return self._lost(kept)
-        asked = retries(kept) if kept is not None else 0
-        if asked > retries(found):
-            await self._book.ask_for_retry(order_id, asked)
-        await self._keep(kept, found)
-        return found
+        copy = await self._ledger.documents.get(Order, order_id)
+        order = await self._book.get(order_id)
+        if order is None:
+            return self._lost(copy)
+        retry_count = retries(copy) if copy is not None else 0
+        if retry_count > retries(order):
+            await self._book.ask_for_retry(order_id, retry_count)
+        await self._keep(copy, order)
+        return order
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
         await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
@@ -68,11 +68,11 @@ class MirroredBook:
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """On the hub, then here. What is left there is followed from here on."""
-        kept = await self._ledger.documents.get(Order, order_id)
-        left = await self._left(kept, now) if kept is not None else []
+        copy = await self._ledger.documents.get(Order, order_id)
+        leftover_changes = await self._left(copy, now) if copy is not None else []
         await self._book.forget(order_id, tenant=tenant, now=now)
-        if kept is not None:
-            await self._write([*left, Archive(kept)])
+        if copy is not None:
+            await self._write([*leftover_changes, Archive(copy)])
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
@@ -85,28 +85,28 @@ class MirroredBook:
     async def leftover(self, leftover_id: str) -> Leftover | None:
         return await self._book.leftover(leftover_id)
 
-    def _lost(self, kept: Order | None) -> Order | None:
+    def _lost(self, copy: Order | None) -> Order | None:
         """The hub has none. One that had ended was forgotten there by somebody who died before it was here."""
-        if kept is None or kept.status.phase == OrderPhase.DELETED:
-            return kept
-        self._missing = kept
+        if copy is None or copy.status.phase == OrderPhase.DELETED:
+            return copy
+        self._missing = copy
         return None
 
-    async def _keep(self, kept: Order | None, found: Order) -> None:
-        copy = without_secrets(found)
-        if kept is None:
+    async def _keep(self, old_copy: Order | None, order: Order) -> None:
+        new_copy = without_secrets(order)
+        if old_copy is None:
             note = Note("Ordered", "Handed over to its hub")
-            await self._write([Insert(copy, note=note)])
+            await self._write([Insert(new_copy, note=note)])
             return
-        annotations = dict(copy.metadata.annotations)
-        if RETRY in kept.metadata.annotations:
-            annotations[RETRY] = kept.metadata.annotations[RETRY]
+        annotations = dict(new_copy.metadata.annotations)
+        if RETRY in old_copy.metadata.annotations:
+            annotations[RETRY] = old_copy.metadata.annotations[RETRY]
         metadata = msgspec.structs.replace(
-            copy.metadata, annotations=annotations, version=kept.metadata.version
+            new_copy.metadata, annotations=annotations, version=old_copy.metadata.version
         )
-        copy = msgspec.structs.replace(copy, metadata=metadata)
-        if copy != kept:
-            await self._write([Replace(copy, note=_note(kept, copy))])
+        new_copy = msgspec.structs.replace(new_copy, metadata=metadata)
+        if new_copy != old_copy:
+            await self._write([Replace(new_copy, note=_note(old_copy, new_copy))])
 
     async def _left(self, order: Order, now: datetime) -> list[Change]:
         """The copy of what a deletion left on the hub; nothing when it left nothing."""
@@ -156,8 +156,8 @@ def without_secrets(order: Order) -> Order:
     )
 
 
-def _note(kept: Order, copy: Order) -> Note | None:
-    phase = copy.status.phase
-    if phase == kept.status.phase:
+def _note(old_copy: Order, new_copy: Order) -> Note | None:
+    phase = new_copy.status.phase
+    if phase == old_copy.status.phase:
         return None
     return Note(phase.name.capitalize(), f"Order is {phase.name.lower()} on its hub")

@@ -27,8 +27,8 @@ def unreadable(order: Order) -> str:
 
 def retries(order: Order) -> int:
     """How often a retry was asked for where the order is kept."""
-    said = order.metadata.annotations.get(RETRY, "")
-    return int(said) if said.isdecimal() else 0
+    count_text = order.metadata.annotations.get(RETRY, "")
+    return int(count_text) if count_text.isdecimal() else 0
 
 
 def asked_steps(order: Order) -> frozenset[str]:

@@ -101,20 +101,22 @@ class KubeOrderBook:
             item = await self._find(order_id)
             if item is None or item["metadata"].get("deletionTimestamp"):
                 return
-            said = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
-            item = await self._hub.objects.patch_order(item, spec={"boatyard": said}, guarded=False)
+            deletion = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
+            item = await self._hub.objects.patch_order(
+                item, spec={"boatyard": deletion}, guarded=False
+            )
             await self._hub.objects.delete_order(item)
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
         self._check()
         async with self._hub.call(f"forgetting order {order_id}"):
-            for last in (False, False, True):
+            for is_last in (False, False, True):
                 try:
                     await self._forget(order_id, tenant)
                     return
                 except Conflict:  # the operator lets go of it at the same moment
-                    if last:
+                    if is_last:
                         raise
 
     async def _forget(self, order_id: str, tenant: str) -> None:
@@ -125,8 +127,10 @@ class KubeOrderBook:
             return
         if order.status.phase != OrderPhase.DELETED:
             raise Precondition(f"order {order_id} has not ended yet")
-        objects, about = self._hub.objects, item["metadata"]
-        await objects.delete_secret(about["namespace"], hub_names.inputs_secret_name(about["name"]))
+        objects, metadata = self._hub.objects, item["metadata"]
+        await objects.delete_secret(
+            metadata["namespace"], hub_names.inputs_secret_name(metadata["name"])
+        )
         await objects.set_finalizers(item, remove=hub_names.FEEDBACK_FINALIZER)
         self._hub.where.pop(order_id, None)
 
@@ -135,9 +139,9 @@ class KubeOrderBook:
     ) -> str | None:
         self._check()
         async with self._hub.call(f"claiming of {pool}"):
-            taken = await self._hub.claims.claim(pool, candidates, owner, now=now)
+            claimed_item = await self._hub.claims.claim(pool, candidates, owner, now=now)
         self._check()  # one that was made too late is not used: another may have looked before it was there
-        return taken
+        return claimed_item
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         self._check()
@@ -161,17 +165,17 @@ class KubeOrderBook:
         async with self._hub.call(f"retrying order {order_id}"):
             item = await self._find(order_id)
             if item is not None:
-                said = {"annotations": {RETRY: str(count)}}
-                await self._hub.objects.patch_order(item, metadata=said, guarded=False)
+                metadata = {"annotations": {RETRY: str(count)}}
+                await self._hub.objects.patch_order(item, metadata=metadata, guarded=False)
 
     # --- below: one object -----------------------------------------------------------------------
 
     async def _find(self, order_id: str) -> Item | None:
-        where = self._hub.where.get(order_id)
-        if where is None:
+        location = self._hub.where.get(order_id)
+        if location is None:
             item = await self._hub.objects.find_order(order_id)
         else:
-            item = await self._hub.objects.get_order(*where)
+            item = await self._hub.objects.get_order(*location)
         if item is None:
             self._hub.where.pop(order_id, None)
             await self._hub.check_cluster()  # so nothing is ever written to another cluster either
@@ -184,8 +188,8 @@ class KubeOrderBook:
         if item is None:
             return None
         order = from_kube.to_order(item, self._hub.place)
-        ended = order.status.phase == OrderPhase.DELETED
-        if ended and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
+        is_deleted = order.status.phase == OrderPhase.DELETED
+        if is_deleted and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
             return None
         if secrets is Secrets.NONE or (secrets is Secrets.NEEDED and not _is_in_the_making(order)):
             return order
@@ -204,10 +208,10 @@ class KubeOrderBook:
     async def _create(self, order_id: str, tenant: str, spec: OrderSpec, now: datetime) -> None:
         place, objects = self._hub.place, self._hub.objects
         namespace = place.namespace(tenant)
-        for again in (False, True):
+        for is_retry in (False, True):
             try:
                 reference = await self._write_inputs(namespace, order_id, spec)
-                made = to_kube.to_spec(
+                order_spec = to_kube.to_spec(
                     order_id,
                     spec,
                     tenant=tenant,
@@ -216,13 +220,13 @@ class KubeOrderBook:
                     secret_ref=reference,
                 )
                 self._check()
-                await objects.create_order(order_id, tenant, made)
+                await objects.create_order(order_id, tenant, order_spec)
                 self._hub.where[order_id] = namespace, hub_names.order_name(order_id)
                 return
             except Exists as error:
                 raise Conflict(f"order {order_id} was placed in the meantime") from error
             except NotFound:
-                if again:
+                if is_retry:
                     raise
                 await objects.ensure_namespace(tenant)  # the tenant's first order here
 

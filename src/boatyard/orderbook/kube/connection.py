@@ -36,7 +36,7 @@ class HubConnection:
         entry_seconds: float = ENTRY_SECONDS,
     ) -> None:
         self.objects = HubObjects(client, place)
-        self.claims = HubClaims(client, system_namespace, known=known_claims)
+        self.claims = HubClaims(client, system_namespace, cache=known_claims)
         self.place = place
         # The uid of the cluster that the hub is, once known: what is not found in another one is not gone.
         self.cluster_uid = ""
@@ -47,21 +47,21 @@ class HubConnection:
         self._inputs: OrderedDict[tuple[str, str, str], Mapping[str, str]] = OrderedDict()
 
     @asynccontextmanager
-    async def call(self, what: str) -> AsyncIterator[None]:
+    async def call(self, action: str) -> AsyncIterator[None]:
         """One verb. Unavailable when the hub does not get through with it, or has too many already."""
         try:
             async with asyncio.timeout(self._entry_seconds):
                 await self._seats.acquire()
         except TimeoutError as error:
             raise Unavailable(
-                f"{what}: hub {self.place.hub} is busy with other orders", reason="Busy"
+                f"{action}: hub {self.place.hub} is busy with other orders", reason="Busy"
             ) from error
         try:
             async with asyncio.timeout(self._call_seconds):
                 yield
         except TimeoutError as error:
             raise Unavailable(
-                f"{what}: hub {self.place.hub} did not answer within {self._call_seconds:g} s",
+                f"{action}: hub {self.place.hub} did not answer within {self._call_seconds:g} s",
                 reason="Timeout",
             ) from error
         except Refused as error:
@@ -76,14 +76,14 @@ class HubConnection:
     async def inputs(self, namespace: str, name: str, version: str) -> Mapping[str, str]:
         """The contents of an order's Secret, read once per version. Unavailable while it is not there."""
         key = namespace, name, version
-        found = self._inputs.get(key)
-        if found is None:
-            read = await self.objects.read_secret(namespace, name)
-            if read is None:
+        contents = self._inputs.get(key)
+        if contents is None:
+            secret = await self.objects.read_secret(namespace, name)
+            if secret is None:
                 raise Unavailable(
                     f"the Secret {namespace}/{name} of an order is not there", reason="NoSecret"
                 )
-            found = self._inputs[key] = read
+            contents = self._inputs[key] = secret
             if len(self._inputs) > _MOST_KEPT:
                 self._inputs.popitem(last=False)
-        return found
+        return contents

@@ -72,8 +72,14 @@ class HubObjects:
 
     async def replace_spec(self, item: Item, spec: Object) -> Object:
         """What it asks for, anew; fields that are none of ours stay."""
-        kept = {k: v for k, v in (item.get("spec") or {}).items() if k not in to_kube.FIELDS}
-        return await self.client.replace(CLUSTER_ORDERS, {**item, "spec": {**kept, **spec}})
+        foreign_fields = {
+            name: value
+            for name, value in (item.get("spec") or {}).items()
+            if name not in to_kube.FIELDS
+        }
+        return await self.client.replace(
+            CLUSTER_ORDERS, {**item, "spec": {**foreign_fields, **spec}}
+        )
 
     async def patch_order(
         self,
@@ -84,42 +90,42 @@ class HubObjects:
         guarded: bool = True,
     ) -> Object:
         """Some fields, by merge; None takes one away. Not guarded, it is said whatever else was changed meanwhile."""
-        about = item["metadata"]
+        current = item["metadata"]
         guard = "resourceVersion" if guarded else "uid"
-        patch: Object = {"metadata": {guard: about[guard], **(metadata or {})}}
+        patch: Object = {"metadata": {guard: current[guard], **(metadata or {})}}
         if spec:
             patch["spec"] = spec
         return await self.client.merge_patch(
-            CLUSTER_ORDERS, about["name"], patch, about["namespace"]
+            CLUSTER_ORDERS, current["name"], patch, current["namespace"]
         )
 
     async def set_finalizers(self, item: Item, *, add: str = "", remove: str = "") -> Object | None:
         """The order with the finalizer put on or taken off; None when it went with the last one."""
-        now = list(item["metadata"].get("finalizers") or ())
-        wanted = [one for one in now if one != remove]
-        if add and add not in wanted:
-            wanted.append(add)
-        if wanted == now:
+        current_finalizers = list(item["metadata"].get("finalizers") or ())
+        finalizers = [finalizer for finalizer in current_finalizers if finalizer != remove]
+        if add and add not in finalizers:
+            finalizers.append(add)
+        if finalizers == current_finalizers:
             return dict(item)
         try:
-            return await self.patch_order(item, metadata={"finalizers": wanted or None})
+            return await self.patch_order(item, metadata={"finalizers": finalizers or None})
         except NotFound:
             return None
 
     async def apply_status(self, item: Item, order: Order, now: datetime) -> Object:
-        about = item["metadata"]
+        metadata = item["metadata"]
         body: Object = {
-            "metadata": {"resourceVersion": about["resourceVersion"]},
+            "metadata": {"resourceVersion": metadata["resourceVersion"]},
             "status": status.to_status(order, item, now),
         }
         return await self.client.apply(
-            CLUSTER_ORDERS, about["name"], body, about["namespace"], subresource="status"
+            CLUSTER_ORDERS, metadata["name"], body, metadata["namespace"], subresource="status"
         )
 
     async def delete_order(self, item: Item) -> None:
-        about = item["metadata"]
+        metadata = item["metadata"]
         await self.client.delete(
-            CLUSTER_ORDERS, about["name"], about["namespace"], uid=about["uid"]
+            CLUSTER_ORDERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
         )
 
     async def ensure_namespace(self, tenant: str) -> None:
@@ -140,21 +146,21 @@ class HubObjects:
 
     async def get(self, kind: str, item: Item) -> Object | None:
         """An order or a leftover as it is now; None when it is gone or another has its name."""
-        about = item["metadata"]
+        metadata = item["metadata"]
         try:
-            found = await self.client.get(_KINDS[kind], about["name"], about["namespace"])
+            current = await self.client.get(_KINDS[kind], metadata["name"], metadata["namespace"])
         except NotFound:
             return None
-        return found if found["metadata"]["uid"] == about["uid"] else None
+        return current if current["metadata"]["uid"] == metadata["uid"] else None
 
     # --- secrets ---------------------------------------------------------------------------------
 
     async def read_secret(self, namespace: str, name: str) -> dict[str, str] | None:
         try:
-            found = await self.client.get(SECRETS, name, namespace)
+            secret = await self.client.get(SECRETS, name, namespace)
         except NotFound:
             return None
-        data = found.get("data") or {}
+        data = secret.get("data") or {}
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
     async def write_secret(
@@ -170,22 +176,24 @@ class HubObjects:
                 key: base64.b64encode(text.encode()).decode() for key, text in contents.items()
             },
         }
-        made = await self.client.apply(SECRETS, name, body, namespace)
-        return str(made["metadata"]["resourceVersion"])
+        secret = await self.client.apply(SECRETS, name, body, namespace)
+        return str(secret["metadata"]["resourceVersion"])
 
     async def delete_secret(self, namespace: str, name: str) -> None:
         await self.client.delete(SECRETS, name, namespace)
 
     async def read_credentials(self, item: Item) -> Credentials:
         """What opens the cluster; empty before there is any."""
-        place = from_kube.credentials_ref(item)
-        found = await self.read_secret(place["namespace"], place["name"]) if place else None
-        said = found or {}
+        reference = from_kube.credentials_ref(item)
+        secret = (
+            await self.read_secret(reference["namespace"], reference["name"]) if reference else None
+        )
+        contents = secret or {}
         return Credentials(
-            kubeconfig=said.get("kubeconfig", ""),
-            username=said.get("username", ""),
-            password=said.get("password", ""),
-            simulated=said.get(_SIMULATED) == "true",
+            kubeconfig=contents.get("kubeconfig", ""),
+            username=contents.get("username", ""),
+            password=contents.get("password", ""),
+            simulated=contents.get(_SIMULATED) == "true",
         )
 
     async def write_credentials(self, item: Item, order: Order) -> None:
@@ -194,17 +202,17 @@ class HubObjects:
         contents = {name: text for name, text in contents.items() if text}
         if credentials.simulated:
             contents[_SIMULATED] = "true"
-        place = status.place_of_credentials(order, item)
+        reference = status.place_of_credentials(order, item)
         await self.write_secret(
-            place["namespace"], place["name"], contents, order_name=item["metadata"]["name"]
+            reference["namespace"], reference["name"], contents, order_name=item["metadata"]["name"]
         )
 
     async def delete_credentials(self, item: Item) -> None:
         """Also where no status tells of them: whoever wrote them may not have come to say so."""
-        about = item["metadata"]
-        told = from_kube.credentials_ref(item) or {}
-        name = hub_names.credentials_secret_name(about["name"])
-        for namespace in dict.fromkeys((about["namespace"], told.get("namespace"))):
+        metadata = item["metadata"]
+        reference = from_kube.credentials_ref(item) or {}
+        name = hub_names.credentials_secret_name(metadata["name"])
+        for namespace in dict.fromkeys((metadata["namespace"], reference.get("namespace"))):
             if namespace:
                 await self.delete_secret(namespace, name)
 
@@ -247,12 +255,14 @@ class HubObjects:
             return None
 
     async def replace_leftover(self, item: Item, leftover: Leftover) -> Object:
-        made: Object = {**item, "status": camel.dump(leftover.status)}
-        return await self.client.replace(LEFTOVERS, made)
+        body: Object = {**item, "status": camel.dump(leftover.status)}
+        return await self.client.replace(LEFTOVERS, body)
 
     async def delete_leftover(self, item: Item) -> None:
-        about = item["metadata"]
-        await self.client.delete(LEFTOVERS, about["name"], about["namespace"], uid=about["uid"])
+        metadata = item["metadata"]
+        await self.client.delete(
+            LEFTOVERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
+        )
 
 
 def has_finalizer(item: Item, finalizer: str) -> bool:

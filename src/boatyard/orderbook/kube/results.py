@@ -88,26 +88,28 @@ class HubResults:
         if item is None or key[0] != "Order":
             return
         progress = (item.get("status") or {}).get("boatyard") or {}
-        ended = progress.get("phase") == _DELETED
-        if not ended and progress.get("items"):
+        is_deleted = progress.get("phase") == _DELETED
+        if not is_deleted and progress.get("items"):
             await self._hold(item)
-        elif ended and _is_held(item):
+        elif is_deleted and _is_held(item):
             await self._clear_secrets(item)
             self._check()
             self._quiet_since.pop(key, None)
-            left = await self._objects.set_finalizers(item, remove=hub_names.OPERATOR_FINALIZER)
-            if left is None:
+            updated_item = await self._objects.set_finalizers(
+                item, remove=hub_names.OPERATOR_FINALIZER
+            )
+            if updated_item is None:
                 self._view.is_gone(key)
             else:
-                self._view.wrote("Order", left)
+                self._view.wrote("Order", updated_item)
 
     async def _carry_out(self, key: Key, changes: Sequence[Change], now: datetime) -> None:
         for change in changes:
             if isinstance(change, Insert) and isinstance(change.doc, Leftover):
                 self._check()
-                made = await self._objects.create_leftover(change.doc)
-                if made is not None:
-                    self._view.wrote("Leftover", made)
+                leftover_item = await self._objects.create_leftover(change.doc)
+                if leftover_item is not None:
+                    self._view.wrote("Leftover", leftover_item)
         for change in changes:
             if isinstance(change, Unclaim):
                 self._check()
@@ -118,8 +120,10 @@ class HubResults:
                     await self._replace_order(key, order, note, now)
                 case Replace(doc=Leftover() as leftover):
                     self._check()
-                    made = await self._objects.replace_leftover(self._before(key), leftover)
-                    self._wrote(key, made)
+                    leftover_item = await self._objects.replace_leftover(
+                        self._before(key), leftover
+                    )
+                    self._wrote(key, leftover_item)
                 case Archive(doc=Leftover()):
                     self._check()
                     await self._objects.delete_leftover(self._before(key))
@@ -150,15 +154,15 @@ class HubResults:
 
     async def _hold(self, item: Object) -> Object:
         """The order with our finalizer on it: others made it, or somebody took it off."""
-        leaving = item["metadata"].get("deletionTimestamp")  # Kubernetes adds none any more
-        if leaving or _is_held(item):
+        is_deleting = item["metadata"].get("deletionTimestamp")  # Kubernetes adds none any more
+        if is_deleting or _is_held(item):
             return item
         self._check()
-        held = await self._objects.set_finalizers(item, add=hub_names.OPERATOR_FINALIZER)
-        if held is None:
+        updated_item = await self._objects.set_finalizers(item, add=hub_names.OPERATOR_FINALIZER)
+        if updated_item is None:
             raise NotFound("the order went meanwhile")
-        self._view.wrote("Order", held)
-        return held
+        self._view.wrote("Order", updated_item)
+        return updated_item
 
     async def _clear_secrets(self, item: Object) -> None:
         """Of an order that ends; before it is let go, for then nobody knows of them."""
@@ -182,11 +186,11 @@ class HubResults:
         item = self._read.get(key)
         if item is None:
             return
-        found = await self._objects.get(key[0], item)
-        if found is None:
+        current_item = await self._objects.get(key[0], item)
+        if current_item is None:
             self._view.is_gone(key)
         else:
-            self._view.wrote(key[0], found)
+            self._view.wrote(key[0], current_item)
 
 
 def _is_held(item: Item) -> bool:

@@ -34,7 +34,7 @@ class Books:
         return order_id in self.recorded or hub_names.order_name(order_id) in self.names
 
 
-async def read_books(client: KubeClient, place: Place, namespace: str, *, whole: bool) -> Books:
+async def read_books(client: KubeClient, place: Place, namespace: str, *, read_all: bool) -> Books:
     """Asked of the API server in this order, each question after the answer before: claims, orders, leftovers.
 
     An item is recorded before it is claimed and given back before it is forgotten, and what is left is in a Leftover
@@ -42,19 +42,19 @@ async def read_books(client: KubeClient, place: Place, namespace: str, *, whole:
     unless all is wanted.
     """
     claims = (await client.list(CLAIMS, namespace)).items
-    if not claims and not whole:
+    if not claims and not read_all:
         return Books()
     recorded: dict[str, set[str]] = {}
     listed = (await client.list(CLUSTER_ORDERS, place.one_namespace)).items
     for item in listed:
-        found = ((item.get("status") or {}).get("boatyard") or {}).get("items") or ()
+        items = ((item.get("status") or {}).get("boatyard") or {}).get("items") or ()
         keys = recorded.setdefault(from_kube.order_id(item, place), set())
-        keys |= {str(one.get("key")) for one in found}
+        keys |= {str(entry.get("key")) for entry in items}
     names = frozenset(str(item["metadata"]["name"]) for item in listed)
     for item in (await client.list(LEFTOVERS, place.one_namespace)).items:
-        found = (item.get("status") or {}).get("items") or ()
+        items = (item.get("status") or {}).get("items") or ()
         keys = recorded.setdefault(leftovers.leftover_id(item, place), set())
-        keys |= {str(one.get("key")) for one in found}
+        keys |= {str(entry.get("key")) for entry in items}
     return Books(claims=claims, recorded=recorded, names=names)
 
 
@@ -65,22 +65,25 @@ async def free_claims(
     books: Books,
     *,
     check: Callable[[], None],
-    spared: Callable[[str], bool],
+    is_protected: Callable[[str], bool],
 ) -> int:
-    """Gives back the claims that nobody stands behind, but for orders that are `spared`; how many there were."""
-    swept = 0
+    """Deletes claims that no order or leftover stands behind. Returns how many there were.
+
+    Claims of orders for which `is_protected` is true stay.
+    """
+    count = 0
     for claim in books.claims:
         owner = owner_of(claim)
         order = order_of(owner)
         if any(is_below(owner, f"{order}/{key}") for key in books.recorded.get(order, ())):
             continue
-        if spared(order):
+        if is_protected(order):
             continue
         check()
-        about = claim["metadata"]
-        there = await client.delete(CLAIMS, about["name"], namespace, uid=about["uid"])
+        metadata = claim["metadata"]
+        existed = await client.delete(CLAIMS, metadata["name"], namespace, uid=metadata["uid"])
         view.gone(claim)
-        if there:  # else its owner gave it back between our questions
-            swept += 1
+        if existed:  # else its owner gave it back between our questions
+            count += 1
             logger.warning("claim without an owner removed", extra={"owner": owner})
-    return swept
+    return count

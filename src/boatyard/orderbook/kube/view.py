@@ -59,16 +59,16 @@ class HubView:
             "seconds": _WATCH_SECONDS,
             "silence": _SILENCE_SECONDS,
         }
-        where = place.one_namespace
+        namespace = place.one_namespace
         self._informers = {
             "Order": Informer(
-                *(client, CLUSTER_ORDERS, where),
+                *(client, CLUSTER_ORDERS, namespace),
                 shape=lambda item: self._shaped("Order", item),
                 on_change=lambda name, old, new: self._heard("Order", name, old, new),
                 **limits,
             ),
             "Leftover": Informer(
-                *(client, LEFTOVERS, where),
+                *(client, LEFTOVERS, namespace),
                 shape=lambda item: self._shaped("Leftover", item),
                 on_change=lambda name, old, new: self._heard("Leftover", name, old, new),
                 **limits,
@@ -93,7 +93,7 @@ class HubView:
     @property
     def problem(self) -> str:
         """Why this may be behind; empty while all is well."""
-        return next((one.problem for one in self.informers if one.problem), "")
+        return next((informer.problem for informer in self.informers if informer.problem), "")
 
     def phases(self) -> Mapping[str, int]:
         """How many orders are in each of OSAC's phases."""
@@ -116,12 +116,12 @@ class HubView:
         if own is not None:
             return msgspec.json.decode(own["packed"], type=dict[str, Any])
         name = self._names.get(key)
-        kept = self._informers[key[0]].get(name) if name is not None else None
-        return None if kept is None else msgspec.json.decode(kept["packed"], type=dict[str, Any])
+        entry = self._informers[key[0]].get(name) if name is not None else None
+        return None if entry is None else msgspec.json.decode(entry["packed"], type=dict[str, Any])
 
     def tenant(self, key: Key) -> str:
-        kept = self._own.get(key) or self._informers[key[0]].get(self._names.get(key, ""))
-        return str(kept["tenant"]) if kept is not None else ""
+        entry = self._own.get(key) or self._informers[key[0]].get(self._names.get(key, ""))
+        return str(entry["tenant"]) if entry is not None else ""
 
     def wrote(self, kind: str, item: Mapping[str, Any]) -> None:
         """The object as our own write left it, or as we have just read it."""
@@ -130,8 +130,8 @@ class HubView:
         self._stamps[key] = packed["stamp"]
         name = f"{packed['metadata']['namespace']}/{packed['metadata']['name']}"
         self._names.setdefault(key, name)
-        heard = self._informers[kind].get(name)
-        if heard is None or _version(heard) < _version(packed):
+        watched_entry = self._informers[kind].get(name)
+        if watched_entry is None or _version(watched_entry) < _version(packed):
             self._own[key] = packed
 
     def keep_in_mind(self, kind: str, item: Mapping[str, Any]) -> None:
@@ -139,21 +139,21 @@ class HubView:
         packed = self._packed(kind, dict(item))
         key = (kind, packed["id"])
         name = self._names.get(key)
-        heard = self._informers[kind].get(name) if name is not None else None
-        if heard is not None and _version(heard) <= _version(packed):
+        watched_entry = self._informers[kind].get(name) if name is not None else None
+        if watched_entry is not None and _version(watched_entry) <= _version(packed):
             self._own[key] = packed
 
     def is_gone(self, key: Key) -> None:
         """The API server says that it is not there; the watch will say so too."""
         self._forget(key, self._informers[key[0]].get(self._names.get(key, "")))
 
-    def _forget(self, key: Key, seen: Object | None) -> None:
-        """`seen` is what the watch told last. Whoever wants to know of orders that go is told once."""
-        last = self._own.pop(key, None) or seen
-        known = self._names.pop(key, None) is not None
+    def _forget(self, key: Key, watched_entry: Object | None) -> None:
+        """`watched_entry` is what the watch told last. Whoever wants to know of orders that go is told once."""
+        last_entry = self._own.pop(key, None) or watched_entry
+        was_listed = self._names.pop(key, None) is not None
         self._stamps.pop(key, None)
-        if known and last is not None and key[0] == "Order":
-            self.on_gone(msgspec.json.decode(last["packed"], type=dict[str, Any]))
+        if was_listed and last_entry is not None and key[0] == "Order":
+            self.on_gone(msgspec.json.decode(last_entry["packed"], type=dict[str, Any]))
 
     def _shaped(self, kind: str, item: Object) -> Object:
         """As it is kept. Every write of ours comes back by the watch: that one was packed when it was written."""
@@ -166,14 +166,14 @@ class HubView:
 
     def _packed(self, kind: str, item: Object) -> Object:
         item.setdefault("metadata", {}).pop("managedFields", None)
-        about = item["metadata"]
+        metadata = item["metadata"]
         return {
             "metadata": {
-                name: about.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
+                name: metadata.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
             },
             "id": _identify(kind, item, self.place),
             "tenant": _tenant(kind, item, self.place),
-            "stamp": _stamp(kind, about),
+            "stamp": _stamp(kind, metadata),
             "phase": (item.get("status") or {}).get("phase") or "",
             "packed": msgspec.json.encode(item),
         }
@@ -224,8 +224,8 @@ class HubView:
         name = claim["metadata"]["name"]
         order = order_of(owner_of(claim))
         of_order = self._claims.get(order, {})
-        kept = of_order.get(name)
-        if kept is None or kept["metadata"]["uid"] != claim["metadata"]["uid"]:
+        current = of_order.get(name)
+        if current is None or current["metadata"]["uid"] != claim["metadata"]["uid"]:
             return
         self._taken.discard(name)
         del of_order[name]
@@ -242,9 +242,9 @@ class HubView:
 
 
 def _small_claim(claim: Object) -> Object:
-    about = claim["metadata"]
+    metadata = claim["metadata"]
     return {
-        "metadata": {name: about.get(name) for name in ("name", "resourceVersion", "uid")},
+        "metadata": {name: metadata.get(name) for name in ("name", "resourceVersion", "uid")},
         "spec": {name: claim["spec"][name] for name in ("pool", "item", "owner")},
     }
 
@@ -255,16 +255,16 @@ def _identify(kind: str, item: Object, place: Place) -> str:
     )
 
 
-def _stamp(kind: str, about: Mapping[str, Any]) -> object:
+def _stamp(kind: str, metadata: Mapping[str, Any]) -> object:
     """What must be looked at when it changes. Not the status: that is our own word."""
     if kind == "Leftover":
-        return about.get("uid")
-    annotations = about.get("annotations") or {}
+        return metadata.get("uid")
+    annotations = metadata.get("annotations") or {}
     return (
-        about.get("uid"),
-        about.get("generation"),
-        about.get("deletionTimestamp"),
-        tuple(sorted(about.get("finalizers") or ())),
+        metadata.get("uid"),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        tuple(sorted(metadata.get("finalizers") or ())),
         tuple(annotations.get(name) for name in (RETRY, hub_names.MANAGEMENT_STATE)),
     )
 

@@ -24,20 +24,20 @@ def leftover_name(order_id: str) -> str:
 
 def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Object:
     """Beside its tenant's orders, or `aside` where there is no such place."""
-    about = leftover.metadata
+    metadata = leftover.metadata
     spec = HubLeftoverSpec(
         order=leftover.id,
-        tenant=about.tenant,
+        tenant=metadata.tenant,
         cluster_name=leftover.spec.cluster_name,
         hub=leftover.spec.hub,
-        left_at=about.creation_timestamp,
+        left_at=metadata.creation_timestamp,
     )
     return {
         "metadata": {
             "name": leftover_name(leftover.id),
-            "namespace": place.aside if aside else place.namespace(about.tenant),
+            "namespace": place.aside if aside else place.namespace(metadata.tenant),
             "labels": {hub_names.ORDER_UUID: hub_names.label_value(leftover.id)},
-            "annotations": {hub_names.TENANT: about.tenant},
+            "annotations": {hub_names.TENANT: metadata.tenant},
         },
         "spec": camel.dump(spec),
         "status": camel.dump(leftover.status),
@@ -46,11 +46,11 @@ def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Objec
 
 def leftover_id(item: Mapping[str, Any], place: Place) -> str:
     """The id of its order, where name and namespace are that order's; else the object's own."""
-    about, spec = item["metadata"], item.get("spec") or {}
-    named = str(spec.get("order") or "")
-    places = (place.aside, place.namespace(str(spec.get("tenant") or "")))
-    ours = about["name"] == leftover_name(named) and about["namespace"] in places
-    return named if ours else str(about["uid"])
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    order_id = str(spec.get("order") or "")
+    namespaces = (place.aside, place.namespace(str(spec.get("tenant") or "")))
+    is_ours = metadata["name"] == leftover_name(order_id) and metadata["namespace"] in namespaces
+    return order_id if is_ours else str(metadata["uid"])
 
 
 def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
