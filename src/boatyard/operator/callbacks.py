@@ -51,20 +51,20 @@ class RunDoor:
         try:
             async with self._seats, asyncio.timeout(_SECONDS):
                 body = await request.read()
-                kept = await self._runs.find(id)
-                secret = kept.secret if kept is not None else ""
+                record = await self._runs.find(id)
+                secret = record.secret if record is not None else ""
                 signature = request.headers.get(signing.SIGNATURE, "")
-                signed = signing.is_signed(secret, timestamp, body, signature)
-                if kept is None or not signed:
+                is_signed = signing.is_signed(secret, timestamp, body, signature)
+                if record is None or not is_signed:
                     return _said(403, error="refused")
                 if request.method == "GET":
-                    return _stands(kept)
-                return await self._store(kept, body)
+                    return _stands(record)
+                return await self._store(record, body)
         except (BoatyardError, TimeoutError) as error:
             logger.warning("result of automation not taken", extra={"run": id, "why": str(error)})
             return _said(503, error="not now")
 
-    async def _store(self, kept: Kept, body: bytes) -> web.Response:
+    async def _store(self, record: Kept, body: bytes) -> web.Response:
         try:
             result = msgspec.json.decode(body, type=Result)
         except msgspec.DecodeError:
@@ -76,20 +76,22 @@ class RunDoor:
         ):
             return _said(400, error=f"at most {_MOST_FACTS} facts of {_LONGEST_FACT} characters")
         result = msgspec.structs.replace(result, message=result.message[:_LONGEST_MESSAGE])
-        seen: Kept | None = kept
+        current: Kept | None = record
         for _ in range(_TRIES):
-            if seen is None:
+            if current is None:
                 return _said(403, error="refused")  # released meanwhile: nobody waits for it
-            if seen.run.is_over:
-                return _stands(seen)
-            ended = seen.run.ended(result, self._now().isoformat())
+            if current.run.is_over:
+                return _stands(current)
+            finished_run = current.run.ended(result, self._now().isoformat())
             try:
-                await self._runs.change(seen, ended)
+                await self._runs.change(current, finished_run)
             except (Conflict, NotFound):
-                seen = await self._runs.find(kept.run.id)
+                current = await self._runs.find(record.run.id)
                 continue
-            logger.info("result of automation", extra={"run": ended.id, "state": ended.state})
-            return _stands(msgspec.structs.replace(seen, run=ended))
+            logger.info(
+                "result of automation", extra={"run": finished_run.id, "state": finished_run.state}
+            )
+            return _stands(msgspec.structs.replace(current, run=finished_run))
         return _said(503, error="not now")
 
 
@@ -99,15 +101,15 @@ async def open_door(address: str, door: RunDoor) -> AsyncIterator[int]:
     site = web.Application(client_max_size=LARGEST_BODY)
     site.router.add_get("/automation/runs/{id}", door.answer, allow_head=False)
     site.router.add_post("/automation/runs/{id}", door.answer)
-    async with listen(address, site, what="results of automation") as port:
+    async with listen(address, site, purpose="results of automation") as port:
         yield port
 
 
-def _stands(kept: Kept) -> web.Response:
-    run = kept.run
+def _stands(record: Kept) -> web.Response:
+    run = record.run
     return _said(200, state=run.state, result=msgspec.to_builtins(run.result))
 
 
-def _said(status: int, **words: object) -> web.Response:
-    body = msgspec.json.encode(words)
+def _said(status: int, **fields: object) -> web.Response:
+    body = msgspec.json.encode(fields)
     return web.Response(body=body, status=status, content_type="application/json")

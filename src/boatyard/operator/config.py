@@ -35,11 +35,11 @@ def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:
     if not text:
         return None
     try:
-        found = msgspec.json.decode(text, type=HubConfig)
+        config = msgspec.json.decode(text, type=HubConfig)
     except msgspec.DecodeError as error:
         logger.error("the hub's settings cannot be read", extra={"why": str(error)})
         return None
-    return found if found.id else None
+    return config if config.id else None
 
 
 class ConfigWatch:
@@ -58,9 +58,9 @@ class ConfigWatch:
         self._changed = asyncio.Event()
 
     def _heard(self, item: Mapping[str, Any] | None) -> None:
-        found = read_config(item)
-        if found != self.current:
-            self.current = found
+        config = read_config(item)
+        if config != self.current:
+            self.current = config
             self._changed.set()
 
     async def get(self) -> HubConfig:

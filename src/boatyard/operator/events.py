@@ -44,28 +44,28 @@ class Recorder:
 
 
 def _event(item: Mapping[str, Any], note: Note, now: datetime) -> dict[str, Any]:
-    about = item["metadata"]
-    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    metadata = item["metadata"]
+    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
     # The same words at the same moment are the same event.
-    said = f"{about['uid']}/{note.reason}/{note.message}/{at}"
+    identity = f"{metadata['uid']}/{note.reason}/{note.message}/{timestamp}"
     return {
         "metadata": {
-            "name": f"{about['name']}.{hashlib.sha256(said.encode()).hexdigest()[:16]}",
-            "namespace": about["namespace"],
+            "name": f"{metadata['name']}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}",
+            "namespace": metadata["namespace"],
         },
         "involvedObject": {
             "apiVersion": CLUSTER_ORDERS.api_version,
             "kind": CLUSTER_ORDERS.kind,
-            "namespace": about["namespace"],
-            "name": about["name"],
-            "uid": about["uid"],
-            "resourceVersion": about["resourceVersion"],
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
         },
         "reason": note.reason,
         "message": note.message[:_LONGEST_MESSAGE],
         "type": "Warning" if note.reason in _WARNINGS else "Normal",
         "source": {"component": COMPONENT},
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
         "count": 1,
     }

@@ -108,37 +108,37 @@ class Leadership:
 
     async def _try(self) -> bool:
         try:
-            found = await self._client.get(LEASES, self._name, self._namespace)
+            lease = await self._client.get(LEASES, self._name, self._namespace)
         except NotFound:
-            asked = self._clock()
+            request_time = self._clock()
             await self._client.create(LEASES, self._body({}, {}), self._namespace)
-            self._lead(asked, suspects={}, died=False)
+            self._lead(request_time, suspects={}, died=False)
             return True
-        holder = _holder(found)
+        holder = _holder(lease)
         died = holder not in ("", self.identity)
-        if died and not self._has_expired(found):
+        if died and not self._has_expired(lease):
             return False
-        suspects = _read_at(found) if died else {}
-        asked = self._clock()
-        await self._client.replace(LEASES, self._body(found, suspects))
-        self._lead(asked, suspects=suspects, died=died)
+        suspects = _read_at(lease) if died else {}
+        request_time = self._clock()
+        await self._client.replace(LEASES, self._body(lease, suspects))
+        self._lead(request_time, suspects=suspects, died=died)
         return True
 
-    def _has_expired(self, found: Object) -> bool:
+    def _has_expired(self, lease: Object) -> bool:
         """Whether it has stood unchanged before our own eyes for as long as it may."""
-        version = str(found["metadata"]["resourceVersion"])
+        version = str(lease["metadata"]["resourceVersion"])
         now = self._clock()
         if self._seen[0] != version:
             self._seen = version, now
-        said = float((found.get("spec") or {}).get("leaseDurationSeconds") or 0)
-        return now - self._seen[1] >= max(said, self._rhythm.duration)
+        lease_seconds = float((lease.get("spec") or {}).get("leaseDurationSeconds") or 0)
+        return now - self._seen[1] >= max(lease_seconds, self._rhythm.duration)
 
-    def _lead(self, asked: float, *, suspects: Mapping[Key, int], died: bool) -> None:
+    def _lead(self, request_time: float, *, suspects: Mapping[Key, int], died: bool) -> None:
         self.suspects = suspects
         self.terms += 1
         self._lasting = dict
-        self._until = asked + self._rhythm.duration - self._rhythm.margin
-        self._careful_until = asked + self._rhythm.careful if died else 0.0
+        self._until = request_time + self._rhythm.duration - self._rhythm.margin
+        self._careful_until = request_time + self._rhythm.careful if died else 0.0
         self._unanswered = False
         self._leads = True
 
@@ -154,9 +154,9 @@ class Leadership:
             self._leads = False
             raise LeaseLost("another operator may lead this hub by now")
 
-    def watch_over(self, lasting: Held) -> None:
+    def watch_over(self, long_running: Held) -> None:
         """What has been worked on for long is told with each renewal from now on."""
-        self._lasting = lasting
+        self._lasting = long_running
 
     async def begin(self, held: Mapping[Key, int]) -> None:
         """Announces work before it begins, for a while after a leader has died.
@@ -195,12 +195,12 @@ class Leadership:
         except Unavailable as error:
             logger.warning("lead not renewed", extra={"why": str(error)})
 
-    async def _renew(self, held: Mapping[Key, int] | None) -> None:
+    async def _renew(self, work: Mapping[Key, int] | None) -> None:
         self.check()
-        asked = self._clock()
+        request_time = self._clock()
         changes = [_replaced("/spec/renewTime", self._time())]
-        if held is not None:
-            changes.append(_at(held))
+        if work is not None:
+            changes.append(_at(work))
         try:
             await self._patch(*changes)
         except (NotFound, Refused):
@@ -210,24 +210,26 @@ class Leadership:
             self._unanswered = True
             raise
         self._unanswered = False
-        self._until = max(self._until, asked + self._rhythm.duration - self._rhythm.margin)
+        self._until = max(self._until, request_time + self._rhythm.duration - self._rhythm.margin)
 
     async def _patch(self, *changes: Object) -> None:
         """Changes the Lease while it names us; Refused when it does not."""
-        ours = {"op": "test", "path": "/spec/holderIdentity", "value": self.identity}
+        holder_test = {"op": "test", "path": "/spec/holderIdentity", "value": self.identity}
         path = LEASES.path(self._namespace, self._name)
-        await self._client.call("PATCH", path, body=[ours, *changes], content_type=_JSON_PATCH)
+        await self._client.call(
+            "PATCH", path, body=[holder_test, *changes], content_type=_JSON_PATCH
+        )
 
-    def _body(self, lease: Object, held: Mapping[Key, int]) -> Object:
-        about: Object = {"name": self._name, "namespace": self._namespace}
-        known = lease.get("metadata") or {}
-        if "resourceVersion" in known:
-            about["resourceVersion"] = known["resourceVersion"]
-        if held:
-            about["annotations"] = {AT: _write_at(held)}
+    def _body(self, lease: Object, work: Mapping[Key, int]) -> Object:
+        metadata: Object = {"name": self._name, "namespace": self._namespace}
+        current_metadata = lease.get("metadata") or {}
+        if "resourceVersion" in current_metadata:
+            metadata["resourceVersion"] = current_metadata["resourceVersion"]
+        if work:
+            metadata["annotations"] = {AT: _write_at(work)}
         transitions = int((lease.get("spec") or {}).get("leaseTransitions") or 0)
         return {
-            "metadata": about,
+            "metadata": metadata,
             "spec": {
                 "holderIdentity": self.identity,
                 "leaseDurationSeconds": max(1, round(self._rhythm.duration)),
@@ -249,20 +251,20 @@ def _replaced(path: str, value: str) -> Object:
     return {"op": "replace", "path": path, "value": value}
 
 
-def _at(held: Mapping[Key, int]) -> Object:
-    said = {AT: _write_at(held)} if held else {}
-    return {"op": "add", "path": "/metadata/annotations", "value": said}
+def _at(work: Mapping[Key, int]) -> Object:
+    annotations = {AT: _write_at(work)} if work else {}
+    return {"op": "add", "path": "/metadata/annotations", "value": annotations}
 
 
-def _write_at(held: Mapping[Key, int]) -> str:
-    return msgspec.json.encode({"/".join(key): count for key, count in held.items()}).decode()
+def _write_at(work: Mapping[Key, int]) -> str:
+    return msgspec.json.encode({"/".join(key): count for key, count in work.items()}).decode()
 
 
 def _read_at(lease: Object) -> dict[Key, int]:
-    said = (lease["metadata"].get("annotations") or {}).get(AT) or "{}"
+    annotation = (lease["metadata"].get("annotations") or {}).get(AT) or "{}"
     try:
-        found = msgspec.json.decode(said, type=dict[str, int])
+        attempts = msgspec.json.decode(annotation, type=dict[str, int])
     except msgspec.DecodeError:
         return {}  # somebody's handwriting: nobody is suspect
-    keys = {text: text.partition("/") for text in found}
-    return {(kind, id): found[text] for text, (kind, _, id) in keys.items()}
+    keys = {text: text.partition("/") for text in attempts}
+    return {(kind, id): attempts[text] for text, (kind, _, id) in keys.items()}

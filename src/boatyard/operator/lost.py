@@ -98,8 +98,10 @@ def is_lost(item: dict[str, Any], place: Place) -> bool:
 
 def comes_again(item: dict[str, Any], place: Place) -> bool:
     """Whether the service, which has not asked for its end, places it anew."""
-    wish = (item.get("spec") or {}).get("boatyard") or {}
-    return from_kube.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
+    extension = (item.get("spec") or {}).get("boatyard") or {}
+    return from_kube.order_id(item, place) != item["metadata"]["uid"] and not extension.get(
+        "deletedAt"
+    )
 
 
 def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:
@@ -107,8 +109,8 @@ def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | Non
     order = from_kube.to_order(item, place)
     if not order.status.items:
         return None
-    about = msgspec.structs.replace(order.metadata, deletion_timestamp=now)
-    order = msgspec.structs.replace(order, metadata=about)
+    metadata = msgspec.structs.replace(order.metadata, deletion_timestamp=now)
+    order = msgspec.structs.replace(order, metadata=metadata)
     # It may have gone before its deletion was planned: everything recorded is to go.
     _, leftover = rules.abandon(order, plan.replan(order, {}, ()), now)
     status = msgspec.structs.replace(leftover.status, message=_WHY)
