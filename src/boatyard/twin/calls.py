@@ -64,6 +64,6 @@ class ObservedTwin:
         await self._twin.close()
 
     async def _announce(self, point: str) -> None:
-        waiting = self._on_effect(point)
-        if waiting is not None:
-            await waiting
+        awaitable = self._on_effect(point)
+        if awaitable is not None:
+            await awaitable

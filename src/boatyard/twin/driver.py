@@ -53,14 +53,14 @@ class TwinDriver:
 def has(key: str, **fields: Any) -> Callable[[Seen], bool]:
     """Looks whether something of that key, with these fields, is there, ready, and to stay."""
 
-    def so(seen: Seen) -> bool:
-        if seen is None or seen["key"] != key or seen["leaving"] or not seen["ready"]:
+    def is_so(thing: Seen) -> bool:
+        if thing is None or thing["key"] != key or thing["leaving"] or not thing["ready"]:
             return False
-        return all(seen[name] == value for name, value in fields.items())
+        return all(thing[name] == value for name, value in fields.items())
 
-    return so
+    return is_so
 
 
 def lacks(key: str) -> Callable[[Seen], bool]:
     """Looks whether nothing of that key is there."""
-    return lambda seen: seen is None or seen["key"] != key
+    return lambda thing: thing is None or thing["key"] != key

@@ -74,7 +74,8 @@ class Hub:
         self.layout = layout
         self.number = number
         self.hosts = {
-            host: Host(host, host_type, place) for host, host_type, place in layout.host_names()
+            host: Host(host, host_type, host_number)
+            for host, host_type, host_number in layout.host_names()
         }
         self.free: dict[str, list[str]] = {host_type: [] for host_type in layout.hosts}
         self.usable: dict[str, int] = dict(layout.hosts)
@@ -129,8 +130,8 @@ class Hub:
         """Switches flags of a host on or off."""
         host = self.host(name)
         was_usable = host.usable
-        kept = [flag for flag in host.flags if flag not in flags]
-        host.flags = tuple(sorted([*kept, *(flag for flag, on in flags.items() if on)]))
+        other_flags = [flag for flag in host.flags if flag not in flags]
+        host.flags = tuple(sorted([*other_flags, *(flag for flag, on in flags.items() if on)]))
         self.usable[host.type] += host.usable - was_usable
         self._update_free(host)
 
@@ -148,18 +149,18 @@ class Hub:
         if thing.kind in UNIQUE:
             del self.taken[thing.kind][thing.name]
         if thing.kind in self.standing:
-            beside = self.standing[thing.kind][thing.ref]
-            del beside[thing.id]
-            if not beside:
+            siblings = self.standing[thing.kind][thing.ref]
+            del siblings[thing.id]
+            if not siblings:
                 del self.standing[thing.kind][thing.ref]
 
     def _update_free(self, host: Host) -> None:
         """Keeps the free list sorted; moving twenty thousand pointers costs microseconds."""
         names = self.free[host.type]
-        place = bisect_left(names, host.name)
-        listed = place < len(names) and names[place] == host.name
-        free = host.usable and host.name not in self.things["host"]
-        if free and not listed:
+        index = bisect_left(names, host.name)
+        is_listed = index < len(names) and names[index] == host.name
+        is_free = host.usable and host.name not in self.things["host"]
+        if is_free and not is_listed:
             insort(names, host.name)
-        elif listed and not free:
-            del names[place]
+        elif is_listed and not is_free:
+            del names[index]

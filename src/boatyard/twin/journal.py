@@ -91,10 +91,13 @@ class Journal:
 
     def _tidy(self) -> None:
         """Removes what a finished snapshot has made needless, and one that was never finished."""
-        kept = {self._snapshot_path(self._generation), self._journal_path(self._generation)}
+        current_files = {
+            self._snapshot_path(self._generation),
+            self._journal_path(self._generation),
+        }
         for pattern in ("snapshot-*", "journal-*", "snapshot.unfinished"):
             for path in self._directory.glob(pattern):
-                if path not in kept:
+                if path not in current_files:
                     path.unlink()
 
     def _sync_directory(self) -> None:
@@ -156,21 +159,23 @@ def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 def _replay(path: Path, apply: Callable[[Entry], None], *, tail_may_be_torn: bool) -> int:
     """Applies every record of a file; answers how many of its bytes are good."""
-    good = 0
+    good_bytes = 0
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        while good < size:
+        while good_bytes < size:
             payload = _read_record(file.read(_HEAD.size), file.read)
             if payload is None:
                 # One record is written at a time: only the last can be torn, and then nothing
                 # follows it but what the file system may have filled up with zeros.
                 if tail_may_be_torn and not file.read(1 << 20).strip(b"\0"):
-                    return good
-                raise Refused(f"{path} is damaged at byte {good}; restore it or start from nothing")
+                    return good_bytes
+                raise Refused(
+                    f"{path} is damaged at byte {good_bytes}; restore it or start from nothing"
+                )
             for entry in _decoder.decode(payload):
                 apply(tuple(entry))
-            good += _HEAD.size + len(payload)
-    return good
+            good_bytes += _HEAD.size + len(payload)
+    return good_bytes
 
 
 def _read_record(head: bytes, read: Callable[[int], bytes]) -> bytes | None:

@@ -63,7 +63,7 @@ def mood_of_name(name: str, step: str) -> str:
     """The mood a name asks for at that step; empty when it asks for none."""
     if "-at-" not in name:
         return ""
-    for mood, named in _IN_NAME.findall(name):
-        if STEPS[named] == step:
+    for mood, step_name in _IN_NAME.findall(name):
+        if STEPS[step_name] == step:
             return str(mood)
     return ""

@@ -82,9 +82,9 @@ def _furnish(world: World, layout: Layout | None, delays: str | None) -> None:
 
 async def _until(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
     stopped = asyncio.ensure_future(stop.wait())
-    either: set[asyncio.Future[Any]] = {stopped, failed}
+    futures: set[asyncio.Future[Any]] = {stopped, failed}
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopped.cancel()
     if failed.done():

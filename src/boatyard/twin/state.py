@@ -89,9 +89,9 @@ class State:
     def flag(self, hub: str, name: str, flags: Mapping[str, bool], now: float) -> None:
         """Switches flags of a host; one that runs again because of it starts now."""
         host = self.hubs[hub].host(name)
-        ran = host.running
+        was_running = host.running
         self.change("host", hub, name, dict(flags))
-        if host.running and not ran:
+        if host.running and not was_running:
             self.change("started", hub, name, now)
 
     def count_call(self, kind: str, key: str) -> None:
@@ -193,7 +193,7 @@ class State:
         order, slash, _ = prefix.partition("/")
         if slash:
             return (order,) if order in among else ()
-        return [known for known in among if known.startswith(prefix)]
+        return [order_id for order_id in among if order_id.startswith(prefix)]
 
     def things(self, prefix: str = "", hub: str = "") -> Iterator[Thing]:
         for order in self.orders(prefix, self.owned):
@@ -260,10 +260,10 @@ class State:
         )
 
     def _add_hub(self, name: str, layout: HubLayout) -> None:
-        known = self.hubs.get(name)
-        if known is not None and known.layout != layout and any(known.things.values()):
+        hub = self.hubs.get(name)
+        if hub is not None and hub.layout != layout and any(hub.things.values()):
             raise Refused(f"hub {name} holds things and cannot be laid out anew; delete them first")
-        if known is None or known.layout != layout:
+        if hub is None or hub.layout != layout:
             self.hubs[name] = Hub(name, layout, number=len(self.hubs))
 
     def _set_fault(self, hub: str, target: str, fault: Mapping[str, Any] | None) -> None:

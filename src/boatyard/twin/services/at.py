@@ -70,9 +70,9 @@ class At:
         step = STEP_OF_KIND[kind]
         if self.state.moods:
             order = order_of(key)
-            for asked in ((order, step), ("*", step)):
-                if asked in self.state.moods:
-                    return self.state.moods[asked]
+            for mood_key in ((order, step), ("*", step)):
+                if mood_key in self.state.moods:
+                    return self.state.moods[mood_key]
         return mood_of_name(named, step)
 
     def wait(self, why: str, until: float) -> Waiting:
@@ -102,10 +102,10 @@ Verb = Callable[..., Any]
 def look(kinds: tuple[str, ...]) -> Verb:
     """A verb that shows what is really there, for drivers that verify what they were told."""
 
-    def look_at(at: At, kind: str, id: str) -> dict[str, Any] | None:
+    def look_at(context: At, kind: str, id: str) -> dict[str, Any] | None:
         if kind not in kinds:
             raise Refused(f"this service has no {kind!r}; it has {', '.join(kinds)}")
-        thing = at.find(kind, id)
+        thing = context.find(kind, id)
         if thing is None:
             return None
         return {
@@ -113,7 +113,7 @@ def look(kinds: tuple[str, ...]) -> Verb:
             "name": thing.name,
             "ref": thing.ref,
             "extra": list(thing.extra),
-            "ready": thing.ready_at <= at.now,
+            "ready": thing.ready_at <= context.now,
             "leaving": bool(thing.gone_at),
         }
 
@@ -123,17 +123,17 @@ def look(kinds: tuple[str, ...]) -> Verb:
 def list_owned(kinds: tuple[str, ...]) -> Verb:
     """A verb that names everything of these kinds on the hub whose key starts with `prefix`."""
 
-    def list_things(at: At, prefix: str = "") -> list[list[str]]:
-        found = [
+    def list_things(context: At, prefix: str = "") -> list[list[str]]:
+        rows = [
             [thing.key, thing.kind, thing.name]
-            for thing in at.state.things(prefix, at.hub.name)
+            for thing in context.state.things(prefix, context.hub.name)
             if thing.kind in kinds
         ]
-        return sorted(found)
+        return sorted(rows)
 
     return list_things
 
 
-def ping(at: At) -> bool:
+def ping(context: At) -> bool:
     """Answers, so that a driver knows somebody is there."""
     return True

@@ -32,12 +32,12 @@ def hubs(state: State, now: float) -> dict[str, Any]:
 def add_hub(state: State, now: float, hub: str, layout: Mapping[str, Any]) -> None:
     """Lays out one more hub. The same again changes nothing; one that holds things is Refused."""
     try:
-        wanted = msgspec.convert(layout, HubLayout)
-        _ = wanted.subnet_list, wanted.floating_list
+        hub_layout = msgspec.convert(layout, HubLayout)
+        _ = hub_layout.subnet_list, hub_layout.floating_list
     except (msgspec.ValidationError, ValueError) as error:
         raise Refused(f"the layout of hub {hub} is not one: {error}") from error
-    if hub not in state.hubs or state.hubs[hub].layout != wanted:
-        state.change("hub", hub, msgspec.to_builtins(wanted))
+    if hub not in state.hubs or state.hubs[hub].layout != hub_layout:
+        state.change("hub", hub, msgspec.to_builtins(hub_layout))
 
 
 def set_fault(
@@ -146,22 +146,22 @@ def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, An
 
 def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
     """Per key and kind: really made, really taken away, asked for. Net is applied minus removed."""
-    found = []
+    rows = []
     for order in state.orders(prefix, state.effects):
         for (kind, key), counts in state.effects[order].items():
             if key.startswith(prefix):
-                found.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
-    return sorted(found, key=lambda effect: (effect["key"], effect["kind"]))
+                rows.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
+    return sorted(rows, key=lambda effect: (effect["key"], effect["kind"]))
 
 
 def truth(state: State, now: float, hub: str = "", prefix: str = "") -> dict[str, Any]:
     """Everything held now: by hub, by kind, by key, the names held under it."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    names_by_hub: dict[str, dict[str, dict[str, list[str]]]] = {}
     things = state.things(prefix, hub)
     for thing in sorted(things, key=lambda thing: (thing.hub, thing.kind, thing.key, thing.name)):
-        kinds = found.setdefault(thing.hub, {})
+        kinds = names_by_hub.setdefault(thing.hub, {})
         kinds.setdefault(thing.kind, {}).setdefault(thing.key, []).append(thing.name)
-    return found
+    return names_by_hub
 
 
 def totals(state: State, now: float) -> dict[str, dict[str, int]]:
