@@ -1,4 +1,4 @@
-"""Words for people who look at an order with kubectl: Kubernetes Events. Best effort: what is lost is only words."""
+"""Kubernetes Events about orders, for people who use kubectl. Best effort: nothing depends on an Event that is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recorder:
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
 
     def tell(self, item: Mapping[str, Any], note: Note) -> None:
-        """Has the words written soon. Never waits: when too many wait already these are lost."""
+        """Queues an Event to be written soon. Never waits: when the queue is full the Event is lost."""
         if not self._waiting.full():
             self._waiting.put_nowait(_event(item, note, self._now()))
 
@@ -46,7 +46,7 @@ class Recorder:
 def _event(item: Mapping[str, Any], note: Note, now: datetime) -> dict[str, Any]:
     metadata = item["metadata"]
     timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    # The same words at the same moment are the same event.
+    # The same message at the same second is the same Event.
     identity = f"{metadata['uid']}/{note.reason}/{note.message}/{timestamp}"
     return {
         "metadata": {

@@ -1,4 +1,4 @@
-"""What an operator counts, as Prometheus reads it. Asked by the probes' door."""
+"""The operator's metrics in the text format of Prometheus. Served by the probes' server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREFIX = "boatyard_operator_"
 
 
 class Metrics:
-    """Counters are added to; gauges are asked when somebody reads."""
+    """A set of counters, which code adds to, and gauges, which are read when the text is made."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
@@ -59,18 +59,18 @@ class Metrics:
 
 
 def operator_metrics() -> Metrics:
-    """With the counters that are there from the start."""
+    """Metrics with the operator's counters; its gauges are added by `Operator`."""
     metrics = Metrics()
     metrics.counter("terms_total", "How often this process became the leader.")
-    metrics.counter("turns_total", "Turns at objects, by kind and how they ended.")
-    metrics.counter("turn_seconds_total", "Seconds spent in turns, by kind.")
+    metrics.counter("turns_total", "Reconcile passes, by kind of object and outcome.")
+    metrics.counter("turn_seconds_total", "Seconds spent in reconcile passes, by kind of object.")
     metrics.counter("swept_claims_total", "Claims without an owner that were removed.")
-    metrics.counter("swept_orders_total", "Orders of which something was found after their end.")
+    metrics.counter("swept_orders_total", "Leftovers written for objects found without an order.")
     return metrics
 
 
 class Counted:
-    """A reconciler whose turns are counted."""
+    """Wraps a reconciler and counts its passes and their seconds."""
 
     def __init__(
         self, inner: Reconciler, kind: str, metrics: Metrics, clock: Callable[[], float]

@@ -1,4 +1,4 @@
-"""The door for kubelet and Prometheus: /healthz, /readyz, /metrics. Started by the operator's run."""
+"""The HTTP server for kubelet and Prometheus: /healthz, /readyz, /metrics. Started by the operator's run."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from aiohttp import web
 from boatyard.model.errors import Refused
 from boatyard.operator.metrics import Metrics
 
-Answer = Callable[[], str]  # empty while all is well, else why not
+Answer = Callable[[], str]  # empty while all is well, else the problem
 
 
 @asynccontextmanager
 async def open_probes(
     address: str, *, healthy: Answer, ready: Answer, metrics: Metrics
 ) -> AsyncIterator[int]:
-    """Answers on HOST:PORT until left; the port. Refused when the address cannot be had."""
+    """Serves probes on HOST:PORT while the block runs. Yields the port. Refused when the address cannot be bound."""
 
     async def healthz(_: web.Request) -> web.Response:
         return _told(healthy())
@@ -39,7 +39,7 @@ async def open_probes(
 
 @asynccontextmanager
 async def listen(address: str, app: web.Application, *, purpose: str) -> AsyncIterator[int]:
-    """Opens the door on HOST:PORT until left; the port. Refused when the address cannot be had."""
+    """Serves `app` on HOST:PORT while the block runs. Yields the port. Refused when the address cannot be bound."""
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise Refused(f"{address!r} is no address for {purpose}; give HOST:PORT")
@@ -47,7 +47,7 @@ async def listen(address: str, app: web.Application, *, purpose: str) -> AsyncIt
     await runner.setup()
     try:
         listener = _listen(host.strip("[]"), int(port), address, purpose)
-        await web.SockSite(runner, listener).start()  # closes it at the end
+        await web.SockSite(runner, listener).start()  # closes the listener at the end
         yield int(listener.getsockname()[1])
     finally:
         await runner.cleanup()

@@ -1,4 +1,4 @@
-"""An operator from start to stop: asks for the lead, and while it has it works on the hub's orders. Called by app."""
+"""An operator process from start to stop: campaigns, and while it leads works on the hub's orders. Called by app."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_VIEW = "the hub's orders have not been seen yet"
 
 @dataclass(frozen=True)
 class Bench:
-    """What reconcilers are made from: the hub's settings, its objects, and what may be done to them now."""
+    """What reconcilers are built from: the hub's settings, a client, the view of its objects, and the queue."""
 
     config: HubConfig
     client: KubeClient
@@ -49,7 +49,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Furniture:
-    """The reconcilers by kind, and the drivers that they act with."""
+    """The reconcilers by kind, and a function that returns the hub's drivers."""
 
     reconcilers: Mapping[str, Reconciler]
     drivers: Callable[[], Awaitable[HubDrivers]]
@@ -60,7 +60,7 @@ Furnish = Callable[[Bench], Furniture]  # drivers and books are chosen in app
 
 @dataclass
 class Operator:
-    """`client` is for the work, `leadership` has one of its own."""
+    """One operator process. `client` is for the work; `leadership` has a client of its own."""
 
     client: KubeClient
     leadership: Leadership
@@ -71,7 +71,7 @@ class Operator:
     pace: Pace = field(default_factory=Pace)
     metrics: Metrics = field(default_factory=operator_metrics)
     on_probes: Callable[[int], None] = lambda port: None
-    callbacks: str = ""  # where results of automation come in; empty: nowhere
+    callbacks: str = ""  # HOST:PORT for results of automation; empty: no such server
     on_callbacks: Callable[[int], None] = lambda port: None
     _view: HubView | None = None
     _queue: KubeQueue | None = None
@@ -84,11 +84,11 @@ class Operator:
         gauge("leader", "Whether this process leads.", lambda: _one(self.leadership.leads))
         gauge("orders", "Orders on the hub, by phase.", self._orders)
         gauge("held", "Objects worked on now.", lambda: _one(self._count("held")))
-        gauge("strays", "Orders only things outside tell of.", lambda: _one(self._strays))
-        gauge("waiting", "Objects with a next moment.", lambda: _one(self._count("waiting")))
+        gauge("strays", "Orders known only from objects outside.", lambda: _one(self._strays))
+        gauge("waiting", "Objects with a next due time.", lambda: _one(self._count("waiting")))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until asked to stop; then finishes what is under way and lets another lead at once."""
+        """Runs until `stop` is set; then finishes the work under way and gives the lead back."""
         async with asyncio.TaskGroup() as tasks:
             background_tasks = [
                 tasks.create_task(self._config.informer.run(), name="settings"),
@@ -99,7 +99,7 @@ class Operator:
                     self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
                 )
                 self.on_probes(await servers.enter_async_context(probes))
-                if self.callbacks:  # in every replica: whoever reports does not know who leads
+                if self.callbacks:  # in every replica: a run that reports does not know who leads
                     runs = RunBook(self.client, self.system_namespace)
                     results_server = open_door(self.callbacks, RunDoor(runs, self.clock.now))
                     self.on_callbacks(await servers.enter_async_context(results_server))
@@ -109,7 +109,7 @@ class Operator:
                 task.cancel()
 
     async def _term(self, stop: asyncio.Event) -> None:
-        """One time of leading, from the campaign to its end."""
+        """Campaigns, then leads until the lead is lost or `stop` is set."""
         if not await _unless(stop, self.leadership.campaign()):
             return
         self.metrics.add("terms_total")
@@ -120,13 +120,16 @@ class Operator:
                     await self._shift(stop)
                 renewal.cancel()
         except* LeaseLost:
-            logger.warning("lead lost", extra={"identity": self.leadership.identity})
+            logger.warning("leadership lost", extra={"identity": self.leadership.identity})
         finally:
             self._view = self._queue = None
         await self.leadership.release()
 
     async def _shift(self, stop: asyncio.Event) -> None:
-        """Work under one and the same set of settings. What another leader did is seen before anything is done."""
+        """Works until the hub's settings change or `stop` is set.
+
+        Work begins only after the view is synced, so that what the previous leader did is known.
+        """
         if not await _unless(stop, self._config.get()):
             return
         config = self._config.current
@@ -202,7 +205,7 @@ class Operator:
         must_stop.set()
 
     async def _sweep(self, sweeper: Sweeper) -> None:
-        """Finds what somebody did who died before anybody could know of it."""
+        """Sweeps again and again: finds what a process did just before it died, and recorded nowhere."""
         while True:
             try:
                 swept = await sweeper.sweep()
@@ -212,15 +215,15 @@ class Operator:
             except LeaseLost:
                 raise
             except BoatyardError as error:
-                logger.warning("not swept", extra={"why": str(error)})
-            except Exception:  # the engine's rule, kept here: a driver's bug must not end the lead
-                logger.exception("internal error in a sweep")
+                logger.warning("sweep failed", extra={"why": str(error)})
+            except Exception:  # as in the engine: a driver's bug must not end the lead
+                logger.exception("sweep failed with an internal error")
             await asyncio.sleep(SWEEP_SECONDS)
 
-    # --- how it is -------------------------------------------------------------------------------
+    # --- health and metrics ----------------------------------------------------------------------
 
     def _unhealthy(self) -> str:
-        """That it answers at all is what is asked: work that hangs ends with the lead, and begins anew."""
+        """Always healthy once it answers: work that hangs ends when the lead is lost, and begins again."""
         return ""
 
     def _unready(self) -> str:
@@ -246,7 +249,7 @@ def _one(value: float) -> list[Sample]:
 
 
 async def _unless(stop: asyncio.Event, action: Awaitable[object]) -> bool:
-    """Waits for one of the two; whether it was the act. Its failure is ours."""
+    """Runs `action` until it ends or `stop` is set. True if it ended; raises what it raised. Cancels it otherwise."""
     action_task = asyncio.ensure_future(action)
     stop_task = asyncio.ensure_future(stop.wait())
     try:
