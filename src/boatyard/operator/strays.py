@@ -2,7 +2,8 @@
 
 A leader that pauses between the check of its lease and an effect may carry out that effect after its successor has
 ended the order. And an order may lose its finalizers and be removed while nobody leads. What is left then is found
-only by listing what is outside. It becomes a Leftover, and so is released, retried and shown like all that a deletion leaves.
+only by listing what is outside. It becomes a Leftover, and so is released, retried and shown like all that a
+deletion leaves.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order book of a Kubernetes hub. Opened for one turn by whoever asks (service) or carries out (operator)."""
+"""The order book of a Kubernetes hub. Opened for one reconcile pass, by the service or by the hub's operator."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ Item = Mapping[str, Any]
 
 
 class Secrets(Enum):
-    """Which secrets whoever opens a book gets to see."""
+    """Which secrets the orders of an opened book contain."""
 
     ALL = "all"
-    NEEDED = "needed"  # what an order is made of, while it is being made; credentials masked
+    NEEDED = "needed"  # an order's inputs while its cluster is being made; credentials masked
     NONE = "none"
 
 
 class View(Protocol):
-    """A copy of the hub's objects that is kept up to date."""
+    """A copy of the hub's objects that a watch keeps up to date."""
 
     def order_object(self, order_id: str) -> Item | None: ...
     def leftover_object(self, leftover_id: str) -> Item | None: ...
 
 
 def always() -> None:
-    """The check of a book that is opened under no lease."""
+    """The lease check of a book that is opened under no lease: never raises."""
 
 
 class KubeOrderBook:
-    """`check` raises LeaseLost once somebody else may be at it: then nothing is written any more.
+    """Reads and writes orders on one hub. `check` is called before writes and raises LeaseLost once another may work.
 
-    With a `view` orders are read there instead of being asked for; what is written afterwards is guarded by the
-    version that was read.
+    With a `view`, orders are read from it and not from the API server; later writes are guarded by the version read.
     """
 
     def __init__(
@@ -108,14 +107,14 @@ class KubeOrderBook:
             await self._hub.objects.delete_order(item)
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
-        """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
+        """Removes the service's finalizer. If the operator's is still there, the object stays until that goes too."""
         self._check()
         async with self._hub.call(f"forgetting order {order_id}"):
             for is_last in (False, False, True):
                 try:
                     await self._forget(order_id, tenant)
                     return
-                except Conflict:  # the operator lets go of it at the same moment
+                except Conflict:  # the operator removes its finalizer at the same moment
                     if is_last:
                         raise
 
@@ -140,7 +139,7 @@ class KubeOrderBook:
         self._check()
         async with self._hub.call(f"claiming of {pool}"):
             claimed_item = await self._hub.claims.claim(pool, candidates, owner, now=now)
-        self._check()  # one that was made too late is not used: another may have looked before it was there
+        self._check()  # a claim made too late is not used: another may have listed claims before it existed
         return claimed_item
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
@@ -160,7 +159,7 @@ class KubeOrderBook:
         return leftovers.to_leftover(item, place) if item is not None else None
 
     async def ask_for_retry(self, order_id: str, count: int) -> None:
-        """Tells the operator how often a retry was asked for in all. No such order: content."""
+        """Writes the total number of requested retries on the order, for the operator. No such order: does nothing."""
         self._check()
         async with self._hub.call(f"retrying order {order_id}"):
             item = await self._find(order_id)
@@ -168,7 +167,7 @@ class KubeOrderBook:
                 metadata = {"annotations": {RETRY: str(count)}}
                 await self._hub.objects.patch_order(item, metadata=metadata, guarded=False)
 
-    # --- below: one object -----------------------------------------------------------------------
+    # --- one object ------------------------------------------------------------------------------
 
     async def _find(self, order_id: str) -> Item | None:
         location = self._hub.where.get(order_id)
@@ -178,13 +177,13 @@ class KubeOrderBook:
             item = await self._hub.objects.get_order(*location)
         if item is None:
             self._hub.where.pop(order_id, None)
-            await self._hub.check_cluster()  # so nothing is ever written to another cluster either
+            await self._hub.check_cluster()  # so that nothing is written to a wrong cluster either
             return None
         self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
         return item
 
     async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:
-        """None also for one that was forgotten and that only the operator still holds."""
+        """The order of an object. None also for an order that was forgotten and only has the operator's finalizer."""
         if item is None:
             return None
         order = from_kube.to_order(item, self._hub.place)
@@ -231,7 +230,7 @@ class KubeOrderBook:
                 await objects.ensure_namespace(tenant)  # the tenant's first order here
 
     async def _forget_inputs(self, order_id: str, tenant: str) -> None:
-        """Of an order that is not there: they are written before it."""
+        """Deletes the inputs of an order that does not exist: they are written before the order."""
         place = self._hub.place
         if tenant or place.one_namespace:
             name = hub_names.inputs_secret_name(hub_names.order_name(order_id))
@@ -240,7 +239,10 @@ class KubeOrderBook:
     async def _write_inputs(
         self, namespace: str, order_id: str, spec: OrderSpec
     ) -> ClusterOrderSecretReference:
-        """The Secret comes before the order that refers to it. Left alone, it is the next order's, or forgotten."""
+        """Writes the order's Secret, which must exist before the order that refers to it.
+
+        If the order is never written, the next attempt uses the Secret, or `forget` deletes it.
+        """
         contents = to_kube.secrets_of(spec)
         order_name = hub_names.order_name(order_id)
         name = hub_names.inputs_secret_name(order_name)
@@ -253,7 +255,7 @@ class KubeOrderBook:
 
 
 def _is_in_the_making(order: Order) -> bool:
-    """Whether what it is made of may be used in this turn."""
+    """Whether this pass may need the order's inputs: it is not deleted, and not settled at its newest spec."""
     settled = order.status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
     follows = order.status.observed_generation == order.spec.generation
     return order.metadata.deletion_timestamp is None and not (settled and follows)

@@ -1,8 +1,8 @@
-"""Scarce things of a Kubernetes hub: one object per claim. Used by the order book `kube` and by the hub's queue.
+"""Claims on scarce items of a Kubernetes hub, one object per claim. Used by the order book `kube` and the hub's queue.
 
-The name of a claim is made of pool and item, so the API server hands an item out once. That an owner holds one item
-of a pool has no such key: whoever has made a claim looks at all claims of its owner, and of several the one that was
-made first counts; the others are given back. Two that ask at the same time see the same first one.
+The name of a claim is made of pool and item, so the API server allows one claim per item. No such key ensures that an
+owner holds one item of a pool: whoever creates a claim then lists all claims of its owner. Of several the one created
+first counts and the others are deleted. Two that claim at the same time see the same first one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDER = "boatyard.io/order"  # label: the order's id as a label value
 
 
 class KnownClaims(Protocol):
-    """A copy of the claims that is kept up to date; it may lag behind, never ahead of the truth."""
+    """A copy of the claims that a watch keeps up to date; it may lag behind the API server, never be ahead of it."""
 
     def of(self, owner: str) -> Sequence[Object]:
         """The claims of this owner and of owners below it."""
@@ -34,14 +34,14 @@ class KnownClaims(Protocol):
         """Whether there is a claim of that name."""
 
     def made(self, claim: Object) -> None:
-        """A claim that we have made ourselves."""
+        """Adds a claim that this process created."""
 
     def gone(self, claim: Object) -> None:
-        """A claim that we have given back ourselves."""
+        """Removes a claim that this process deleted."""
 
 
 class HubClaims:
-    """`cache` spares most requests: what it shows as held is held; what it does not show is asked for."""
+    """The claims on one hub. `cache` saves most requests: a claim in it exists; for others the API server is asked."""
 
     def __init__(
         self, client: KubeClient, namespace: str, *, cache: KnownClaims | None = None
@@ -53,7 +53,7 @@ class HubClaims:
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
     ) -> str | None:
-        """What the owner holds of the pool, or else the first free candidate; None when all are taken."""
+        """The item of the pool that the owner holds, else claims the first free candidate; None if none is free."""
         if self._known is not None:
             cached_claims = [
                 claim for claim in self._known.of(owner) if _spec(claim) == (pool, owner)
@@ -71,11 +71,11 @@ class HubClaims:
             if self._known is not None:
                 self._known.made(new_claim)
             return await self._first(await self._held(pool, owner))
-        # Somebody may have asked in the name of the same owner meanwhile, and got the last one.
+        # Another process may have claimed the last one for the same owner meanwhile.
         return await self._first(await self._held(pool, owner))
 
     async def release(self, owner: str) -> None:
-        """Gives back all claims of this owner and of owners below it. Nothing held: content."""
+        """Deletes all claims of this owner and of owners below it. No claims: does nothing."""
         claims = (
             await self._listed(ORDER, order_of(owner))
             if self._known is None
@@ -86,7 +86,7 @@ class HubClaims:
                 await self._delete(claim)
 
     def _likely_first(self, pool: str, candidates: Sequence[str]) -> list[str]:
-        """Those known to be taken come last: a claim that has just ended may not have been heard of."""
+        """The candidates, those with a cached claim last: the claim may be deleted and the cache not know it yet."""
         cache = self._known
         if cache is None:
             return list(candidates)
@@ -111,14 +111,14 @@ class HubClaims:
         return [claim for claim in claims if _spec(claim) == (pool, owner)]
 
     async def _listed(self, label: str, value: str) -> list[Object]:
-        """Asked of the API server itself: a list that is not older than the question."""
+        """Lists claims on the API server: the list is not older than this call."""
         selector = f"{label}={hub_names.label_value(value)}"
         return (await self._client.list(CLAIMS, self._namespace, labels=selector)).items
 
     async def _first(self, claims: Sequence[Object]) -> str | None:
         if not claims:
             return None
-        # A claim is never changed, so its version is that of its making.
+        # A claim is never changed, so its version is that of its creation.
         first, *others = sorted(claims, key=lambda claim: int(claim["metadata"]["resourceVersion"]))
         for other in others:
             await self._delete(other)

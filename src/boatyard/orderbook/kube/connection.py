@@ -1,4 +1,4 @@
-"""What all books of one Kubernetes hub share: the way there, what was learned on it, and how long anybody waits."""
+"""What all order books of one Kubernetes hub share: the client, caches, and limits on concurrency and time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from boatyard.orderbook.kube.claims import HubClaims, KnownClaims
 from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.orderbook.kube.objects import HubObjects
 
-CALL_SECONDS = 15.0  # for one verb, all its requests together
+CALL_SECONDS = 15.0  # for one verb of the order book, all its requests together
 AT_ONCE = 8  # verbs under way on one hub
-ENTRY_SECONDS = 5.0  # how long one waits for a place among them
+ENTRY_SECONDS = 5.0  # how long a verb waits until it may start
 _MOST_KEPT = 1024
 
 
 class HubConnection:
-    """One per hub and process. A hub that is slow or dead holds few workers, and none of them for long."""
+    """The connection to one hub, one per process. A slow or dead hub blocks few workers, and none for long."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class HubConnection:
         self.objects = HubObjects(client, place)
         self.claims = HubClaims(client, system_namespace, cache=known_claims)
         self.place = place
-        # The uid of the cluster that the hub is, once known: what is not found in another one is not gone.
+        # The uid of the hub's cluster, once known. What is missing in another cluster is not deleted.
         self.cluster_uid = ""
         self.where: dict[str, tuple[str, str]] = {}  # order id to namespace and name
         self._seats = asyncio.Semaphore(at_once)
@@ -48,7 +48,7 @@ class HubConnection:
 
     @asynccontextmanager
     async def call(self, action: str) -> AsyncIterator[None]:
-        """One verb. Unavailable when the hub does not get through with it, or has too many already."""
+        """Runs the block as one verb. Unavailable when it takes too long, or too many verbs are under way."""
         try:
             async with asyncio.timeout(self._entry_seconds):
                 await self._seats.acquire()
@@ -70,11 +70,11 @@ class HubConnection:
             self._seats.release()
 
     async def check_cluster(self) -> None:
-        """Unavailable, reason OtherCluster, when another cluster answers than the hub was."""
+        """Raises Unavailable, reason OtherCluster, when the answering cluster is not the hub's."""
         await check_cluster(self.objects.client, self.cluster_uid)
 
     async def inputs(self, namespace: str, name: str, version: str) -> Mapping[str, str]:
-        """The contents of an order's Secret, read once per version. Unavailable while it is not there."""
+        """The contents of an order's Secret, read once per version. Unavailable while it does not exist."""
         key = namespace, name, version
         contents = self._inputs.get(key)
         if contents is None:

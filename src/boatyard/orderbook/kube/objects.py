@@ -1,6 +1,6 @@
 """Requests about orders, their secrets and leftovers on a Kubernetes hub. Used by the book `kube` and the hub's queue.
 
-Every write of an order is guarded by the version that was read: Conflict when somebody was quicker.
+Every write of an order is guarded by the version that was read: Conflict when another write came first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HubObjects:
     # --- orders ----------------------------------------------------------------------------------
 
     async def find_order(self, order_id: str) -> Object | None:
-        """The object of that order, wherever it is: by its name, which nobody can take off it."""
+        """The object of that order in any namespace. It is found by its name, which cannot change."""
         name = hub_names.order_name(order_id)
         listed = await self.client.list(
             CLUSTER_ORDERS, self.place.one_namespace, fields=f"metadata.name={name}"
@@ -53,7 +53,7 @@ class HubObjects:
             return None
 
     async def create_order(self, order_id: str, tenant: str, spec: Object) -> Object:
-        """A new order, held by both finalizers from the start. Exists when the name is taken."""
+        """Creates an order with both finalizers. Exists when the name is taken."""
         namespace = self.place.namespace(tenant)
         body: Object = {
             "metadata": {
@@ -71,7 +71,7 @@ class HubObjects:
         return await self.client.create(CLUSTER_ORDERS, body, namespace)
 
     async def replace_spec(self, item: Item, spec: Object) -> Object:
-        """What it asks for, anew; fields that are none of ours stay."""
+        """Replaces our fields of the spec; other fields stay."""
         foreign_fields = {
             name: value
             for name, value in (item.get("spec") or {}).items()
@@ -89,7 +89,7 @@ class HubObjects:
         metadata: Object | None = None,
         guarded: bool = True,
     ) -> Object:
-        """Some fields, by merge; None takes one away. Not guarded, it is said whatever else was changed meanwhile."""
+        """Merges fields into the order; None removes one. Without the guard, whatever else was changed meanwhile."""
         current = item["metadata"]
         guard = "resourceVersion" if guarded else "uid"
         patch: Object = {"metadata": {guard: current[guard], **(metadata or {})}}
@@ -100,7 +100,7 @@ class HubObjects:
         )
 
     async def set_finalizers(self, item: Item, *, add: str = "", remove: str = "") -> Object | None:
-        """The order with the finalizer put on or taken off; None when it went with the last one."""
+        """Adds or removes a finalizer and returns the order; None when it was deleted with its last finalizer."""
         current_finalizers = list(item["metadata"].get("finalizers") or ())
         finalizers = [finalizer for finalizer in current_finalizers if finalizer != remove]
         if add and add not in finalizers:
@@ -129,7 +129,7 @@ class HubObjects:
         )
 
     async def ensure_namespace(self, tenant: str) -> None:
-        """Where a tenant's orders are. An existing one is left as it is."""
+        """Creates the namespace of a tenant's orders. An existing one is left as it is."""
         body: Object = {
             "metadata": {
                 "name": self.place.namespace(tenant),
@@ -145,7 +145,7 @@ class HubObjects:
             return
 
     async def get(self, kind: str, item: Item) -> Object | None:
-        """An order or a leftover as it is now; None when it is gone or another has its name."""
+        """Reads an order or a leftover again; None when it was deleted, or another object has its name."""
         metadata = item["metadata"]
         try:
             current = await self.client.get(_KINDS[kind], metadata["name"], metadata["namespace"])
@@ -166,7 +166,7 @@ class HubObjects:
     async def write_secret(
         self, namespace: str, name: str, contents: Mapping[str, str], *, order_name: str
     ) -> str:
-        """The Secret with these contents and no others; its version."""
+        """Writes the Secret with exactly these contents. Returns its version."""
         body: Object = {
             "metadata": {
                 "labels": {hub_names.ORDER: order_name, hub_names.MANAGED_BY: hub_names.BOATYARD},
@@ -183,7 +183,7 @@ class HubObjects:
         await self.client.delete(SECRETS, name, namespace)
 
     async def read_credentials(self, item: Item) -> Credentials:
-        """What opens the cluster; empty before there is any."""
+        """The cluster's credentials; empty before there are any."""
         reference = from_kube.credentials_ref(item)
         secret = (
             await self.read_secret(reference["namespace"], reference["name"]) if reference else None
@@ -208,7 +208,7 @@ class HubObjects:
         )
 
     async def delete_credentials(self, item: Item) -> None:
-        """Also where no status tells of them: whoever wrote them may not have come to say so."""
+        """Deletes the credentials, also when no status refers to them: their writer may have died before it did."""
         metadata = item["metadata"]
         reference = from_kube.credentials_ref(item) or {}
         name = hub_names.credentials_secret_name(metadata["name"])
@@ -217,7 +217,7 @@ class HubObjects:
                 await self.delete_secret(namespace, name)
 
     async def delete_inputs(self, item: Item) -> None:
-        """What it was made of. The service's business, unless somebody took off what makes the order wait for it."""
+        """Deletes the order's inputs. The service does this, unless somebody removed its finalizer from the order."""
         reference = from_kube.secret_ref(item)
         if reference is not None:
             await self.delete_secret(item["metadata"]["namespace"], reference.name)
@@ -235,9 +235,9 @@ class HubObjects:
         return None
 
     async def create_leftover(self, leftover: Leftover) -> Object | None:
-        """Made before, by whoever died before it could say so: None, it stands.
+        """Creates the leftover. None when it exists: a process created it and died before it recorded that.
 
-        Where its tenant's namespace is gone, or nobody knows whose it was, it is set aside.
+        When its tenant's namespace is deleted, or its tenant is not known, it is created in `place.aside`.
         """
         try:
             if leftover.metadata.tenant or not self.place.aside:

@@ -1,6 +1,6 @@
-"""What a hub keeps of who holds what, and claims there that nobody stands behind. Called by the operator, now and then.
+"""Reads a hub's orders, leftovers and claims, and deletes claims without an owner. Called by the operator's sweep.
 
-An operator that was stopped just before a claim was made may make it after its successor has released everything.
+An operator that pauses just before it creates a claim may create it after its successor has released everything.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Books:
-    """Claims, and what was recorded after they had been seen."""
+    """The claims on a hub, and the items that orders and leftovers recorded; these were read after the claims."""
 
     claims: Sequence[dict[str, Any]] = ()
     recorded: Mapping[str, set[str]] = field(default_factory=dict)  # keys of items, by order
     names: frozenset[str] = frozenset()  # of the orders' objects
 
     def knows(self, order_id: str) -> bool:
-        """Whether there is an order or a leftover of that id. Nobody can take an order's name off it."""
+        """Whether there is an order or a leftover of that id. An order counts by its name too, which cannot change."""
         return order_id in self.recorded or hub_names.order_name(order_id) in self.names
 
 
 async def read_books(client: KubeClient, place: Place, namespace: str, *, read_all: bool) -> Books:
-    """Asked of the API server in this order, each question after the answer before: claims, orders, leftovers.
+    """Lists claims, then orders, then leftovers on the API server, each after the answer before.
 
-    An item is recorded before it is claimed and given back before it is forgotten, and what is left is in a Leftover
-    before its order lets go: whoever stands behind a claim is seen after it. Without claims nothing more is asked,
-    unless all is wanted.
+    An item is recorded before it is claimed, its claim is deleted before it is forgotten, and a Leftover is written
+    before its order drops the items: so the owner of every claim in the list is read after it. Without claims, orders
+    and leftovers are read only with `read_all`.
     """
     claims = (await client.list(CLAIMS, namespace)).items
     if not claims and not read_all:
@@ -83,7 +83,7 @@ async def free_claims(
         metadata = claim["metadata"]
         existed = await client.delete(CLAIMS, metadata["name"], namespace, uid=metadata["uid"])
         view.gone(claim)
-        if existed:  # else its owner gave it back between our questions
+        if existed:  # else its owner deleted it after we listed it
             count += 1
             logger.warning("claim without an owner removed", extra={"owner": owner})
     return count

@@ -1,4 +1,4 @@
-"""Frozen structs as the JSON that Kubernetes objects hold: camelCase names, enums by name, no empty fields. Pure."""
+"""Converts structs to the JSON of Kubernetes objects and back: camelCase, enums by name, no empty fields. Pure."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _CAPITALS = {"id": "ID", "cidr": "CIDR"}  # as osac.openshift.io/v1alpha1 spells
 
 
 def dump(value: msgspec.Struct) -> dict[str, Any]:
-    """The struct without what is empty; times in RFC 3339."""
+    """The struct's fields that are not empty; times in RFC 3339."""
     fields: dict[str, Any] = _dumper(type(value))(value)
     return fields
 
 
 def load(cls: type[S], fields: Mapping[str, Any]) -> S:
-    """The struct that was dumped. What this version does not know is left out.
+    """The struct that was dumped. Fields that this version does not know are left out.
 
-    Refused with the field when something is not of its type: somebody else wrote it.
+    Refused, with the name of the field, when a value is not of its type: others may write these objects.
     """
     try:
         return msgspec.convert(_loader(cls)(fields), cls)
@@ -90,14 +90,16 @@ def _dumper(cls: type[msgspec.Struct]) -> Shape:
 
 
 def _shape_of(kind: Any) -> Shape | None:
-    """How values of an annotated type are dumped; None: as they are."""
+    """The function that dumps values of an annotated type; None when they stay as they are."""
     return _dumping(msgspec.inspect.type_info(kind))
 
 
 def _dumping(kind: msgspec.inspect.Type) -> Shape | None:
     match kind:
         case msgspec.inspect.StructType(cls=cls):
-            return lambda value: _dumper(cls)(value)  # made when first needed
+            return lambda value: _dumper(cls)(
+                value
+            )  # built when first needed: structs may refer to each other
         case msgspec.inspect.EnumType(cls=cls):
             prefix = enum_prefix(cls)
             return lambda value: prefix + value.name

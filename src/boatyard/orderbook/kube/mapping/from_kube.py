@@ -1,7 +1,7 @@
-"""A ClusterOrder of anybody's as an order. Pure; the way there is in `to_kube`.
+"""Reads a ClusterOrder, ours or another tool's, as an Order. Pure; the other direction is in `to_kube`.
 
-What OSAC's fields cannot say stands in `spec.boatyard`. An order without that object was made by somebody else's
-tool and is understood from OSAC's fields alone.
+What OSAC's fields cannot express is in `spec.boatyard`. A ClusterOrder without that object was created by another tool
+and is read from OSAC's fields alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from boatyard.roles.values import seal_text
 
 Object = dict[str, Any]
 
-MASK = "***"  # in place of credentials that there are but that were not read
+MASK = "***"  # in place of credentials that exist but were not read
 PULL_SECRET, PARAMETERS = "pullSecret", "parameters"  # keys of the Secret beside an order
-DELETE_WITHIN = timedelta(minutes=15)  # for whoever deletes an order without saying by when
+DELETE_WITHIN = timedelta(minutes=15)  # for orders that are deleted without a deadline
 
 _CREATOR = "system"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -43,17 +43,17 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class Place:
-    """How a hub keeps its orders: whose hub it is, and where orders are."""
+    """Where a hub keeps its orders: the hub's id, its namespaces, and how orders are written there."""
 
     hub: str
     one_namespace: str = ""  # for all tenants' orders; empty: one for each tenant
-    system_namespace: str = ""  # our own on the hub; nobody but us writes there
-    osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
+    system_namespace: str = ""  # Boatyard's own on the hub; nobody else writes there
+    osac_compatible: bool = False  # secrets also in the spec, for playbooks that read them there
     delete_within: timedelta = DELETE_WITHIN
 
     @classmethod
     def of(cls, hub_id: str, settings: Mapping[str, str], *, system_namespace: str = "") -> Place:
-        """As the settings of the hub say."""
+        """The place that the hub's settings describe."""
         return cls(
             hub=hub_id,
             system_namespace=system_namespace,
@@ -66,15 +66,15 @@ class Place:
 
     @property
     def aside(self) -> str:
-        """Where that is left whose tenant's namespace is gone, or whose tenant nobody knows any more."""
+        """The namespace for leftovers whose tenant's namespace is deleted, or whose tenant is not known."""
         return self.one_namespace or self.system_namespace
 
 
 def order_id(item: Mapping[str, Any], place: Place) -> str:
-    """Whose order an object is: the cluster's id, or the object's own where nobody of ours made it.
+    """The id of an object's order: the cluster's id, or the object's uid when another tool created it.
 
-    An id that the object names counts only where that very order belongs; otherwise whoever may write into one
-    namespace could speak for a cluster in another.
+    A cluster id in the object counts only if name and namespace are those of that cluster's order. Otherwise whoever
+    may write into one namespace could act for a cluster in another.
     """
     metadata, extension = item["metadata"], _wish(item)
     cluster_id = str(extension.get("clusterID") or "")
@@ -91,7 +91,7 @@ def _is_ours(item: Mapping[str, Any], place: Place) -> bool:
 
 
 def tenant_of(item: Mapping[str, Any], place: Place) -> str:
-    """Of ours, whom the order says; of others', whom its annotation names, else the namespace itself."""
+    """The tenant of an order. For another tool's order: the tenant its annotation names, else its namespace."""
     metadata = item["metadata"]
     if _is_ours(item, place):
         return str(_wish(item).get("tenant") or "")
@@ -103,9 +103,9 @@ def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
-    """The Secret beside the order; None when it needs none.
+    """The Secret with the order's inputs; None when it has none.
 
-    Any other than its own does not count: whoever may write an order may not have others' Secrets read or deleted.
+    A reference to any other Secret is ignored: who may write an order must not have others' Secrets read or deleted.
     """
     fields = _wish(item).get("secretRef")
     reference = camel.load(ClusterOrderSecretReference, fields) if fields else None
@@ -114,7 +114,7 @@ def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
 
 
 def credentials_ref(item: Mapping[str, Any]) -> Object | None:
-    """Where the status says that the cluster's kubeconfig is; None when it says nothing, or a place not its own."""
+    """The Secret of the cluster's kubeconfig, by the status; None when there is none, or it is not this order's."""
     reference: Object = (item.get("status") or {}).get("credentialsRef") or {}
     metadata = item["metadata"]
     if reference.get("name") != hub_names.credentials_secret_name(metadata["name"]):
@@ -124,7 +124,7 @@ def credentials_ref(item: Mapping[str, Any]) -> Object | None:
         order_namespace,
         hub_names.cluster_namespace(order_namespace, metadata["name"]),
     )
-    # The cluster of another tool's order is called after the object's uid, which nobody chooses.
+    # The cluster of another tool's order is named after the object's uid, which nobody can choose.
     is_foreign_cluster = hub_names.order_namespace_of(
         namespace, hub_names.order_name(str(metadata["uid"]))
     )
@@ -138,11 +138,11 @@ def to_order(
     secrets: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
 ) -> Order:
-    """The order that an object is, with the secrets given, and `***` for credentials that were not.
+    """The order in an object, with the secrets given, and `***` for existing credentials that were not given.
 
-    Whoever may write orders may write what cannot be understood. Such an order has `unreadable` set and asks for
-    nothing, under generation 0; who it is, whether it leaves and what it holds is told all the same, so that it can be
-    taken back. Refused only when not even its items can be read, which the CRD rules out.
+    Whoever may write orders may write one that cannot be read. Such an order has `unreadable` set, an empty spec and
+    generation 0. Its identity, its deletion and its items are read all the same, so that it can be deleted. Refused
+    only when not even its items can be read, which the CRD rules out.
     """
     progress = (item.get("status") or {}).get("boatyard") or {}
     extension_fields = _wish(item) if _is_ours(item, place) else {}
@@ -200,7 +200,7 @@ def _order(
 
 
 def _deleted_at(item: Mapping[str, Any], extension: ClusterOrderWish) -> datetime | None:
-    """Kubernetes says whether; our own clock says when, if it was us who asked."""
+    """When deletion was requested: Kubernetes says whether, and for our own requests our own clock says when."""
     deletion_time = _moment(item["metadata"].get("deletionTimestamp"))
     return (extension.deleted_at or deletion_time) if deletion_time else None
 
@@ -215,7 +215,7 @@ def _kept_annotations(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _unread(item: Mapping[str, Any], place: Place, extension: ClusterOrderWish) -> OrderSpec:
-    """In place of a wish that cannot be understood: what taking the order back needs."""
+    """The spec of an order that cannot be read: only what its deletion needs."""
     deletion_time = _moment(item["metadata"].get("deletionTimestamp"))
     return OrderSpec(
         cluster_name=extension.cluster_name or item["metadata"]["name"],
@@ -297,7 +297,7 @@ def _read_theirs(item: Mapping[str, Any], place: Place) -> OrderSpec:
 
 
 def _node_sets(requests: Sequence[Mapping[str, Any]], *, ours: bool) -> dict[str, OrderNodeSet]:
-    """By name. One that has none is called after its resource class; two of a class are told apart by number."""
+    """Node sets by name. One without a name is named after its resource class; equal names get a number."""
     node_sets: dict[str, OrderNodeSet] = {}
     for request in requests:
         size = int(request["numberOfNodes"])

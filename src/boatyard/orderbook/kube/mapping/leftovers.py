@@ -1,4 +1,4 @@
-"""What a deletion left behind as an object beside the hub's orders, and back. Pure."""
+"""Converts a Leftover to an object beside the hub's orders and back. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from boatyard.orderbook.kube.mapping.from_kube import Object, Place
 
 
 def leftover_name(order_id: str) -> str:
-    """As the order's, which it outlives in the same namespace."""
+    """The name of a Leftover's object: that of its order, in the same namespace."""
     return hub_names.order_name(order_id)
 
 
 def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Object:
-    """Beside its tenant's orders, or `aside` where there is no such place."""
+    """The object, in the namespace of its tenant's orders, or `aside` when there is no such namespace."""
     metadata = leftover.metadata
     spec = HubLeftoverSpec(
         order=leftover.id,
@@ -54,7 +54,7 @@ def leftover_id(item: Mapping[str, Any], place: Place) -> str:
 
 
 def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
-    """The leftover that an object is. Its order is its own id: nobody's things but its own are released for it."""
+    """The Leftover in an object. Its order is always its own id, so that it never releases another order's items."""
     id = leftover_id(item, place)
     spec = camel.load(HubLeftoverSpec, item.get("spec") or {})
     return Leftover(

@@ -1,4 +1,4 @@
-"""Template parameters as the JSON map that an order carries as one text, and back. Pure."""
+"""Converts template parameters to the JSON text that a ClusterOrder carries, and back. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Parameters = Mapping[str, Mapping[str, Any]]  # by name: {"@type": …, "value":
 _PREFIX = "type.googleapis.com/google.protobuf."
 _WIDE = (f"{_PREFIX}Int64Value", f"{_PREFIX}UInt64Value")
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}")
-_WHOLE = ""  # in place of a type: the value is all there is, its type included
+_WHOLE = ""  # in place of a type: the value is the whole parameter, its type included
 
 
 def to_text(parameters: Parameters) -> str:
-    """Name to plain value, as playbooks read it; empty without parameters."""
+    """A JSON map of name to plain value, as playbooks read it; empty without parameters."""
     if not parameters:
         return ""
     return msgspec.json.encode(
@@ -38,7 +38,7 @@ def types_of(parameters: Parameters) -> dict[str, str]:
 
 
 def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The parameters again. Refused when the text is no JSON map: somebody else wrote it."""
+    """The parameters in a JSON text. Refused when it is no JSON map: others may write it."""
     if not text:
         return {}
     try:

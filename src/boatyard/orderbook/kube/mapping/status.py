@@ -1,4 +1,4 @@
-"""How far an order has come, in the words of a ClusterOrder's status. Pure; written by the operator."""
+"""Converts an order's status to that of a ClusterOrder. Pure; the operator writes it."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
 
 
 def cluster_namespace(order: Order) -> str:
-    """The namespace on the hub in which the cluster's own things are; empty when its platform makes none."""
+    """The namespace on the hub with the cluster's own objects; empty when its platform creates none."""
     cluster = next((item for item in order.status.items if item.kind == "cluster"), None)
     return cluster.facts.get("namespace", "") if cluster is not None else ""
 
 
 def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
-    """Stays once it is known: whoever cleans up by hand must find the place."""
+    """The reference to the cluster. It stays once it was set: whoever cleans up by hand must find the namespace."""
     namespace = cluster_namespace(order)
     if not namespace:
         reference: Object | None = (before.get("status") or {}).get("clusterReference")
@@ -76,7 +76,7 @@ def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
 
 
 def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
-    """Where the cluster's kubeconfig is to be kept: in the cluster's own namespace, or beside the order."""
+    """The Secret for the cluster's kubeconfig: in the cluster's own namespace, or beside the order."""
     metadata = item["metadata"]
     namespace = cluster_namespace(order) or metadata["namespace"]
     return {
@@ -88,7 +88,7 @@ def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
 def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
     if not order.status.credentials.kubeconfig:
         return None
-    if order.status.credentials.kubeconfig == MASK:  # they are where they were
+    if order.status.credentials.kubeconfig == MASK:  # not read, so not moved
         return credentials_ref(before)
     return place_of_credentials(order, before)
 
@@ -103,7 +103,7 @@ def _observed(name: str, order: Order, count: int) -> Object:
 
 
 def _conditions(order: Order, before: Mapping[str, Any], now: datetime) -> Iterator[Object]:
-    """Ours, and those by which OSAC's tools follow an order."""
+    """The order's own conditions, then those that OSAC's tools read."""
     generation = int(before["metadata"].get("generation") or 0)
     for condition in order.status.conditions:
         yield _condition(

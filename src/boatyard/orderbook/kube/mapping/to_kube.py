@@ -1,6 +1,6 @@
-"""An order's wish as the spec of a ClusterOrder. Pure; the way back is in `from_kube`.
+"""Converts an order's spec to that of a ClusterOrder. Pure; the other direction is in `from_kube`.
 
-OSAC's fields are filled as its tools expect them; what they cannot say stands in `spec.boatyard`.
+OSAC's fields are filled as its tools expect them; what they cannot express is in `spec.boatyard`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from boatyard.orderbook.kube.mapping import camel, parameters
 from boatyard.orderbook.kube.mapping.from_kube import PARAMETERS, PULL_SECRET, Object, Place
 from boatyard.roles.values import unsealed
 
-# The fields of a spec that an order of ours fills; others' are left as they are.
+# The fields of a ClusterOrder's spec that we write; other fields are left as they are.
 FIELDS = frozenset(
     (
         *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
@@ -33,7 +33,7 @@ _LONGEST_IMAGE, _LONGEST_KEY = 512, 16384
 
 
 def secrets_of(spec: OrderSpec) -> dict[str, str]:
-    """What goes into the Secret beside the order; empty when nothing of it is secret."""
+    """The contents of the Secret beside the order; empty when the order has no secrets."""
     secrets: dict[str, str] = {}
     if spec.pull_secret:
         secrets[PULL_SECRET] = spec.pull_secret
@@ -53,7 +53,7 @@ def to_spec(
     deleted_at: datetime | None = None,
     secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE,
 ) -> Object:
-    """The spec of the ClusterOrder. Nothing secret is in it unless the hub is to be compatible."""
+    """The spec of the ClusterOrder. It contains secrets only if the hub is `osac_compatible`."""
     compatible = place.osac_compatible
     visible_parameters = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
     fields: Object = {
@@ -119,7 +119,7 @@ def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
 
 
 def _node_request(name: str, host_type: str, size: int) -> Object:
-    """Both shapes that are in use, at once."""
+    """A node request in both forms that OSAC's tools read, at once."""
     node_request: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": size}
     if host_type:
         node_request["bareMetal"] = {"instanceType": host_type}
