@@ -39,7 +39,7 @@ def make_fault(profile: str, seconds: float, every: int, silent: bool) -> Fault 
 
 
 def find_fault(faults: Mapping[tuple[str, str], Fault], hub: str, verb: str) -> Fault | None:
-    """The most particular one: this hub before all hubs, the verb before its service before all."""
+    """The most specific fault: this hub before all hubs, the verb before its service before all."""
     service = verb.partition(".")[0]
     for hub_name in (hub, "*"):
         for target in (verb, service, "*"):

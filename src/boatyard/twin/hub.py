@@ -13,25 +13,25 @@ from boatyard.twin.layout import HOSTS_PER_RACK, HubLayout
 KINDS = (
     "host", "port", "network", "subnet", "binding", "floating", "record", "cluster", "node", "backup"
 )  # fmt: skip
-# A host can be held, and its switch port bound, once: their name is their identity. One key may
-# hold two of them by mistake, and the twin must be able to show that. Others are found by key.
+# A host can be held once, and its switch port bound once: their name is their identity. One key
+# may hold two of them by mistake, and the twin must be able to show that. Others are found by key.
 FOUND_BY_NAME = frozenset({"host", "port"})
-# Things of which a name can be had once per hub. A node's name is its host.
+# Kinds whose names are unique per hub. A node's name is its host.
 UNIQUE = frozenset({"network", "subnet", "floating", "record", "node"})
 
 
 class Thing(msgspec.Struct, array_like=True, gc=False, eq=False):
-    """Something made in the data centre. It carries the key of whoever asked for it."""
+    """Something made in the data centre. It carries the key of the item it was made for."""
 
     kind: str
     hub: str
     key: str
     name: str  # host name, VLAN id, CIDR, address, DNS name, cluster name
-    ref: str = ""  # key of what it stands on: a port's network, a node's cluster
+    ref: str = ""  # key of what it depends on: a port's network, a node's cluster
     extra: tuple[str, ...] = ()  # what is particular to the kind; see its service
     made_at: float = 0.0
     ready_at: float = 0.0
-    gone_at: float = 0.0  # set while it is leaving
+    gone_at: float = 0.0  # when its removal is over; 0 unless it is being removed
 
     @property
     def id(self) -> str:
@@ -45,7 +45,7 @@ class Host(msgspec.Struct, gc=False):
     type: str
     number: int
     flags: tuple[str, ...] = ()
-    started_at: float = 0.0  # when it last came up again; 0 when it always ran
+    started_at: float = 0.0  # when it last started; 0 when it always ran
 
     @property
     def running(self) -> bool:
@@ -85,7 +85,7 @@ class Hub:
             names.sort()
         self.things: dict[str, dict[str, Thing]] = {kind: {} for kind in KINDS}
         self.taken: dict[str, dict[str, Thing]] = {kind: {} for kind in UNIQUE}
-        # What stands on what: ports on a network, addresses on a subnet, nodes on a cluster.
+        # What depends on what: ports on a network, addresses on a subnet, nodes on a cluster.
         self.standing: dict[str, dict[str, dict[str, Thing]]] = {
             "port": {}, "binding": {}, "floating": {}, "node": {}
         }  # fmt: skip
@@ -109,11 +109,11 @@ class Hub:
         return host
 
     def on(self, kind: str, key: str) -> Mapping[str, Thing]:
-        """Things of that kind that stand on the thing with that key, by their own id."""
+        """Things of that kind that depend on the thing with that key, by their own id."""
         return self.standing[kind].get(key, {})
 
     def put(self, thing: Thing) -> Thing | None:
-        """Stores a thing; answers the one whose place it takes."""
+        """Stores a thing. Returns the one it replaces, if any."""
         table = self.things[thing.kind]
         old = table.get(thing.id)
         if old is not None:

@@ -1,4 +1,4 @@
-"""What stands in the simulated data centre before anybody orders. Read when a twin starts."""
+"""What is in the simulated data centre before the first order. Read when a twin starts."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ LYING = ("ensure_", "release_")  # verbs of these names can lie
 
 
 class Reply(NamedTuple):
-    """What comes back: a value or an error, how much later, and whether at all."""
+    """The answer to a call: a value or an error, after `delay`; when `silent`, none is sent."""
 
     value: Any = None
     error: BoatyardError | None = None
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a verb may be given, so that a wrong call is Refused and not a bug in the twin."""
+    """The arguments of a verb, so that a wrong call is Refused and not an error inside the twin."""
 
     run: Callable[..., Any]
     required: frozenset[str]
@@ -96,7 +96,7 @@ class World:
                 self.state.change("hub", name, msgspec.to_builtins(hub))
 
     def call(self, verb: str, args: Mapping[str, Any], now: float) -> Reply:
-        """Carries out one verb at that moment, or what the faults in force make of it."""
+        """Carries out one verb at that time. Faults in force may delay, fail or fake it."""
         self.state.settle(now)
         try:
             if verb in CONTROL:
@@ -106,7 +106,7 @@ class World:
             return Reply(error=error)
 
     def take_changes(self) -> list[tuple[Any, ...]]:
-        """What the journal must know and does not know yet."""
+        """Returns the entries that are not in the journal yet, and forgets them."""
         changes = self.state.changes
         self.state.changes = []
         return changes

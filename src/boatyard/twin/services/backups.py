@@ -1,4 +1,4 @@
-"""Copies of what simulated clusters hold. They outlive the clusters, and nobody counts them as left over."""
+"""Backups of simulated clusters. They outlive the clusters and do not count as left over."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def release_backup(context: At, key: str) -> Outcome:
 
 
 def kept_contents(context: At, key: str) -> str:
-    """What a backup holds. Refused when there is none, or none yet."""
+    """The contents of a backup. Refused when there is none, or it is not written yet."""
     backup = context.find("backup", key)
     if backup is None or backup.gone_at or backup.ready_at > context.now:
         raise Refused("there is no such backup here", reason="NoBackup")

@@ -1,4 +1,4 @@
-"""What one finds when one looks at a finished cluster from outside. Changes nothing."""
+"""What checks see of a finished cluster from outside. Changes nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boatyard.twin.services.platform import observe
 
 
 def reach(context: At, address: str) -> str:
-    """For what purpose the address is routed to something that exists; empty when it is not."""
+    """The purpose (api, ingress) for which the address is routed; empty when it is not routed."""
     floating = context.hub.taken["floating"].get(address)
     if floating is None or floating.ready_at > context.now or floating.gone_at:
         return ""
@@ -20,7 +20,7 @@ def reach(context: At, address: str) -> str:
 
 
 def cluster(context: At, cluster_key: str) -> dict[str, Any]:
-    """What the cluster's own API says, with the mood its name asks for."""
+    """What the cluster's own API reports, and the mood of the cluster's checks."""
     return observe(context, cluster_key) | {"mood": _mood(context, cluster_key)}
 
 

@@ -1,4 +1,4 @@
-"""What is known of one simulated control plane, and what can be said of it at a moment. Pure."""
+"""The fields of one simulated control plane, and its state at a given time. Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _OUT_OF_REACH = ("restore", "resume")
 class ClusterFields(NamedTuple):
     """What `extra` holds for a cluster."""
 
-    version: str  # empty until the first install is through
+    version: str  # empty until the first install is finished
     target: str
     api_name: str
     api_address: str
     ingress_name: str
     ingress_address: str
     rest: str = ""  # empty, frozen or stopped
-    doing: str = ""  # what the last correction was
+    doing: str = ""  # the last change: upgrade, restore, rest or resume
     contents: str = ""  # stands for all objects in it
     restored: str = ""  # the request of the last restore
-    # What else it was asked to be. Nothing here depends on it; it is kept so that it can be compared.
+    # Other requested fields. Nothing here depends on them; they are stored so that tests compare them.
     release_image: str = ""
     pod_cidr: str = ""
     service_cidr: str = ""
@@ -63,7 +63,7 @@ def version_now(context: At, cluster: Thing) -> str:
 
 
 def stage(context: At, cluster: Thing) -> str:
-    """Where an install is, in words that stay the same for a while."""
+    """The stage of an install or change, as a sentence that stays the same for a while."""
     fields = ClusterFields(*cluster.extra)
     if fields.version:
         return _DOING.get(fields.doing, _DOING["upgrade"])

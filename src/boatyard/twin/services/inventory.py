@@ -1,4 +1,4 @@
-"""Hosts: which are free, who holds which, and what their agents report."""
+"""Hosts: which are free, which key holds which, and what their agents report."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def release_held(context: At, key: str, host: str) -> Outcome:
     if hold.key != key:
         raise Refused("the host is held under another key", reason="HeldByAnother")
     if not context.hub.host(host).usable:
-        # Nobody can wipe a broken host. It goes back as it is, and is not free until repaired.
+        # A broken host cannot be wiped. It is released as it is, and is not free until repaired.
         context.state.remove(hold, context.now)
         return Done()
     return context.release(hold, "A host is being wiped.")
@@ -86,9 +86,9 @@ def agent_address(context: At, key: str, host: str) -> Outcome:
 
 
 def machines(context: At, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What the machines do, for whoever plays their operating system; names of no host are left out.
+    """The machines' state, for simulated operating systems. Names of unknown hosts are left out.
 
-    A machine runs since `since` and needs `boot` seconds from there until it can be a node.
+    A machine runs since `since` and needs `boot` seconds from then until it can be a node.
     """
     states = {}
     for name in names:
@@ -108,13 +108,13 @@ def machines(context: At, names: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def _address(context: At, port: Thing) -> str:
-    """From the subnet's DHCP when one is on the network; until then the agent helps itself."""
+    """An address from the DHCP of the network's subnet; a link-local one while there is no subnet."""
     binding = next(iter(context.hub.on("binding", port.ref).values()), None)
     subnet = None if binding is None else context.find("subnet", binding.name)
     if subnet is None:
         number = context.hub.hosts[port.name].number
         return f"169.254.{number // 250 % 250 + 1}.{number % 250 + 1}"
-    # The first of what the port has leased is the subnet, the second the address in it.
+    # `extra` of a port is its lease: the subnet and the address in it.
     if port.extra[:1] == (subnet.name,):
         return port.extra[1]
     leased = {other.extra[1] for other in context.hub.on("port", port.ref).values() if other.extra}

@@ -1,4 +1,4 @@
-"""Layer 3: subnets with DHCP and gateway, their ties to layer 2, and floating addresses."""
+"""Layer 3: subnets with DHCP and gateway, their bindings to layer 2, and floating addresses."""
 
 from __future__ import annotations
 

@@ -55,10 +55,9 @@ def ensure_cluster(
     settings: str = "",
     host_types: str = "",
 ) -> Outcome:
-    """`restore` is a request: once for each the cluster's objects become those of the backup.
+    """Makes the cluster, or changes it to these fields. Callers pass secrets as digests only.
 
-    Everything is stored as it comes, and stored again when it has changed. Callers hand over secrets
-    as digests only.
+    `restore` is the id of a request: each new one replaces the cluster's objects by the backup's.
     """
     context.called("cluster", key)
     context.refuse_in_mood("cluster", key, name)
@@ -120,7 +119,7 @@ def ensure_cluster(
 
 
 def _refuse_failing_upgrade(context: At, cluster: Thing, version: str) -> None:
-    """In this mood a new version does not come up: the cluster is back at the old one at once."""
+    """Refuses a new version when the mood says so: the cluster stays at its old version."""
     running = version_now(context, cluster)
     if (
         running
@@ -140,7 +139,7 @@ def release_cluster(context: At, key: str) -> Outcome:
         return Done()
     nodes = context.hub.on("node", key).values()
     if nodes and context.mood("cluster", key, cluster.name) != "kept":
-        # Those that are already being drained go by themselves; the others somebody has to release.
+        # Nodes that are being drained go by themselves; the caller has to release the others.
         gone_at = [node.gone_at or math.inf for node in nodes]
         waiting = context.wait("The cluster still has nodes.", max(gone_at))
         return Waiting(waiting.why, waiting.look_again, reason="HasNodes")
@@ -187,7 +186,7 @@ def ensure_node(
 
 
 def release_node(context: At, key: str, cluster_key: str, slot: str, drain: bool = True) -> Outcome:
-    """Draining takes its time; without it the node goes at once, also one that is being drained."""
+    """Drains and removes a node. Without `drain` it goes at once, even while it is being drained."""
     context.called("node", key)
     _refuse_other_key(context, key, cluster_key, slot)
     cluster = context.find("cluster", cluster_key)
@@ -273,7 +272,7 @@ def access(context: At, cluster_key: str) -> dict[str, str]:
 
 
 def trouble_of(context: At, node: Thing) -> str:
-    """Why the node's host is no use to it now; empty when all is well."""
+    """Why the node's host cannot run it now; empty when all is well."""
     flags = context.hub.hosts[node.name].flags
     if "broken" in flags or "off" in flags:
         return "The node's host does not answer."
