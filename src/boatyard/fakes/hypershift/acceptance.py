@@ -1,4 +1,4 @@
-"""Whether a HostedCluster is taken on as it is written: the conditions that only its author can mend. Pure."""
+"""Decides whether a HostedCluster's spec is accepted: the conditions that only its author can fix. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from boatyard.fakes.hypershift.releases import Release, read_release, why_not_th
 from boatyard.fakes.hypershift.validation import problems_of_cluster
 from boatyard.fakes.hypershift.writes import earliest
 
-LOOK_AGAIN = 1.0  # seconds until a Secret that was missing is looked for again: nobody tells of it
+LOOK_AGAIN = 1.0  # seconds until a missing Secret is read again: Secrets are not watched
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conditions about a cluster's input. While `blocked`, nothing new is begun and nothing running is ended."""
+    """The conditions about a cluster's input. While `blocked`, nothing new begins and nothing running ends."""
 
     conditions: tuple[Condition, ...]
     release: Release | None
@@ -50,7 +50,7 @@ def judge(snapshot: Seen, settings: Manner, now: float) -> Verdict:
 
 
 def needs_inputs(cluster: Object) -> bool:
-    """Whether the Secrets its spec names must be looked at: once per spec, until they are right."""
+    """Whether the Secrets in the cluster's spec must be read: once per spec, until they are right."""
     for kind in ("ValidConfiguration", "ValidReleaseImage"):
         condition = find_condition(status_of(cluster).get("conditions") or [], kind)
         if condition is None or condition.get("status") != "True":
@@ -123,7 +123,7 @@ def _valid_release(
 
 
 def _secret_problems(snapshot: Seen) -> dict[str, str]:
-    """Of the Secrets that were looked at, by the field that names them."""
+    """Problems of the Secrets that were read, by the field that names the Secret."""
     problems = {}
     for field, key in (("pullSecret", ".dockerconfigjson"), ("sshKey", "id_rsa.pub")):
         name = inside(snapshot.cluster, "spec", field, "name")

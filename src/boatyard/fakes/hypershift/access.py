@@ -1,4 +1,4 @@
-"""Where the API server is and how the player proves itself: a kubeconfig with a certificate or a token."""
+"""The address of the API server and the fake's credentials, from a kubeconfig with a certificate or a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 
 class BadKubeconfig(ValueError):
-    """A kubeconfig that cannot be used here; the words hold no credential."""
+    """A kubeconfig that cannot be used here; the message contains no credential."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Access:
     token_file: str = ""
 
     def headers(self) -> dict[str, str]:
-        """A token file is read each time: it is renewed under our feet."""
+        """The request headers. A token file is read each time, because others renew it."""
         token = Path(self.token_file).read_text().strip() if self.token_file else self.token
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -42,7 +42,7 @@ def read_access(path: Path) -> Access:
     except yaml.YAMLError:
         raise BadKubeconfig(
             f"{path} is not YAML"
-        ) from None  # the parser quotes what it stumbled over
+        ) from None  # the parser's message quotes the content
     context = _named(document, path, "contexts", "context", _get(document, "current-context"))
     cluster = _named(document, path, "clusters", "cluster", _get(context, "cluster"))
     user = _named(document, path, "users", "user", _get(context, "user"))
@@ -71,7 +71,7 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if certificate:
-            # The loader wants a path; the file is only ours and does not outlive this line.
+            # The loader needs a path. Only we can read the file, and it is deleted after this block.
             with tempfile.NamedTemporaryFile() as pair:
                 os.chmod(pair.name, 0o600)
                 pair.write(certificate + b"\n" + key)
@@ -83,7 +83,7 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
 
 
 def _content(path: Path, entry: Any, field_name: str) -> bytes:
-    """Inline, else from the file it names."""
+    """The content of a field: inline, else from the file that it names."""
     inline_data, file_name = _get(entry, f"{field_name}-data"), _get(entry, field_name)
     try:
         if inline_data:

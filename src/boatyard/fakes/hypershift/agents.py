@@ -1,4 +1,4 @@
-"""An Agent of the assisted service: discovered, bound, installed, let go. Pure; one decision per Agent."""
+"""An Agent of the assisted service: discovered, bound, installed, unbound. Pure; one decision per Agent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from boatyard.fakes.hypershift.objects import (
 from boatyard.fakes.hypershift.observation import Manner
 from boatyard.fakes.hypershift.writes import Change, Decision, Report
 
-# Its states, as the assisted service names them.
+# The states of an Agent, as the assisted service names them.
 DISCOVERING = "discovering-unbound"
 FREE = "known-unbound"
 BINDING = "binding"
@@ -66,7 +66,7 @@ def host_name(agent: Object) -> str:
 
 
 def bind(agent: Object, machine: Object, home: str, deployment: str) -> Change:
-    """Gives a free agent to a machine."""
+    """Binds a free agent to a machine."""
     return Change(
         AGENTS,
         agent,
@@ -99,13 +99,13 @@ def unbind(agent: Object) -> Change:
 
 
 def play_agent(agent: Object, settings: Manner, now: float) -> Decision:
-    """Its next states, as far as they are due."""
+    """Moves an Agent through its states, as far as they are due."""
     if deleted_at(agent) is not None:
         return Decision()
     state, since = state_of(agent), _since(agent)
     lost = "lost" in settings.faults("Agent", agent)
     next_check = None
-    # At an instant pace several states follow each other at one moment.
+    # With no delays several states follow each other at the same time.
     while True:
         next_state, stage = _next(state, agent, lost)
         if next_state == state:
@@ -126,12 +126,12 @@ def _since(agent: Object) -> float:
 
 
 def _next(state: str, agent: Object, lost: bool) -> tuple[str, str]:
-    """The state that follows, and the delay before it; the same one when it stays."""
+    """The next state, and the name of the delay before it; the same state when nothing changes."""
     has_cluster = bool(spec_of(agent).get("clusterDeploymentName"))
     if lost:
         return (LOST if has_cluster else LOST_FREE), ""
     if state in (LOST, LOST_FREE):
-        # Heard of again: what was installed is a node still.
+        # Connected again: what was installed is still a node.
         return (JOINED if has_cluster and is_true(agent, "Installed") else FREE), ""
     if not has_cluster:
         return {
@@ -219,7 +219,7 @@ def _status(agent: Object, state: str, since: float, now: float) -> Object:
 
 
 def _says(agent: Object, status: Object) -> bool:
-    """Whether it says so already; fields that are not ours do not count."""
+    """Whether the Agent has this status already; fields that we do not write are ignored."""
     current_status: dict[str, Any] = status_of(agent)
     return all(_within(current_status.get(field), expected) for field, expected in status.items())
 

@@ -1,4 +1,4 @@
-"""As much of a Kubernetes client as the player needs: create, merge, apply a status, delete, list and watch."""
+"""A small Kubernetes client with what the fake needs: create, merge, apply a status, delete, list and watch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from boatyard.fakes.hypershift.names import Object
 
 MANAGER = "hypershift-player"
 ASK_SECONDS = 30.0
-WATCH_SECONDS = 280  # then the server ends it in good order, and it is resumed
+WATCH_SECONDS = 280  # then the server ends the watch, and we resume it
 PAGE = 500
 
 
 class ApiError(Exception):
-    """What the API server said, or (code 0) that it said nothing."""
+    """An error answer of the API server; code 0 when there was no usable answer."""
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{code} {reason}: {message}")
@@ -76,7 +76,7 @@ class Api:
         return await self._ask("PATCH", path, patch, "application/merge-patch+json", STRICT)
 
     async def apply_status(self, kind: Kind, current: Object, status: Object) -> Object:
-        """Says the whole status. Server-side apply, for only that can say null."""
+        """Writes the whole status. Uses server-side apply, because only that can write null."""
         metadata = current["metadata"]
         namespace, name = str(metadata.get("namespace") or ""), str(metadata["name"])
         body_metadata = {"name": name, "resourceVersion": metadata.get("resourceVersion")}
@@ -120,7 +120,7 @@ class Api:
     async def watch(
         self, kind: Kind, since: str, query: Mapping[str, str]
     ) -> AsyncIterator[tuple[str, Object]]:
-        """Events from a version on, until the server ends it. ApiError when it is too old, or cut."""
+        """Events after a version, until the server ends the watch. ApiError when it is too old or the watch breaks."""
         watch_query = {
             **query,
             "watch": "1",
@@ -186,7 +186,7 @@ class Api:
             params=dict(query or {}),
             data=None if body is None else msgspec.json.encode(body),
             headers=headers,
-            allow_redirects=False,  # a credential goes to nobody else
+            allow_redirects=False,  # credentials go to no other server
         )
 
 

@@ -1,4 +1,4 @@
-"""Copies of what the API server holds, by kind: filled by list and watch, kept ahead by the player's own writes."""
+"""Local copies of the API server's objects, by kind: filled by list and watch, and by the answers to our own writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_PAUSE = 5.0
 
 @dataclass
 class Copy:
-    """All objects of one kind that a selector fits. `told` is called with what came, changed or went."""
+    """All objects of one kind that match `query`. `told` is called with each one that is added, changed or deleted."""
 
     kind: Kind
     told: Told
@@ -46,21 +46,21 @@ class Copy:
         return [thing for things in self._held.values() for thing in things.values()]
 
     def put(self, thing: Object) -> None:
-        """Takes a state in, if it is not older than what is held. Also called with the answers to writes."""
+        """Stores an object unless the stored one is newer. Also called with the answers to writes."""
         current = self.get(namespace_of(thing), name_of(thing))
         if current is not None and _number(thing) < _number(current):
             return
         if current is not None and version_of(current) == version_of(thing):
             return
         if deleted_at(thing) is not None and not finalizers_of(thing) and self.kind.namespaced:
-            # The last finalizer is off: this is the last that is heard of it.
+            # The last finalizer is removed: the object is deleted, and no further event may come.
             self.drop(thing)
             return
         self._held.setdefault(namespace_of(thing), {})[name_of(thing)] = thing
         self.told(thing)
 
     def drop(self, thing: Object) -> None:
-        """Forgets it, unless what is held is newer: another one of that name."""
+        """Removes an object, unless the stored one is newer: then it is another object of that name."""
         current = self.get(namespace_of(thing), name_of(thing))
         if current is None or _number(current) > _number(thing):
             return
@@ -71,7 +71,7 @@ class Copy:
         self.told(thing)
 
     def replace(self, things: Iterable[Object], version: str) -> None:
-        """What a list at that version says: what it does not name and is not newer is gone."""
+        """Takes in a list that was read at that version: objects that are not in it and not newer are removed."""
         listed = {(namespace_of(thing), name_of(thing)): thing for thing in things}
         for current in self.all():
             if (namespace_of(current), name_of(current)) not in listed and _number(current) <= int(
@@ -82,7 +82,7 @@ class Copy:
             self.put(thing)
 
     async def run(self, api: Api) -> None:
-        """Lists, watches, resumes; for ever."""
+        """Lists and watches, and resumes after errors, until cancelled."""
         pause = FIRST_PAUSE
         version = ""
         while True:
@@ -101,7 +101,7 @@ class Copy:
                     version = ""
                     continue
                 if error.gone:
-                    # The kind is not installed (yet). The others go on without it.
+                    # The kind is not installed (yet). The other kinds do not wait for it.
                     version = ""
                     self.replace((), str(2**63))
                     self.complete.set()

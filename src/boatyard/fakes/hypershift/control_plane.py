@@ -1,4 +1,4 @@
-"""A HostedCluster that is to live: what to write now, and when to look again. Pure; called by `decide`."""
+"""Decides about a HostedCluster that is not deleted: writes, and the next check. Pure; called by `decide`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from boatyard.fakes.hypershift.writes import (
     earliest,
 )
 
-LONGEST_NAME = 57  # so that with its suffix an infra id is a label
+LONGEST_NAME = 57  # so that an infra id, with its suffix, fits into a label
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage on the way to an available control plane, told by one condition."""
+    """One stage on the way to an available control plane, reported by one condition."""
 
     condition: str
     delay: str
@@ -113,7 +113,8 @@ def play_control_plane(snapshot: Seen, settings: Manner, now: float) -> Decision
     if verdict.blocked is None and snapshot.namespace is None:
         writes.append(_home(snapshot))
     elif snapshot.namespace is not None and deleted_at(snapshot.namespace) is not None:
-        namespace_is_terminating = True  # of a cluster of the same name; it must be gone first
+        # It belongs to an earlier cluster of the same name, and must be deleted first.
+        namespace_is_terminating = True
     progress = _walk(
         cluster,
         faults,
@@ -148,7 +149,7 @@ def infra_id(cluster: Object) -> str:
 
 
 def _identity(cluster: Object) -> Change | None:
-    """Finalizer and the ids that HyperShift makes up when the author gives none."""
+    """The change that adds the finalizer, and the ids that HyperShift generates when the spec has none."""
     spec = {}
     if not infra_id(cluster):
         spec["infraID"] = f"{name_of(cluster)[:LONGEST_NAME]}-{short_hash(uid_of(cluster))}"
@@ -168,7 +169,7 @@ def _home(snapshot: Seen) -> Create:
 
 
 def _begun(cluster: Object, verdict: Verdict, now: float) -> float:
-    """When the way to an available control plane began: when its input was last found right."""
+    """When work on the control plane began: the time at which all its input became valid."""
     moments = (true_since(cluster, condition.type) for condition in verdict.conditions)
     return max(now if since is None else since for since in moments)
 
@@ -187,7 +188,7 @@ def _walk(
             condition = Condition(stage.condition, "False", *broken[stage.condition])
             waiting = True
         elif since is not None:
-            # What was reached stays, also when something before it breaks.
+            # A stage that was reached stays reached, even if an earlier one breaks.
             condition = Condition(stage.condition, "True", *stage.reached)
             stage_start = max(stage_start, since)
         elif waiting:
@@ -229,7 +230,7 @@ def _available(
     frozen: bool,
     now: float,
 ) -> tuple[Condition, float | None, float | None]:
-    """The condition, since when it is True, and when it will be."""
+    """The condition Available, since when it is True, and when it will become True."""
     failing = next((condition for condition in conditions.values() if not condition.true), None)
     if failing is not None:
         reason = failing.reason if failing.status == "False" else "WaitingForAvailable"
@@ -281,7 +282,7 @@ def _conditions(
 
 
 def _status(cluster: Object, verdict: Verdict, progress: Progress, rollout: Rollout) -> Object:
-    """All but the conditions. What was told once is not taken back."""
+    """The status without conditions. A field that was set once stays."""
     old, name = status_of(cluster), name_of(cluster)
     status: Object = {}
     if rollout.version is not None:

@@ -1,4 +1,4 @@
-"""The player at work: copies of the world, a decision for whatever changed, and its writes carried out."""
+"""The fake's control loop: watches objects, decides about what changed, and writes the decisions."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 5.0
 
 Key = tuple[str, str, str]
-"""What is decided about: ("cluster" | "agent" | "system", namespace, name)."""
+"""Identifies what a decision is about: ("cluster" | "agent" | "system", namespace, name)."""
 SYSTEM_KEY: Key = ("system", SYSTEM, SUPPORTED)
 
 
 class Player:
-    """Plays on one API server until it is cancelled. Remembers nothing that matters."""
+    """Runs the fake on one API server. All its state is on the objects: it can be killed and started again."""
 
     def __init__(self, api: Api, settings: Manner, clock: Callable[[], float]) -> None:
         self._api = api
@@ -86,9 +86,9 @@ class Player:
         self._tries: dict[Key, int] = {}
         self._hungry: set[Key] = (
             set()
-        )  # clusters that would take a free agent; a hint, made anew at a start
+        )  # clusters that would take a free agent; a hint, rebuilt after a start
         self._homes: dict[str, Key] = {}
-        self._awaited: dict[str, str] = {}  # agents that machines wait for to be free: name, home
+        self._awaited: dict[str, str] = {}  # agents that deleted machines wait for: name to home
         self._told: set[tuple[str, str]] = set()
         self.clusters = Copy(CLUSTERS, self._on_cluster)
         self.pools = Copy(POOLS, self._on_pool)
@@ -121,7 +121,7 @@ class Player:
             on_ready()
 
     def follow(self, control: ControlFile) -> None:
-        """From now on with these faults; everything is looked at anew."""
+        """Uses these faults from now on, and decides about everything again."""
         self._manner = replace(self._manner, control=control)
         for cluster in self.clusters.all():
             self._on_cluster(cluster)
@@ -129,7 +129,7 @@ class Player:
             self._agenda.add(("agent", namespace_of(agent), name_of(agent)))
 
     def hosted(self, namespace: str, name: str) -> tuple[Object, str, list[Object]] | None:
-        """A cluster, the token of its kubeconfig and its machines, for whoever answers for its API server."""
+        """A cluster, the token of its kubeconfig and its machines, for the server of hosted APIs. None if unknown."""
         cluster = self.clusters.get(namespace, name)
         secret = self.secrets.get(namespace, kubeconfig_secret(name))
         if cluster is None or secret is None or labels_of(secret)[PLAYED_FOR] != uid_of(cluster):
@@ -137,7 +137,7 @@ class Player:
         machines = self.machines.within(control_plane_namespace(namespace, name))
         return cluster, token_of(secret), machines
 
-    # --- what changed, and whom it concerns ---------------------------------------------------
+    # --- which keys a change concerns ---------------------------------------------------------
 
     def _on_cluster(self, cluster: Object) -> None:
         key = ("cluster", namespace_of(cluster), name_of(cluster))
@@ -167,7 +167,7 @@ class Player:
     def _on_agent(self, agent: Object) -> None:
         self._complain(AGENTS, agent)
         self._agenda.add(("agent", namespace_of(agent), name_of(agent)))
-        # The cluster it is bound to, and the one it was bound to and that waits for it to be free.
+        # The cluster it is bound to, and the one it was bound to, which waits until it is free.
         for home in (
             inside(agent, "spec", "clusterDeploymentName", "namespace"),
             annotations_of(agent).get(AGENT_MACHINE_NAMESPACE),
@@ -207,7 +207,7 @@ class Player:
             log_fields = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
             logger.warning("planted fault not understood", extra=log_fields)
 
-    # --- deciding and doing -------------------------------------------------------------------
+    # --- decisions and writes -----------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
@@ -217,20 +217,22 @@ class Player:
                 self._tries.pop(key, None)
             except ApiError as error:
                 self._later(key, error)
-            except Exception:  # one odd object must not end the play for all the others
-                logger.exception("a fault of the player", extra={"about": "/".join(key)})
+            except Exception:  # one unexpected object must not end the work on all others
+                logger.exception(
+                    "decision failed with an internal error", extra={"about": "/".join(key)}
+                )
                 self._agenda.add_at(key, self._clock() + LONGEST_PAUSE)
             finally:
                 self._agenda.done(key)
 
     def _later(self, key: Key, error: ApiError) -> None:
-        """Tries again soon; sooner after a mere conflict, for the watch brings what has changed."""
+        """Retries soon, with backoff. A conflict is not logged: the watch brings the newer object."""
         tries = self._tries[key] = self._tries.get(key, 0) + 1
         pause = min(FIRST_PAUSE * 2 ** min(tries, 10), LONGEST_PAUSE)
         self._agenda.add_at(key, self._clock() + max(pause, error.retry_after))
         if not error.conflict:
             log_fields = {"about": "/".join(key), "why": str(error), "tries": tries}
-            logger.warning("not written, tried again", extra=log_fields)
+            logger.warning("write failed and will be retried", extra=log_fields)
 
     async def _look(self, key: Key) -> None:
         key_type, namespace, name = key
@@ -252,7 +254,7 @@ class Player:
         for write in decision.writes:
             await self._write(write)
         if decision.writes:
-            self._agenda.add(key)  # what follows from them
+            self._agenda.add(key)  # decide about what follows from the writes
         elif decision.look_at is not None:
             self._agenda.add_at(key, decision.look_at)
 
@@ -281,7 +283,9 @@ class Player:
                 copy.drop(write.seen)
                 return
             raise
-        logger.debug("written", extra={"how": type(write).__name__, "what": f"{kind.name} {name}"})
+        logger.debug(
+            "object written", extra={"how": type(write).__name__, "what": f"{kind.name} {name}"}
+        )
 
     async def _create(self, write: Create) -> Object:
         kind, namespace, name = place_of(write)
@@ -294,7 +298,7 @@ class Player:
             return await self._api.merge(kind, namespace, name, write.adopt)
         return await self._api.get(kind, namespace, name)
 
-    # --- seeing -------------------------------------------------------------------------------
+    # --- snapshots ----------------------------------------------------------------------------
 
     async def _see(self, namespace: str, name: str) -> Seen:
         cluster, home = self.clusters.get(namespace, name), control_plane_namespace(namespace, name)
@@ -305,7 +309,7 @@ class Player:
         ]
         if cluster is None and not pools:
             return Seen(None)
-        # What is asked for comes first: while we wait, the copies go on.
+        # Requests first: while we wait for them, the copies change.
         home_namespace, input_keys = await self._home(cluster, home), await self._given(cluster)
         return Seen(
             cluster=self.clusters.get(namespace, name),
@@ -326,7 +330,7 @@ class Player:
         namespace = agent_namespace(cluster) if cluster is not None else ""
         if namespace:
             return self.agents.within(namespace)
-        # Pools that have outlived their cluster: nobody says any more where its agents are.
+        # These pools have outlived their cluster: no spec names the namespace of its agents any more.
         return [
             agent
             for agent in self.agents.all()
@@ -337,7 +341,7 @@ class Player:
         namespace = self.namespaces.get("", home)
         if namespace is not None or cluster is None or deleted_at(cluster) is None:
             return namespace
-        # Before the cluster goes we ask: a namespace whose label was taken off is in no copy, and not gone.
+        # Ask the API server before the cluster is deleted: a namespace without our label is in no copy, yet exists.
         try:
             return await self._api.get(NAMESPACES, "", home)
         except ApiError as error:
@@ -346,7 +350,7 @@ class Player:
             raise
 
     async def _given(self, cluster: Object | None) -> dict[str, frozenset[str] | None]:
-        """The Secrets the spec names. They are not watched: all Secrets of a hub are none of our business."""
+        """The keys of the Secrets in the spec. They are not watched: the fake must not read all Secrets of a hub."""
         if cluster is None or deleted_at(cluster) is not None or not needs_inputs(cluster):
             return {}
         keys_by_secret: dict[str, frozenset[str] | None] = {}
@@ -361,7 +365,7 @@ class Player:
         return keys_by_secret
 
     async def _keep_system(self) -> None:
-        """What an installed HyperShift shows: its namespace and the versions it supports."""
+        """Creates what an installed HyperShift has: its namespace and the versions it supports."""
         if self.config.get(SYSTEM, SUPPORTED) is not None:
             return
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}

@@ -1,7 +1,7 @@
-"""The heart of the player: what is seen of a cluster, now → what to write, and when to look again. Pure.
+"""The fake's decision: from a cluster's snapshot and the time to what to write and when to check again. Pure.
 
-Called once per change of anything that belongs to a cluster, and at the moments it asked for. It remembers nothing:
-killed and called again it goes on from what is written on the objects.
+Called once per change of anything that belongs to a cluster, and at the times it asked for. It has no memory: after a
+restart it goes on from what is written on the objects.
 """
 
 from __future__ import annotations

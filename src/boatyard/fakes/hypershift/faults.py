@@ -1,4 +1,4 @@
-"""Faults by name: planted by an annotation on an object, or by a control file for objects yet to come. Pure.
+"""Faults by name: planted by an annotation on an object, or by a control file for objects that do not exist yet. Pure.
 
 `player.boatyard.io/fault: "blocked=QuotaExceeded, slow=5"` on the object, or a file of rules:
 
@@ -66,7 +66,7 @@ class Planted:
         return self.faults.get(fault) or default
 
     def number(self, fault: str, default: float) -> float:
-        """Its number, `default` when it is planted without one, 0 when it is not planted."""
+        """The fault's number, `default` when it is planted without one, 0 when it is not planted."""
         if fault not in self.faults:
             return 0.0
         return float(self.faults[fault] or default)
@@ -78,7 +78,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Rule:
-    """A fault for every object of a kind whose name and namespace fit the patterns."""
+    """A fault for every object of a kind whose name and namespace match the patterns."""
 
     kind: str
     fault: str
@@ -96,20 +96,20 @@ class Rule:
 
 @dataclass(frozen=True)
 class ControlFile:
-    """What a control file says: faults, and the versions of images that do not tell theirs."""
+    """The content of a control file: faults, and versions of images whose tag names none."""
 
     rules: tuple[Rule, ...] = ()
     releases: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, kind: str, thing: Object) -> Planted:
-        """The faults of an object; what is written on itself wins over rules. Nonsense counts as nothing."""
+        """The faults of an object; its annotation wins over rules. Faults that cannot be read are ignored."""
         rule_faults = {rule.fault: rule.value for rule in self.rules if rule.fits(kind, thing)}
         annotation = annotations_of(thing).get(FAULT, "")
         return Planted({**rule_faults, **dict(_readable(kind, annotation))})
 
 
 def complaints(kind: str, thing: Object) -> list[str]:
-    """What is wrong with the faults written on an object, for the log."""
+    """Problems of the faults in an object's annotation, for the log."""
     problems = []
     for word in _words(annotations_of(thing).get(FAULT, "")):
         try:
@@ -180,10 +180,10 @@ def _readable(kind: str, text: str) -> list[tuple[str, str]]:
         try:
             faults.append(read_fault(kind, word))
         except BadFaults:
-            continue  # told by `complaints`
+            continue  # `complaints` reports it
     return faults
 
 
 def _words(text: str) -> list[str]:
-    # A reason may itself hold a comma, HyperShift's pattern says; nobody writes such a one here.
+    # HyperShift's pattern allows a comma in a reason; such a reason cannot be planted here.
     return [word.strip() for word in text.split(",") if word.strip()]

@@ -1,7 +1,7 @@
-"""Answers for the hosted API servers, as little as shows that they are there: health, version, nodes. No workload.
+"""Serves the hosted API servers, only as far as shows that they run: health, version, nodes. No workload.
 
-One listener for all clusters of a hub; the path of a kubeconfig's server says which one is meant. What it says comes
-from the same copies that decisions are made from; nothing can be written.
+One listener serves all clusters of a hub; the path in a kubeconfig's server names the cluster. Answers come from the
+same copies as decisions; nothing can be written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HEALTHY = ("healthz", "livez", "readyz")
 
 
 class BadAddress(ValueError):
-    """Words that name no host and port."""
+    """A text that is no HOST:PORT, or an address that cannot be bound."""
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -47,7 +47,7 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 async def keep_authority(api: Api, now: float) -> tuple[str, str]:
-    """The hub's one authority, made by whoever comes first: kubeconfigs that trust it outlive a player."""
+    """The hub's certificate authority, created if missing and stored there: kubeconfigs that trust it outlive us."""
     for _ in range(2):
         try:
             secret = await api.get(SECRETS, SYSTEM, SECRET)
@@ -77,14 +77,14 @@ async def _create(api: Api, kind: Any, body: Object) -> None:
 
 
 Find = Callable[[str, str], tuple[Object, str, list[Object]] | None]
-"""A cluster's object, the token of its kubeconfig, and its machines; None when it has no kubeconfig."""
+"""Returns a cluster's object, the token of its kubeconfig, and its machines; None when it has no kubeconfig."""
 
 
 @asynccontextmanager
 async def answer_for(
     find: Find, host: str, port: int, authority: tuple[str, str], now: float
 ) -> AsyncIterator[None]:
-    """Answers as long as the block runs. OSError when the address cannot be had."""
+    """Serves the hosted APIs while the block runs. OSError when the address cannot be bound."""
     app = web.Application()
     app.router.add_get("/clusters/{namespace}/{name}/{rest:.*}", _Answers(find).answer)
     runner = web.AppRunner(app, access_log=None)
@@ -102,7 +102,7 @@ def _tls(pair: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.NamedTemporaryFile(
         "w"
-    ) as file:  # the loader wants a path; nobody else may read it
+    ) as file:  # the loader needs a path; nobody else may read it
         file.write(pair)
         file.flush()
         context.load_cert_chain(file.name)
@@ -116,7 +116,7 @@ class _Answers:
     async def answer(self, request: web.Request) -> web.Response:
         hosted_cluster = self._find(request.match_info["namespace"], request.match_info["name"])
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        # Whoever has no token learns nothing, not even whether there is such a cluster.
+        # A caller without the token learns nothing, not even whether there is such a cluster.
         if hosted_cluster is None or not compare_digest(token.encode(), hosted_cluster[1].encode()):
             return _failure(401, "Unauthorized", "Unauthorized")
         cluster, _, machines = hosted_cluster

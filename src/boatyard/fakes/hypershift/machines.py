@@ -1,4 +1,4 @@
-"""One Machine of a node pool: provisioned, joined, drained, gone. Pure; called for each by `node_pools`."""
+"""One Machine of a node pool: provisioned, joined, drained, deleted. Pure; called for each by `node_pools`."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def has_joined(machine: Object) -> bool:
 
 
 def new_machine(snapshot: Seen, pool: Object, number: int, version: str) -> Create:
-    """The machine of that number: made twice it is one."""
+    """Creates the machine of that number. Its name depends on the number, so doing it twice makes one machine."""
     assert snapshot.cluster is not None
     name = f"{name_of(pool)[:LONGEST_STEM]}-{short_hash(uid_of(pool), number)}"
     api_version, kind = _INFRASTRUCTURE[snapshot.platform]
@@ -99,7 +99,7 @@ def new_machine(snapshot: Seen, pool: Object, number: int, version: str) -> Crea
 
 
 def agents_of(machine: Object, snapshot: Seen) -> list[Object]:
-    """The agents that are given to it: one, or more after a mishap; the one it names comes first."""
+    """The agents bound to a machine: one, or more after a crash; the one in its providerID comes first."""
     uid, provider_id = uid_of(machine), spec_of(machine).get("providerID")
 
     def is_named(agent: Object) -> bool:
@@ -109,7 +109,7 @@ def agents_of(machine: Object, snapshot: Seen) -> list[Object]:
         owner = labels_of(agent).get(AGENT_MACHINE)
         if owner is not None or not is_named(agent):
             return owner == uid
-        # Somebody took the label off; it is installed for us all the same.
+        # Somebody removed the label; the agent is installed for this machine all the same.
         bound_to = inside(spec_of(agent), "clusterDeploymentName", "namespace")
         return bool(bound_to == namespace_of(machine))
 
@@ -126,11 +126,11 @@ def play_machine(
     *,
     may_join: bool,
 ) -> Decision:
-    """Its next stage, as far as it is due."""
+    """Moves a machine through its stages, as far as they are due."""
     if deleted_at(machine) is not None:
         return _leave(machine, pool, snapshot, settings, now)
     agents = agents_of(machine, snapshot)
-    # After a kill between two processes a machine may have been given two agents: it keeps one.
+    # If a process was killed and its successor bound another agent, the machine has two: it keeps one.
     writes: list[Write] = [unbind(surplus_agent) for surplus_agent in agents[1:]]
     agent = agents[0] if agents else None
     provider_id = _provider_id(machine, snapshot.platform, agent)
@@ -159,7 +159,7 @@ def play_machine(
 
 
 def begin_update(machine: Object, now: float) -> Change:
-    """An update in place begins: its node is drained, and boots into the new version."""
+    """Begins an update in place: the node is drained and boots the new version."""
     return Change(MACHINES, machine, {"metadata": {"annotations": {UPDATING_SINCE: stamp(now)}}})
 
 
@@ -257,7 +257,7 @@ def _false(kind: str, reason: str, message: str = "", severity: str = "Info") ->
 def _leave(
     machine: Object, pool: Object | None, snapshot: Seen, settings: Manner, now: float
 ) -> Decision:
-    """Drained, its agent let go, then gone."""
+    """Deletes a machine: drains its node, unbinds its agent, removes its finalizer."""
     stuck = "stuck-deletion" in settings.faults("Machine", machine) or (
         pool is not None and "stuck-deletion" in settings.faults("NodePool", pool)
     )
@@ -281,7 +281,7 @@ def _leave(
 
 
 def _released(machine: Object, snapshot: Seen) -> bool:
-    """Whether the agent it had is somebody else's, free, lost, or not there at all."""
+    """Whether the machine's agent is bound to another machine, free, lost, or deleted."""
     agent_name = str(spec_of(machine).get("providerID") or "").removeprefix("agent://")
     agent = next(
         (candidate for candidate in snapshot.agents if name_of(candidate) == agent_name), None

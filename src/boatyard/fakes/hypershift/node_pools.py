@@ -1,4 +1,4 @@
-"""A NodePool: how many machines there should be, of which version, and what is said of them. Pure."""
+"""Decides about a NodePool: how many machines it has, of which version, and its status. Pure."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from boatyard.fakes.hypershift.writes import (
     earliest,
 )
 
-# Platforms whose machines are made here; those of None are brought by people.
+# Platforms whose machines are created here; with platform None people bring the machines.
 AUTOMATED = ("Agent", "KubeVirt")
 
 
 @dataclass(frozen=True)
 class PoolVerdict:
-    """The conditions about a pool's input. While it is not `ready`, no machine is made, changed or taken."""
+    """The conditions about a pool's input. While it is not `ready`, no machine is created, changed or deleted."""
 
     conditions: tuple[Condition, ...]
     release: Release | None
@@ -66,11 +66,11 @@ class PoolVerdict:
 def play_pool(
     snapshot: Seen, pool: Object, used_agents: set[str], settings: Manner, now: float
 ) -> Decision:
-    """One pool. `used_agents` are the uids of agents that earlier pools of this decision have taken."""
+    """Decides about one pool. `used_agents` are the uids of agents that earlier pools of this decision have taken."""
     if deleted_at(pool) is not None:
         return _leave(snapshot, pool, settings, now)
     if snapshot.cluster is None:
-        return Decision()  # a pool of nobody: nothing is done, and nothing is said
+        return Decision()  # its cluster does not exist: nothing is done, and no status is written
     identity = _identity(pool, snapshot.cluster)
     if identity is not None:
         return Decision((identity,))
@@ -92,7 +92,7 @@ def play_pool(
         busy |= bound_machines
     for machine, may_join in _joining(pool, machines, settings):
         if uid_of(machine) in busy:
-            continue  # written already; its next stage is seen in the next pass
+            continue  # written already; the next decision handles its next stage
         decision = play_machine(machine, pool, snapshot, settings, now, may_join=may_join)
         writes += _numbers_kept(pool, machine, decision)
         writes += decision.writes
@@ -112,7 +112,7 @@ def _identity(pool: Object, cluster: Object) -> Change | None:
 
 
 def _leave(snapshot: Seen, pool: Object, settings: Manner, now: float) -> Decision:
-    """Machines first; the pool when none is left."""
+    """Deletes a pool: first its machines, then the pool itself."""
     machines = snapshot.machines_of(pool)
     if not machines:
         change = drop_finalizer(POOLS, pool, FINALIZER)
@@ -140,14 +140,14 @@ def _joining(
     for machine in machines:
         may_join = "never-joins" not in settings.faults("Machine", machine)
         if may_join and "never-joins" in faults and machine in alive and not has_joined(machine):
-            # The oldest have the places, so that it is always the same ones that never join.
+            # The oldest join first, so that it is always the same ones that never join.
             may_join = joined < room
             joined += 1
         yield machine, may_join
 
 
 def _numbers_kept(pool: Object, machine: Object, decision: Decision) -> list[Write]:
-    """Remembers the highest number before the machine that bears it goes: no name is given twice."""
+    """Records the highest machine number before that machine is deleted, so that no name is used twice."""
     goes = deleted_at(machine) is not None and any(
         isinstance(write, Change) and write.seen is machine for write in decision.writes
     )
@@ -161,7 +161,7 @@ def _changes(pool: Object, writes: Sequence[Write]) -> bool:
     return any(isinstance(write, Change) and write.seen is pool for write in writes)
 
 
-# --- what is said -----------------------------------------------------------------------------
+# --- conditions and status --------------------------------------------------------------------
 
 
 def _judge(snapshot: Seen, pool: Object, settings: Manner, now: float) -> PoolVerdict:
@@ -199,7 +199,7 @@ def _judge(snapshot: Seen, pool: Object, settings: Manner, now: float) -> PoolVe
 def _valid_release(
     snapshot: Seen, pool: Object, release: Release | None, settings: Manner
 ) -> Iterator[Condition]:
-    """As HyperShift says it of old, and as it says it of late (SupportedVersionSkew)."""
+    """The condition of older versions of HyperShift, and that of newer ones (SupportedVersionSkew)."""
     assert snapshot.cluster is not None
     image = inside(pool, "spec", "release", "image")
     if release is None:
@@ -253,7 +253,7 @@ def _version(
     healthy: Sequence[Object],
     desired_count: int,
 ) -> str:
-    """The version that all nodes have; the one before while they have not."""
+    """The version that all nodes have; the previous one until they all have the new one."""
     before = str(status_of(pool).get("version") or "")
     if not verdict.ready or verdict.release is None:
         return before
@@ -318,7 +318,7 @@ def _machine_conditions(machines: Sequence[Object], desired_count: int) -> Itera
 
 
 def _reached_ignition(pool: Object, machines: Sequence[Object]) -> Condition:
-    # Once reached it stays so: nodes that are there do not ask for their payload again.
+    # Once reached it stays so: existing nodes do not fetch their payload again.
     reached = is_true(pool, "ReachedIgnitionEndpoint")
     if reached or any(is_true(machine, "InfrastructureReady") for machine in machines):
         return Condition("ReachedIgnitionEndpoint", "True", "AsExpected")

@@ -1,4 +1,4 @@
-"""Reading Kubernetes objects: metadata, moments, conditions. Pure."""
+"""Reads Kubernetes objects: metadata, times, conditions. Pure."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def created_at(thing: Object) -> float:
 
 
 def deleted_at(thing: Object) -> float | None:
-    """When its deletion was asked for; None while it is to live."""
+    """When its deletion was requested; None when it was not."""
     return moment(thing["metadata"].get("deletionTimestamp"))
 
 
 def inside(thing: Any, *path: str) -> Any:
-    """A nested field; None when any part of the way is missing."""
+    """A nested field; None when any part of the path is missing."""
     for part in path:
         if not isinstance(thing, dict):
             return None
@@ -70,7 +70,7 @@ def inside(thing: Any, *path: str) -> Any:
 
 
 def moment(text: Any) -> float | None:
-    """Seconds since the epoch of a written time; None of nothing or of nonsense."""
+    """Seconds since the epoch of a time in text form; None when the text is missing or no time."""
     if not isinstance(text, str) or not text:
         return None
     try:
@@ -86,11 +86,11 @@ def stamp(at: float) -> str:
 
 
 def short_hash(*words: object) -> str:
-    """Five letters and digits, the same for the same words."""
+    """Five letters and digits that depend only on the words."""
     number = int.from_bytes(
         hashlib.sha256("\0".join(str(word) for word in words).encode()).digest()[:8]
     )
-    letters = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes makes its suffixes: no words by chance
+    letters = "bcdfghjklmnpqrstvwxz2456789"  # as in the suffixes of Kubernetes: no vowels, so no words by chance
     text = ""
     for _ in range(5):
         number, index = divmod(number, len(letters))
@@ -100,7 +100,7 @@ def short_hash(*words: object) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """What one condition should say."""
+    """A condition to write."""
 
     type: str
     status: str  # True, False, Unknown
@@ -140,7 +140,7 @@ def write_conditions(
     now: float,
     generation: int | None = None,
 ) -> list[Object]:
-    """The conditions to write: one that keeps its status keeps its moment."""
+    """The conditions in the form of the API. One whose status is unchanged keeps its lastTransitionTime."""
     written = []
     for condition in conditions:
         previous = find_condition(old, condition.type)

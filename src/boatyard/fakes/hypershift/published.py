@@ -1,4 +1,4 @@
-"""What a hosted control plane shows to the outside: its endpoints, kubeconfig and password. Pure."""
+"""What a hosted control plane publishes: its endpoints, kubeconfig and password. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DOMAIN = "apps.hub.example"
 
 
 def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
-    """Host and port at which a service is to be reached, as its publishing strategy asks."""
+    """Host and port of a service, by its publishing strategy."""
     strategy = next(
         (
             entry.get("servicePublishingStrategy") or {}
@@ -46,7 +46,7 @@ def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
             port = inside(strategy, "nodePort", "port")
             return inside(strategy, "nodePort", "address"), int(port or 30000 + number % 2768)
         case "LoadBalancer":
-            # Without a name, an address of a range that nobody has (TEST-NET-1).
+            # Without a host name, an address of a range that is never in use (TEST-NET-1).
             host = inside(strategy, "loadBalancer", "hostname") or f"192.0.2.{1 + number % 254}"
             return host, int(inside(cluster, "spec", "networking", "apiServer", "port") or 6443)
         case _:
@@ -55,12 +55,12 @@ def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
 
 
 def has_password(cluster: Object) -> bool:
-    """A cluster with identity providers of its own has no kubeadmin."""
+    """Whether a cluster has a kubeadmin password: not if it has identity providers of its own."""
     return not inside(cluster, "spec", "configuration", "oauth", "identityProviders")
 
 
 def publish_kubeconfig(snapshot: Seen, settings: Manner) -> list[Write]:
-    """The kubeconfig's Secret as it should be."""
+    """Writes that create or correct the Secret of the kubeconfig."""
     assert snapshot.cluster is not None
     cluster, existing = (
         snapshot.cluster,
@@ -80,7 +80,7 @@ def publish_kubeconfig(snapshot: Seen, settings: Manner) -> list[Write]:
 
 
 def token_of(secret: Object) -> str:
-    """The token in a kubeconfig of ours; a new word of nobody when it was tampered with."""
+    """The token in a kubeconfig of the fake; a text that no kubeconfig contains if the Secret was tampered with."""
     try:
         kubeconfig = json.loads(b64decode(secret["data"]["kubeconfig"]))
         return str(kubeconfig["users"][0]["user"]["token"])
@@ -99,7 +99,7 @@ def publish_password(snapshot: Seen, settings: Manner) -> list[Write]:
 
 def _server(cluster: Object, settings: Manner) -> str:
     if settings.answering is not None:
-        # One listener answers for all clusters; the path says for which.
+        # One listener serves all clusters; the path names the cluster.
         path = f"clusters/{namespace_of(cluster)}/{name_of(cluster)}"
         return f"https://{settings.answering.address}/{path}"
     host, port = endpoint(cluster)

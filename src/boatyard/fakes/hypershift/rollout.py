@@ -1,4 +1,4 @@
-"""The version of a hosted control plane: what it is, what it becomes, and since when. Pure."""
+"""The version of a hosted control plane: the current one, the target, and the history. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_HISTORY = 10
 
 @dataclass(frozen=True)
 class Rollout:
-    """`status.version`, and the conditions that come out of it."""
+    """`status.version`, and the conditions that follow from it."""
 
     version: Object | None
     conditions: tuple[Condition, ...]
@@ -52,13 +52,13 @@ def roll_out(
     available_since: float | None,
     now: float,
 ) -> Rollout:
-    """The rollout as it is now. The first one needs a worker: much of a cluster runs on its nodes."""
+    """The rollout at this time. The first one needs a worker, because much of a cluster runs on its nodes."""
     assert snapshot.cluster is not None
     history = [
         dict(entry) for entry in inside(status_of(snapshot.cluster), "version", "history") or []
     ]
     if blocked or release is None:
-        # What was accepted before goes on being what it is.
+        # The version that was accepted before stays.
         version = status_of(snapshot.cluster).get("version")
         return Rollout(version, _conditions(history, serving, ""), None)
     if not history or history[0]["image"] != release.image:
@@ -75,14 +75,14 @@ def roll_out(
         "desired": {"image": release.image, "version": release.version},
         "history": history,
         "observedGeneration": generation_of(snapshot.cluster),
-        "availableUpdates": None,  # must be there, and nothing is known of any
+        "availableUpdates": None,  # required by the CRD
     }
     return Rollout(version, _conditions(history, serving, stuck_reason), next_check)
 
 
 def _begun(history: list[Object], release: Release, now: float) -> list[Object]:
     if history and history[0]["completionTime"] is None:
-        history[0]["completionTime"] = stamp(now)  # given up half way; it stays Partial
+        history[0]["completionTime"] = stamp(now)  # abandoned half way; it stays Partial
     entry = {
         "state": "Partial",
         "image": release.image,
@@ -101,7 +101,7 @@ def _due(
     pace: Pace,
     available_since: float | None,
 ) -> tuple[float | None, str]:
-    """When the newest entry completes, and why it never will as things are."""
+    """When the newest entry completes, or None; and the reason if it is stuck."""
     assert snapshot.cluster is not None
     key = uid_of(snapshot.cluster)
     if any(entry["state"] == "Completed" for entry in history):
@@ -121,7 +121,7 @@ def _due(
 
 def _first_worker(snapshot: Seen, available_since: float) -> float | None:
     if snapshot.platform == "None":
-        return available_since  # its nodes come from outside and are nobody's business here
+        return available_since  # its nodes come from outside, and the fake does not see them
     join_times = [true_since(machine, "NodeHealthy") for machine in snapshot.machines]
     return min((joined_at for joined_at in join_times if joined_at is not None), default=None)
 

@@ -1,4 +1,4 @@
-"""How many machines a pool has, and which: growing, shrinking, new versions, repair. Pure; called by `node_pools`."""
+"""Scales a pool's machines: creation, deletion, new versions, repair, agents. Pure; called by `node_pools`."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from boatyard.fakes.hypershift.observation import (
 from boatyard.fakes.hypershift.writes import Remove, Write, earliest
 
 MOST_REPAIRED = (
-    2  # with more unhealthy nodes than this something else is wrong, and nothing is repaired
+    2  # with more unhealthy nodes than this something else is wrong, and none is replaced
 )
 
 
 def wanted_machines(pool: Object, alive: Sequence[Object]) -> int:
-    """As its replicas say; with autoscaling as many as there are, within the bounds."""
+    """How many machines a pool should have: its replicas; with autoscaling the current number, within the bounds."""
     scaling = spec_of(pool).get("autoScaling")
     if scaling:
         return int(min(max(len(alive), scaling.get("min") or 0), scaling.get("max") or 0))
@@ -59,7 +59,7 @@ def wanted_machines(pool: Object, alive: Sequence[Object]) -> int:
 def scale(
     snapshot: Seen, pool: Object, version: str, settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """What brings the machines to their number and version."""
+    """Writes that bring the machines to their number and version, and when to check again."""
     alive = [machine for machine in snapshot.machines_of(pool) if deleted_at(machine) is None]
     desired_count = wanted_machines(pool, alive)
     faults = settings.faults("NodePool", pool)
@@ -92,7 +92,7 @@ def _to_number(
 
 
 def choose_leaving(alive: Sequence[Object], count: int, faults: Planted) -> list[Object]:
-    """Who leaves: those that were named, then those that are no nodes, then the newest."""
+    """The machines to delete: those annotated for deletion, then those without a healthy node, then the newest."""
     others = sorted(
         (machine for machine in alive if DELETE_MACHINE not in annotations_of(machine)),
         key=lambda machine: (is_healthy(machine), -number_of(machine)),
@@ -121,7 +121,7 @@ def _replace(
     desired_count: int,
     version: str,
 ) -> list[Write]:
-    """A rolling replacement: a few more than wanted, a few fewer than wanted, never both forgotten."""
+    """A rolling replacement within maxSurge and maxUnavailable; if both are 0, one machine may be unavailable."""
     rolling = inside(pool, "spec", "management", "replace", "rollingUpdate") or {}
     max_surge = _share(rolling.get("maxSurge", 1), desired_count, round_up=True)
     max_unavailable = _share(rolling.get("maxUnavailable", 0), desired_count, round_up=False)
@@ -143,7 +143,7 @@ def _replace(
 def _update_in_place(
     pool: Object, old: Sequence[Object], version: str, settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """As many at once as may be missing."""
+    """Updates machines in place, at most maxUnavailable at once."""
     max_unavailable = inside(pool, "spec", "management", "inPlace", "maxUnavailable")
     max_unavailable = max(
         1, _share(max_unavailable if max_unavailable is not None else 1, len(old), round_up=False)
@@ -166,7 +166,7 @@ def _update_in_place(
 
 
 def _share(value: Any, whole: int, *, round_up: bool) -> int:
-    """A number, or a share of the whole in per cent; nothing of what is neither."""
+    """A number, or a percentage of the whole; 0 when the value is neither."""
     text = str(value)
     if text.removesuffix("%").isdecimal() and text.endswith("%"):
         parts = whole * int(text.removesuffix("%"))
@@ -177,7 +177,7 @@ def _share(value: Any, whole: int, *, round_up: bool) -> int:
 def repair(
     pool: Object, machines: Sequence[Object], settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """Takes out machines whose nodes are unhealthy for too long, if the pool repairs itself."""
+    """Deletes machines whose nodes are unhealthy for too long, if the pool has autoRepair."""
     if not inside(pool, "spec", "management", "autoRepair"):
         return [], None
     unhealthy = []
@@ -196,7 +196,7 @@ def repair(
 def give_agents(
     snapshot: Seen, pool: Object, used_agents: set[str]
 ) -> tuple[list[Write], set[str], bool]:
-    """Free agents for machines that have none, the uids of those machines, and whether one is still without."""
+    """Binds free agents to machines without one. Also returns those machines' uids, and whether one has none yet."""
     assert snapshot.cluster is not None
     selector = inside(pool, "spec", "platform", "agent", "agentLabelSelector")
     home, deployment = snapshot.home, name_of(snapshot.cluster)
@@ -224,7 +224,7 @@ def give_agents(
 
 
 def selects(selector: Object | None, labels: dict[str, str]) -> bool:
-    """Whether a label selector fits; none fits everything."""
+    """Whether a label selector matches; a missing one matches everything."""
     for key, value in (inside(selector, "matchLabels") or {}).items():
         if labels.get(key) != value:
             return False

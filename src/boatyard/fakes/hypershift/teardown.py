@@ -1,4 +1,4 @@
-"""A HostedCluster that is to go: node pools, machines, control plane, then itself. Pure; called by `decide`."""
+"""Deletes a HostedCluster: node pools, machines, control plane, then itself. Pure; called by `decide`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from boatyard.fakes.hypershift.writes import (
 
 
 def play_teardown(snapshot: Seen, settings: Manner, now: float) -> Decision:
-    """The next part of the way out; each waits until the one before is seen to be gone."""
+    """The next part of the deletion; each part waits until the objects of the one before are deleted."""
     cluster = snapshot.cluster
     assert cluster is not None
     pool_removals = [Remove(POOLS, pool) for pool in snapshot.pools if deleted_at(pool) is None]
@@ -53,7 +53,7 @@ def play_teardown(snapshot: Seen, settings: Manner, now: float) -> Decision:
 
 
 def _strays(snapshot: Seen, settings: Manner, now: float) -> tuple[list[Write], float | None]:
-    """Machines whose pool is not there any more go as well."""
+    """Deletes machines whose pool does not exist any more."""
     pools = {pool_key(pool) for pool in snapshot.pools}
     writes: list[Write] = []
     moments: list[float | None] = []
@@ -70,7 +70,7 @@ def _strays(snapshot: Seen, settings: Manner, now: float) -> tuple[list[Write], 
 
 
 def _control_plane_gone(cluster: Object, now: float) -> Report | None:
-    """Says that nothing answers any more; None when it is said."""
+    """Reports that the control plane does not answer any more; None when that was reported."""
     message = "The hosted control plane is not found"
     overrides = {
         kind: Condition(kind, "False", "NotFound", message)
