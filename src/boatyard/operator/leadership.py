@@ -1,7 +1,7 @@
 """Leader election: of several operators on a hub only the holder of the Lease works. Called by the operator's run.
 
 No clock is compared with another's. A candidate waits until the Lease has not changed for its whole duration, by the
-candidate's own monotonic clock. The leader stops to lead a margin before that, by its own monotonic clock, counted from
+candidate's own monotonic clock. The leader stops leading a margin before that, by its own monotonic clock, counted from
 before it sent the last successful renewal. The times written in the Lease are for people.
 
 The Lease also lists what the leader works on. When a leader dies its successor treats that work as suspect: it may be

@@ -47,7 +47,7 @@ class OrderBook(Protocol):
         """
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
-        """Requests the release of everything until `delete_by`. Requested before, or no such order: no change."""
+        """Requests the release of everything by `delete_by`. Requested before, or no such order: no change."""
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
         """Moves a finished order (phase DELETED) to the archive. No such order: does nothing.

@@ -53,7 +53,7 @@ class Copy:
         if current is not None and version_of(current) == version_of(thing):
             return
         if deleted_at(thing) is not None and not finalizers_of(thing) and self.kind.namespaced:
-            # The last finalizer is removed: the object is deleted, and no further event may come.
+            # The last finalizer is removed, so the object is deleted: this is its last state.
             self.drop(thing)
             return
         self._held.setdefault(namespace_of(thing), {})[name_of(thing)] = thing

@@ -75,7 +75,7 @@ def roll_out(
         "desired": {"image": release.image, "version": release.version},
         "history": history,
         "observedGeneration": generation_of(snapshot.cluster),
-        "availableUpdates": None,  # required by the CRD
+        "availableUpdates": None,  # the field must be present, and no updates are known
     }
     return Rollout(version, _conditions(history, serving, stuck_reason), next_check)
 

@@ -34,7 +34,7 @@ class ClusterFields(NamedTuple):
     doing: str = ""  # the last change: upgrade, restore, rest or resume
     contents: str = ""  # stands for all objects in it
     restored: str = ""  # the request of the last restore
-    # Other requested fields. Nothing here depends on them; they are stored so that tests compare them.
+    # Other requested fields. Nothing here depends on them; they are stored to be compared.
     release_image: str = ""
     pod_cidr: str = ""
     service_cidr: str = ""

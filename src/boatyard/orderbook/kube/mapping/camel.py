@@ -97,9 +97,7 @@ def _shape_of(kind: Any) -> Shape | None:
 def _dumping(kind: msgspec.inspect.Type) -> Shape | None:
     match kind:
         case msgspec.inspect.StructType(cls=cls):
-            return lambda value: _dumper(cls)(
-                value
-            )  # built when first needed: structs may refer to each other
+            return lambda value: _dumper(cls)(value)  # built when first needed
         case msgspec.inspect.EnumType(cls=cls):
             prefix = enum_prefix(cls)
             return lambda value: prefix + value.name
