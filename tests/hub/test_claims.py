@@ -70,7 +70,7 @@ async def test_without_the_second_look_an_owner_would_hold_two(
 async def test_what_was_given_back_is_not_held_because_a_watch_says_so_late(
     desk: KubeDesk,
 ) -> None:
-    claims = HubClaims(desk.client, desk.system, known=desk.view)
+    claims = HubClaims(desk.client, desk.system, cache=desk.view)
     assert await claims.claim(POOL, ["a"], OWNER, now=NOW) == "a"
     (claim,) = desk.view.of(OWNER)
     await until(lambda: len(desk.view.informers[2]) == 1, "the watch has told")
@@ -82,14 +82,14 @@ async def test_what_was_given_back_is_not_held_because_a_watch_says_so_late(
 
 
 async def test_what_is_known_to_be_held_is_not_asked_for(desk: KubeDesk) -> None:
-    claims = HubClaims(desk.client, desk.system, known=desk.view)
+    claims = HubClaims(desk.client, desk.system, cache=desk.view)
     await claims.claim(POOL, ["a"], OWNER, now=NOW)
-    silent = HubClaims(desk.client, "nowhere", known=desk.view)
+    silent = HubClaims(desk.client, "nowhere", cache=desk.view)
     assert await silent.claim(POOL, ["b"], OWNER, now=NOW) == "a"
 
 
 async def test_claims_known_to_be_taken_are_tried_last(desk: KubeDesk) -> None:
-    claims = HubClaims(desk.client, desk.system, known=desk.view)
+    claims = HubClaims(desk.client, desk.system, cache=desk.view)
     await claims.claim(POOL, ["a"], "o-2/host/0", now=NOW)
     assert claims._likely_first(POOL, ["a", "b"]) == ["b", "a"]
     assert await claims.claim(POOL, ["a", "b"], OWNER, now=NOW) == "b"
@@ -98,7 +98,7 @@ async def test_claims_known_to_be_taken_are_tried_last(desk: KubeDesk) -> None:
 
 async def test_giving_back_an_owner_gives_back_those_below_it(desk: KubeDesk) -> None:
     for known in (None, desk.view):
-        claims = HubClaims(desk.client, desk.system, known=known)
+        claims = HubClaims(desk.client, desk.system, cache=known)
         await claims.claim(POOL, ["a"], "o-1/host/0", now=NOW)
         await claims.claim(POOL, ["b"], "o-1/host/0/deep", now=NOW)
         await claims.claim(POOL, ["c"], "o-1/host/01", now=NOW)

@@ -340,10 +340,10 @@ async def test_a_claim_that_nobody_stands_behind_is_swept(desk: KubeDesk) -> Non
         "c-2/host/compute-0": "nobody's",
     }.items():
         await desk.book.claim("hub-1/hosts", [item], owner, now=NOW)
-    books = await read_books(desk.client, desk.place, desk.system, whole=False)
+    books = await read_books(desk.client, desk.place, desk.system, read_all=False)
     about: Any = (desk.client, desk.view, desk.system, books)
-    assert await free_claims(*about, check=lambda: None, spared=lambda order: True) == 0
-    assert await free_claims(*about, check=lambda: None, spared=lambda order: False) == 2
+    assert await free_claims(*about, check=lambda: None, is_protected=lambda order: True) == 0
+    assert await free_claims(*about, check=lambda: None, is_protected=lambda order: False) == 2
     kept = (await desk.client.list(CLAIMS, desk.system)).items
     assert {one["spec"]["item"] for one in kept} == {"recorded", "below it"}
 

@@ -107,7 +107,7 @@ class HubStage:
         results = HubResults(
             view=self.view,
             objects=HubObjects(self._client, self.place),
-            claims=HubClaims(self._client, self.system, known=self.view),
+            claims=HubClaims(self._client, self.system, cache=self.view),
             check=self.leader.check,
         )
         now = self._yard.clock.now()

@@ -159,6 +159,6 @@ async def test_a_bug_about_one_cluster_does_not_end_the_play_for_the_others(
     api = ToldApi(hosted_cluster("t", "odd"), hosted_cluster("t", "c"))
     async with played(api):
         await until(lambda: api.available("c"))
-        await until(lambda: "a fault of the player" in caplog.text)
+        await until(lambda: "decision failed with an internal error" in caplog.text)
 
     assert not api.available("odd")

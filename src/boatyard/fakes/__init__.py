@@ -1,1 +1,1 @@
-"""Stand-ins for outside systems, one independent program each, against the real interfaces of that system."""
+"""Fakes of outside systems, one independent program each, which use the real interfaces of that system."""

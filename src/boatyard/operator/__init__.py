@@ -1,1 +1,1 @@
-"""The door on a Kubernetes hub: leads, carries out orders, and says how it is. See docs/contributing/operator.md."""
+"""The operator on a Kubernetes hub: leads, carries out orders, serves probes. See docs/contributing/operator.md."""

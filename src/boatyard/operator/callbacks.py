@@ -1,9 +1,9 @@
-"""The door for results of automation: `/automation/runs/<run id>`. Started by the operator's run, in every replica.
+"""The HTTP server for results of automation: `/automation/runs/<run id>`. Started by the operator in every replica.
 
-GET says how a run stands, POST says what came of it; both are signed with the run's own secret (automation/signing.py).
-Whoever cannot sign learns nothing: a run that there is none of, a wrong signature and a stale one are answered alike.
-A result that is stored stays, and is the answer to whoever reports again. Leader or not makes no difference: a result
-is written into the run's record on the hub, guarded by its version.
+GET returns the state of a run, POST stores its result; both are signed with the run's secret (automation/signing.py).
+A caller who cannot sign learns nothing: an unknown run, a wrong signature and a stale signature get the same answer.
+A stored result is never overwritten; whoever reports again gets the stored one. A replica that does not lead can store
+results too: a result is written into the run's record on the hub, guarded by the record's version.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from boatyard.operator.probes import listen
 logger = logging.getLogger(__name__)
 
 LARGEST_BODY = 64 * 1024
-AT_ONCE = 16  # messages under way; others come again
-_SECONDS = 20.0  # for one message, its body included
-_TRIES = 5  # of a write that the driver came before
+AT_ONCE = 16  # requests served at the same time; others get 503 and come again
+_SECONDS = 20.0  # for one request, its body included
+_TRIES = 5  # of a write that conflicts with one of the driver
 _LONGEST_MESSAGE = 1000
 _LONGEST_FACT, _MOST_FACTS = 4096, 50
 
 
 class RunDoor:
-    """`runs` are the hub's."""
+    """Answers requests about the automation runs of one hub, which `runs` reads and writes."""
 
     def __init__(self, runs: RunBook, now: Callable[[], datetime]) -> None:
         self._runs = runs
@@ -43,7 +43,7 @@ class RunDoor:
     async def answer(self, request: web.Request) -> web.Response:
         id = request.match_info["id"]
         timestamp = request.headers.get(signing.TIMESTAMP, "")
-        # Looked at first: a stranger's word must not cost a seat, or the hub a request.
+        # Checked first: a request of a stranger must not take a slot, or cost the hub a request.
         if not is_run_id(id) or not signing.is_fresh(timestamp, self._now().timestamp()):
             return _said(403, error="refused")
         if self._seats.locked():
@@ -51,20 +51,20 @@ class RunDoor:
         try:
             async with self._seats, asyncio.timeout(_SECONDS):
                 body = await request.read()
-                kept = await self._runs.find(id)
-                secret = kept.secret if kept is not None else ""
+                record = await self._runs.find(id)
+                secret = record.secret if record is not None else ""
                 signature = request.headers.get(signing.SIGNATURE, "")
-                signed = signing.is_signed(secret, timestamp, body, signature)
-                if kept is None or not signed:
+                is_signed = signing.is_signed(secret, timestamp, body, signature)
+                if record is None or not is_signed:
                     return _said(403, error="refused")
                 if request.method == "GET":
-                    return _stands(kept)
-                return await self._store(kept, body)
+                    return _stands(record)
+                return await self._store(record, body)
         except (BoatyardError, TimeoutError) as error:
-            logger.warning("result of automation not taken", extra={"run": id, "why": str(error)})
+            logger.warning("automation result not stored", extra={"run": id, "why": str(error)})
             return _said(503, error="not now")
 
-    async def _store(self, kept: Kept, body: bytes) -> web.Response:
+    async def _store(self, record: Kept, body: bytes) -> web.Response:
         try:
             result = msgspec.json.decode(body, type=Result)
         except msgspec.DecodeError:
@@ -76,38 +76,41 @@ class RunDoor:
         ):
             return _said(400, error=f"at most {_MOST_FACTS} facts of {_LONGEST_FACT} characters")
         result = msgspec.structs.replace(result, message=result.message[:_LONGEST_MESSAGE])
-        seen: Kept | None = kept
+        current: Kept | None = record
         for _ in range(_TRIES):
-            if seen is None:
-                return _said(403, error="refused")  # released meanwhile: nobody waits for it
-            if seen.run.is_over:
-                return _stands(seen)
-            ended = seen.run.ended(result, self._now().isoformat())
+            if current is None:
+                return _said(403, error="refused")  # the run was released: nobody waits for it
+            if current.run.is_over:
+                return _stands(current)
+            finished_run = current.run.ended(result, self._now().isoformat())
             try:
-                await self._runs.change(seen, ended)
+                await self._runs.change(current, finished_run)
             except (Conflict, NotFound):
-                seen = await self._runs.find(kept.run.id)
+                current = await self._runs.find(record.run.id)
                 continue
-            logger.info("result of automation", extra={"run": ended.id, "state": ended.state})
-            return _stands(msgspec.structs.replace(seen, run=ended))
+            logger.info(
+                "automation result stored",
+                extra={"run": finished_run.id, "state": finished_run.state},
+            )
+            return _stands(msgspec.structs.replace(current, run=finished_run))
         return _said(503, error="not now")
 
 
 @asynccontextmanager
 async def open_door(address: str, door: RunDoor) -> AsyncIterator[int]:
-    """Answers on HOST:PORT until left; the port. Refused when the address cannot be had."""
+    """Serves `door` on HOST:PORT while the block runs. Yields the port. Refused when the address cannot be bound."""
     site = web.Application(client_max_size=LARGEST_BODY)
     site.router.add_get("/automation/runs/{id}", door.answer, allow_head=False)
     site.router.add_post("/automation/runs/{id}", door.answer)
-    async with listen(address, site, what="results of automation") as port:
+    async with listen(address, site, purpose="results of automation") as port:
         yield port
 
 
-def _stands(kept: Kept) -> web.Response:
-    run = kept.run
+def _stands(record: Kept) -> web.Response:
+    run = record.run
     return _said(200, state=run.state, result=msgspec.to_builtins(run.result))
 
 
-def _said(status: int, **words: object) -> web.Response:
-    body = msgspec.json.encode(words)
+def _said(status: int, **fields: object) -> web.Response:
+    body = msgspec.json.encode(fields)
     return web.Response(body=body, status=status, content_type="application/json")

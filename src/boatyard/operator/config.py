@@ -1,4 +1,4 @@
-"""What an operator is told about its hub: the ConfigMap that the service writes when the hub is registered."""
+"""The settings of an operator's hub, from the ConfigMap that the service writes when the hub is registered."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ class HubConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_config(item: Mapping[str, Any] | None) -> HubConfig | None:
-    """None when the hub is not registered, or when nobody can read what was written."""
+    """Decodes the hub's ConfigMap. None when the hub is not registered, or the content cannot be read."""
     text = ((item or {}).get("data") or {}).get(hub_names.HUB_CONFIG_KEY) or ""
     if not text:
         return None
     try:
-        found = msgspec.json.decode(text, type=HubConfig)
+        config = msgspec.json.decode(text, type=HubConfig)
     except msgspec.DecodeError as error:
-        logger.error("the hub's settings cannot be read", extra={"why": str(error)})
+        logger.error("hub settings cannot be read", extra={"why": str(error)})
         return None
-    return found if found.id else None
+    return config if config.id else None
 
 
 class ConfigWatch:
-    """The settings as they are now. Run `informer` in a task of your own."""
+    """Keeps the hub's current settings. The caller runs `informer` in a task."""
 
     def __init__(self, client: KubeClient, namespace: str) -> None:
         self.current: HubConfig | None = None
@@ -58,19 +58,19 @@ class ConfigWatch:
         self._changed = asyncio.Event()
 
     def _heard(self, item: Mapping[str, Any] | None) -> None:
-        found = read_config(item)
-        if found != self.current:
-            self.current = found
+        config = read_config(item)
+        if config != self.current:
+            self.current = config
             self._changed.set()
 
     async def get(self) -> HubConfig:
-        """The settings; waits until the hub is registered."""
+        """Returns the settings; waits until the hub is registered."""
         while self.current is None:
             await self.other_than(None)
         return self.current
 
     async def other_than(self, config: HubConfig | None) -> None:
-        """Returns once the settings are other than these."""
+        """Returns once the settings differ from `config`."""
         while self.current == config:
             self._changed.clear()
             await self._changed.wait()

@@ -1,4 +1,4 @@
-"""Words for people who look at an order with kubectl: Kubernetes Events. Best effort: what is lost is only words."""
+"""Kubernetes Events about orders, for people who use kubectl. Best effort: nothing depends on an Event that is lost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Recorder:
         self._waiting: asyncio.Queue[dict[str, Any]] = asyncio.Queue(_MOST_WAITING)
 
     def tell(self, item: Mapping[str, Any], note: Note) -> None:
-        """Has the words written soon. Never waits: when too many wait already these are lost."""
+        """Queues an Event to be written soon. Never waits: when the queue is full the Event is lost."""
         if not self._waiting.full():
             self._waiting.put_nowait(_event(item, note, self._now()))
 
@@ -44,28 +44,28 @@ class Recorder:
 
 
 def _event(item: Mapping[str, Any], note: Note, now: datetime) -> dict[str, Any]:
-    about = item["metadata"]
-    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    # The same words at the same moment are the same event.
-    said = f"{about['uid']}/{note.reason}/{note.message}/{at}"
+    metadata = item["metadata"]
+    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    # The same message at the same second is the same Event.
+    identity = f"{metadata['uid']}/{note.reason}/{note.message}/{timestamp}"
     return {
         "metadata": {
-            "name": f"{about['name']}.{hashlib.sha256(said.encode()).hexdigest()[:16]}",
-            "namespace": about["namespace"],
+            "name": f"{metadata['name']}.{hashlib.sha256(identity.encode()).hexdigest()[:16]}",
+            "namespace": metadata["namespace"],
         },
         "involvedObject": {
             "apiVersion": CLUSTER_ORDERS.api_version,
             "kind": CLUSTER_ORDERS.kind,
-            "namespace": about["namespace"],
-            "name": about["name"],
-            "uid": about["uid"],
-            "resourceVersion": about["resourceVersion"],
+            "namespace": metadata["namespace"],
+            "name": metadata["name"],
+            "uid": metadata["uid"],
+            "resourceVersion": metadata["resourceVersion"],
         },
         "reason": note.reason,
         "message": note.message[:_LONGEST_MESSAGE],
         "type": "Warning" if note.reason in _WARNINGS else "Normal",
         "source": {"component": COMPONENT},
-        "firstTimestamp": at,
-        "lastTimestamp": at,
+        "firstTimestamp": timestamp,
+        "lastTimestamp": timestamp,
         "count": 1,
     }

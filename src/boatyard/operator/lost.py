@@ -1,7 +1,7 @@
-"""Orders that went from the hub before they had ended: somebody took their finalizers off. Run beside the work.
+"""Orders that disappeared from the hub before they ended: somebody took their finalizers off. Run beside the work.
 
-What such an order still held outside stands in a Leftover from then on, and is released by it. An order of ours whose
-deletion nobody asked for is left alone: the service places it again, and the new one finds everything by its keys.
+What such an order still holds outside is written into a Leftover, which releases it. Nothing is done for an order of
+ours whose deletion nobody requested: the service places it again, and the new order finds everything by its keys.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHY = "its order was removed from the hub by hand before everything was release
 
 
 class Rescue:
-    """Hears of orders that go from the moment it is made."""
+    """Writes Leftovers for orders that disappear from `view` after this object is created."""
 
     def __init__(
         self,
@@ -45,13 +45,16 @@ class Rescue:
         self._check = check
         self._now = now
         self.awaited: set[str] = set()
-        """Orders that went although nobody had asked for their end: the service places them again."""
+        """Orders that disappeared although nobody requested their deletion: the service places them again."""
         self._seats = asyncio.Semaphore(_AT_ONCE)
         self._gone: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         view.on_gone = self._gone.put_nowait
 
     async def run(self) -> None:
-        """Until cancelled; LeaseLost, in a group, once another may lead. None waits for another to be written."""
+        """Runs until cancelled. Raises LeaseLost, in an exception group, once another may lead.
+
+        Each order has a task of its own: none waits until another is written.
+        """
         async with asyncio.TaskGroup() as tasks:
             while True:
                 tasks.create_task(self._keep(await self._gone.get()))
@@ -64,14 +67,14 @@ class Rescue:
                     self.awaited.add(from_kube.order_id(item, self._objects.place))
                 return
             leftover = left_by(item, self._objects.place, self._now())
-        except Refused as error:  # what it has left outside is found by looking there
-            logger.error("a lost order cannot be read", extra={"order": name, "why": str(error)})
+        except Refused as error:  # the sweep finds what it left outside
+            logger.error("lost order cannot be read", extra={"order": name, "why": str(error)})
             return
         pause = FIRST_PAUSE
         while not await self._kept(item, leftover):
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LONGEST_PAUSE)
-        logger.warning("an order was removed by hand", extra={"order": name})
+        logger.warning("order was removed by hand", extra={"order": name})
 
     async def _kept(self, item: dict[str, Any], leftover: Leftover | None) -> bool:
         async with self._seats:
@@ -80,7 +83,7 @@ class Rescue:
                 if leftover is not None:
                     await self._objects.create_leftover(leftover)
                 self._check()
-                await self._objects.delete_credentials(item)  # nobody else knows of them any more
+                await self._objects.delete_credentials(item)  # nobody else can find them any more
                 await self._objects.delete_inputs(item)
             except LeaseLost:
                 raise
@@ -91,25 +94,27 @@ class Rescue:
 
 
 def is_lost(item: dict[str, Any], place: Place) -> bool:
-    """Whether an order that is gone had not ended and does not come again."""
+    """Whether an order that disappeared had not ended, and the service does not place it again."""
     order = from_kube.to_order(item, place)
     return not comes_again(item, place) and order.status.phase != OrderPhase.DELETED
 
 
 def comes_again(item: dict[str, Any], place: Place) -> bool:
-    """Whether the service, which has not asked for its end, places it anew."""
-    wish = (item.get("spec") or {}).get("boatyard") or {}
-    return from_kube.order_id(item, place) != item["metadata"]["uid"] and not wish.get("deletedAt")
+    """Whether the service places the order again: it is the service's, and its deletion was not requested."""
+    extension = (item.get("spec") or {}).get("boatyard") or {}
+    return from_kube.order_id(item, place) != item["metadata"]["uid"] and not extension.get(
+        "deletedAt"
+    )
 
 
 def left_by(item: dict[str, Any], place: Place, now: datetime) -> Leftover | None:
-    """What an order that is gone has left outside; None when there is nothing."""
+    """The Leftover for what a disappeared order still holds outside; None when it holds nothing."""
     order = from_kube.to_order(item, place)
     if not order.status.items:
         return None
-    about = msgspec.structs.replace(order.metadata, deletion_timestamp=now)
-    order = msgspec.structs.replace(order, metadata=about)
-    # It may have gone before its deletion was planned: everything recorded is to go.
+    metadata = msgspec.structs.replace(order.metadata, deletion_timestamp=now)
+    order = msgspec.structs.replace(order, metadata=metadata)
+    # It may have disappeared before its deletion was planned: everything recorded must be released.
     _, leftover = rules.abandon(order, plan.replan(order, {}, ()), now)
     status = msgspec.structs.replace(leftover.status, message=_WHY)
     return msgspec.structs.replace(leftover, status=status)

@@ -1,4 +1,4 @@
-"""What an operator counts, as Prometheus reads it. Asked by the probes' door."""
+"""The operator's metrics in the text format of Prometheus. Served by the probes' server."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _PREFIX = "boatyard_operator_"
 
 
 class Metrics:
-    """Counters are added to; gauges are asked when somebody reads."""
+    """A set of counters, which code adds to, and gauges, which are read when the text is made."""
 
     def __init__(self) -> None:
         self._counters: dict[str, dict[tuple[tuple[str, str], ...], float]] = {}
         self._gauges: dict[str, Gauge] = {}
         self._help: dict[str, str] = {}
 
-    def counter(self, name: str, words: str) -> None:
-        self._help[name] = words
+    def counter(self, name: str, help_text: str) -> None:
+        self._help[name] = help_text
         self._counters[name] = {}
 
-    def gauge(self, name: str, words: str, ask: Gauge) -> None:
-        self._help[name] = words
-        self._gauges[name] = ask
+    def gauge(self, name: str, help_text: str, read: Gauge) -> None:
+        self._help[name] = help_text
+        self._gauges[name] = read
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
         counts, key = self._counters[name], tuple(sorted(labels.items()))
@@ -42,10 +42,10 @@ class Metrics:
 
     def _lines(self) -> Iterator[str]:
         for name, counts in self._counters.items():
-            samples: Sequence[Sample] = [(dict(labels), n) for labels, n in counts.items()]
+            samples: Sequence[Sample] = [(dict(labels), value) for labels, value in counts.items()]
             yield from self._family(name, "counter", samples)
-        for name, ask in self._gauges.items():
-            yield from self._family(name, "gauge", ask())
+        for name, read_gauge in self._gauges.items():
+            yield from self._family(name, "gauge", read_gauge())
         yield from _process_lines()
 
     def _family(self, name: str, kind: str, samples: Iterable[Sample]) -> Iterator[str]:
@@ -59,18 +59,18 @@ class Metrics:
 
 
 def operator_metrics() -> Metrics:
-    """With the counters that are there from the start."""
-    made = Metrics()
-    made.counter("terms_total", "How often this process became the leader.")
-    made.counter("turns_total", "Turns at objects, by kind and how they ended.")
-    made.counter("turn_seconds_total", "Seconds spent in turns, by kind.")
-    made.counter("swept_claims_total", "Claims without an owner that were removed.")
-    made.counter("swept_orders_total", "Orders of which something was found after their end.")
-    return made
+    """Metrics with the operator's counters; its gauges are added by `Operator`."""
+    metrics = Metrics()
+    metrics.counter("terms_total", "How often this process became the leader.")
+    metrics.counter("turns_total", "Reconcile passes, by kind of object and outcome.")
+    metrics.counter("turn_seconds_total", "Seconds spent in reconcile passes, by kind of object.")
+    metrics.counter("swept_claims_total", "Claims without an owner that were removed.")
+    metrics.counter("swept_orders_total", "Leftovers written for objects found without an order.")
+    return metrics
 
 
 class Counted:
-    """A reconciler whose turns are counted."""
+    """Wraps a reconciler and counts its passes and their seconds."""
 
     def __init__(
         self, inner: Reconciler, kind: str, metrics: Metrics, clock: Callable[[], float]
@@ -86,10 +86,10 @@ class Counted:
     async def poisoned(self, turn: Turn) -> Result:
         return await self._count(self._inner.poisoned, turn)
 
-    async def _count(self, act: Callable[[Turn], Awaitable[Result]], turn: Turn) -> Result:
-        began, outcome = self._clock(), "bug"
+    async def _count(self, reconcile: Callable[[Turn], Awaitable[Result]], turn: Turn) -> Result:
+        start_time, outcome = self._clock(), "bug"
         try:
-            result = await act(turn)
+            result = await reconcile(turn)
             outcome = "changed" if result.changes else "unchanged"
             return result
         except BoatyardError:
@@ -97,14 +97,14 @@ class Counted:
             raise
         finally:
             self._metrics.add("turns_total", kind=self._kind, outcome=outcome)
-            self._metrics.add("turn_seconds_total", self._clock() - began, kind=self._kind)
+            self._metrics.add("turn_seconds_total", self._clock() - start_time, kind=self._kind)
 
 
 def _process_lines() -> Iterator[str]:
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    usage = resource.getrusage(resource.RUSAGE_SELF)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     yield "# TYPE process_cpu_seconds_total counter"
-    yield f"process_cpu_seconds_total {used.ru_utime + used.ru_stime:g}"
+    yield f"process_cpu_seconds_total {usage.ru_utime + usage.ru_stime:g}"
     yield "# TYPE process_resident_memory_bytes gauge"
     yield f"process_resident_memory_bytes {pages * os.sysconf('SC_PAGE_SIZE')}"
 

@@ -1,4 +1,4 @@
-"""An operator from start to stop: asks for the lead, and while it has it works on the hub's orders. Called by app."""
+"""An operator process from start to stop: campaigns, and while it leads works on the hub's orders. Called by app."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NO_VIEW = "the hub's orders have not been seen yet"
 
 @dataclass(frozen=True)
 class Bench:
-    """What reconcilers are made from: the hub's settings, its objects, and what may be done to them now."""
+    """What reconcilers are built from: the hub's settings, a client, the view of its objects, and the queue."""
 
     config: HubConfig
     client: KubeClient
@@ -49,7 +49,7 @@ class Bench:
 
 @dataclass(frozen=True)
 class Furniture:
-    """The reconcilers by kind, and the drivers that they act with."""
+    """The reconcilers by kind, and a function that returns the hub's drivers."""
 
     reconcilers: Mapping[str, Reconciler]
     drivers: Callable[[], Awaitable[HubDrivers]]
@@ -60,7 +60,7 @@ Furnish = Callable[[Bench], Furniture]  # drivers and books are chosen in app
 
 @dataclass
 class Operator:
-    """`client` is for the work, `leadership` has one of its own."""
+    """One operator process. `client` is for the work; `leadership` has a client of its own."""
 
     client: KubeClient
     leadership: Leadership
@@ -71,7 +71,7 @@ class Operator:
     pace: Pace = field(default_factory=Pace)
     metrics: Metrics = field(default_factory=operator_metrics)
     on_probes: Callable[[int], None] = lambda port: None
-    callbacks: str = ""  # where results of automation come in; empty: nowhere
+    callbacks: str = ""  # HOST:PORT for results of automation; empty: no such server
     on_callbacks: Callable[[int], None] = lambda port: None
     _view: HubView | None = None
     _queue: KubeQueue | None = None
@@ -84,49 +84,52 @@ class Operator:
         gauge("leader", "Whether this process leads.", lambda: _one(self.leadership.leads))
         gauge("orders", "Orders on the hub, by phase.", self._orders)
         gauge("held", "Objects worked on now.", lambda: _one(self._count("held")))
-        gauge("strays", "Orders only things outside tell of.", lambda: _one(self._strays))
-        gauge("waiting", "Objects with a next moment.", lambda: _one(self._count("waiting")))
+        gauge("strays", "Orders known only from objects outside.", lambda: _one(self._strays))
+        gauge("waiting", "Objects with a next due time.", lambda: _one(self._count("waiting")))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until asked to stop; then finishes what is under way and lets another lead at once."""
+        """Runs until `stop` is set; then finishes the work under way and gives the lead back."""
         async with asyncio.TaskGroup() as tasks:
-            beside = [
+            background_tasks = [
                 tasks.create_task(self._config.informer.run(), name="settings"),
                 tasks.create_task(self._recorder.run(), name="events"),
             ]
-            async with AsyncExitStack() as doors:
+            async with AsyncExitStack() as servers:
                 probes = open_probes(
                     self.probes, healthy=self._unhealthy, ready=self._unready, metrics=self.metrics
                 )
-                self.on_probes(await doors.enter_async_context(probes))
-                if self.callbacks:  # in every replica: whoever reports does not know who leads
+                self.on_probes(await servers.enter_async_context(probes))
+                if self.callbacks:  # in every replica: a run that reports does not know who leads
                     runs = RunBook(self.client, self.system_namespace)
-                    door = open_door(self.callbacks, RunDoor(runs, self.clock.now))
-                    self.on_callbacks(await doors.enter_async_context(door))
+                    results_server = open_door(self.callbacks, RunDoor(runs, self.clock.now))
+                    self.on_callbacks(await servers.enter_async_context(results_server))
                 while not stop.is_set():
                     await self._term(stop)
-            for task in beside:
+            for task in background_tasks:
                 task.cancel()
 
     async def _term(self, stop: asyncio.Event) -> None:
-        """One time of leading, from the campaign to its end."""
+        """Campaigns, then leads until the lead is lost or `stop` is set."""
         if not await _unless(stop, self.leadership.campaign()):
             return
         self.metrics.add("terms_total")
         try:
             async with asyncio.TaskGroup() as tasks:
-                keeping = tasks.create_task(self.leadership.keep(), name="lead")
+                renewal = tasks.create_task(self.leadership.keep(), name="lead")
                 while not stop.is_set():
                     await self._shift(stop)
-                keeping.cancel()
+                renewal.cancel()
         except* LeaseLost:
-            logger.warning("lead lost", extra={"identity": self.leadership.identity})
+            logger.warning("leadership lost", extra={"identity": self.leadership.identity})
         finally:
             self._view = self._queue = None
         await self.leadership.release()
 
     async def _shift(self, stop: asyncio.Event) -> None:
-        """Work under one and the same set of settings. What another leader did is seen before anything is done."""
+        """Works until the hub's settings change or `stop` is set.
+
+        Work begins only after the view is synced, so that what the previous leader did is known.
+        """
         if not await _unless(stop, self._config.get()):
             return
         config = self._config.current
@@ -136,30 +139,30 @@ class Operator:
             self.client, config.place(self.system_namespace), system_namespace=self.system_namespace
         )
         async with asyncio.TaskGroup() as tasks:
-            beside = [tasks.create_task(one.run()) for one in view.informers]
-            ended = asyncio.Event()
-            beside.append(tasks.create_task(self._until_changed(config, stop, ended)))
-            if await _unless(ended, view.synced()):
+            background_tasks = [tasks.create_task(informer.run()) for informer in view.informers]
+            must_stop = asyncio.Event()
+            background_tasks.append(tasks.create_task(self._until_changed(config, stop, must_stop)))
+            if await _unless(must_stop, view.synced()):
                 self.leadership.check()
                 rescue = self._rescue(config, view)
-                worker, furniture = self._worker(config, view)
+                worker, runtime = self._worker(config, view)
                 sweeper = Sweeper(
                     client=self.client,
                     view=view,
                     namespace=self.system_namespace,
-                    drivers=furniture.drivers,
+                    drivers=runtime.drivers,
                     awaited=rescue.awaited,
                     check=self.leadership.check,
                     now=self.clock.now,
                 )
-                beside.append(tasks.create_task(self._sweep(sweeper)))
-                beside.append(tasks.create_task(rescue.run()))
-                await worker.run(ended)
-            for task in beside:
+                background_tasks.append(tasks.create_task(self._sweep(sweeper)))
+                background_tasks.append(tasks.create_task(rescue.run()))
+                await worker.run(must_stop)
+            for task in background_tasks:
                 task.cancel()
 
     def _worker(self, config: HubConfig, view: HubView) -> tuple[Worker, Furniture]:
-        claims = HubClaims(self.client, self.system_namespace, known=view)
+        claims = HubClaims(self.client, self.system_namespace, cache=view)
         results = HubResults(
             view=view,
             objects=HubObjects(self.client, config.place(self.system_namespace)),
@@ -169,7 +172,7 @@ class Operator:
         )
         queue = KubeQueue(view=view, results=results, leader=self.leadership, now=self.clock.now())
         self.leadership.watch_over(queue.lasting)
-        bench = Bench(
+        context = Bench(
             config=config,
             client=self.client,
             view=view,
@@ -177,10 +180,10 @@ class Operator:
             system_namespace=self.system_namespace,
         )
         self._view, self._queue = view, queue
-        furniture = self.furnish(bench)
+        runtime = self.furnish(context)
         reconcilers = {
-            kind: Counted(one, kind, self.metrics, time.monotonic)
-            for kind, one in furniture.reconcilers.items()
+            kind: Counted(reconciler, kind, self.metrics, time.monotonic)
+            for kind, reconciler in runtime.reconcilers.items()
         }
         worker = Worker(
             queue=queue,
@@ -189,20 +192,20 @@ class Operator:
             wait_for_hint=queue.wait,
             pace=self.pace,
         )
-        return worker, furniture
+        return worker, runtime
 
     def _rescue(self, config: HubConfig, view: HubView) -> Rescue:
         objects = HubObjects(self.client, config.place(self.system_namespace))
         return Rescue(view, objects, check=self.leadership.check, now=self.clock.now)
 
     async def _until_changed(
-        self, config: HubConfig, stop: asyncio.Event, ended: asyncio.Event
+        self, config: HubConfig, stop: asyncio.Event, must_stop: asyncio.Event
     ) -> None:
         await _unless(stop, self._config.other_than(config))
-        ended.set()
+        must_stop.set()
 
     async def _sweep(self, sweeper: Sweeper) -> None:
-        """Finds what somebody did who died before anybody could know of it."""
+        """Sweeps again and again: finds what a process did just before it died, and recorded nowhere."""
         while True:
             try:
                 swept = await sweeper.sweep()
@@ -212,15 +215,15 @@ class Operator:
             except LeaseLost:
                 raise
             except BoatyardError as error:
-                logger.warning("not swept", extra={"why": str(error)})
-            except Exception:  # the engine's rule, kept here: a driver's bug must not end the lead
-                logger.exception("internal error in a sweep")
+                logger.warning("sweep failed", extra={"why": str(error)})
+            except Exception:  # as in the engine: a driver's bug must not end the lead
+                logger.exception("sweep failed with an internal error")
             await asyncio.sleep(SWEEP_SECONDS)
 
-    # --- how it is -------------------------------------------------------------------------------
+    # --- health and metrics ----------------------------------------------------------------------
 
     def _unhealthy(self) -> str:
-        """That it answers at all is what is asked: work that hangs ends with the lead, and begins anew."""
+        """Always healthy once it answers: work that hangs ends when the lead is lost, and begins again."""
         return ""
 
     def _unready(self) -> str:
@@ -237,26 +240,26 @@ class Operator:
         for phase, count in sorted(counts.items()):
             yield {"phase": phase}, count
 
-    def _count(self, what: str) -> float:
-        return float(getattr(self._queue, what)) if self._queue is not None else 0.0
+    def _count(self, attribute: str) -> float:
+        return float(getattr(self._queue, attribute)) if self._queue is not None else 0.0
 
 
 def _one(value: float) -> list[Sample]:
     return [({}, float(value))]
 
 
-async def _unless(stop: asyncio.Event, act: Awaitable[object]) -> bool:
-    """Waits for one of the two; whether it was the act. Its failure is ours."""
-    doing = asyncio.ensure_future(act)
-    stopping = asyncio.ensure_future(stop.wait())
+async def _unless(stop: asyncio.Event, action: Awaitable[object]) -> bool:
+    """Runs `action` until it ends or `stop` is set. True if it ended; raises what it raised. Cancels it otherwise."""
+    action_task = asyncio.ensure_future(action)
+    stop_task = asyncio.ensure_future(stop.wait())
     try:
-        await asyncio.wait((doing, stopping), return_when=asyncio.FIRST_COMPLETED)
-        if doing.done():
-            await doing
+        await asyncio.wait((action_task, stop_task), return_when=asyncio.FIRST_COMPLETED)
+        if action_task.done():
+            await action_task
             return True
         return False
     finally:
-        for task in (doing, stopping):
+        for task in (action_task, stop_task):
             task.cancel()
             with suppress(asyncio.CancelledError, BoatyardError):
                 await task

@@ -1,8 +1,9 @@
-"""Finds what no order of the hub stands behind: things outside, and claims. Run by the leader, now and then.
+"""Finds objects outside, and claims, that belong to no order of the hub. Run by the leader every ten minutes.
 
-A leader that was stopped between the check of its lease and an effect may carry out that effect after its successor
-has ended the order; and an order may be stripped of its finalizers and removed while nobody leads. Only looking outside
-finds what is left then. It becomes a Leftover, and so is released, retried and seen like all that a deletion leaves.
+A leader that pauses between the check of its lease and an effect may carry out that effect after its successor has
+ended the order. And an order may lose its finalizers and be removed while nobody leads. What is left then is found
+only by listing what is outside. It becomes a Leftover, and so is released, retried and shown like all that a
+deletion leaves.
 """
 
 from __future__ import annotations
@@ -24,23 +25,23 @@ from boatyard.resources.orders.drivers import HubDrivers
 
 logger = logging.getLogger(__name__)
 
-# So many orders at once may have ended unnoticed. More than these were not ended: the hub was set back to an older
-# state, or its orders are looked for in the wrong place, and a person should look before anything is taken down.
+# So many orders may have ended unnoticed at once. If more are missing they did not end: the hub was restored to an
+# older state, or its orders are looked for in the wrong place, and a person should look before anything is released.
 FEW = 3
 _WHY = "found outside although no order of the hub knows of it"
 
 
 @dataclass(frozen=True)
 class Swept:
-    claims: int  # given back
-    orders: int  # of which a Leftover was made
-    strays: int  # orders that only things outside tell of
+    claims: int  # deleted
+    orders: int  # for which a Leftover was written
+    strays: int  # orders known only from objects outside
 
 
 class Sweeper:
-    """One for as long as this process leads under the same settings: what it finds counts when it finds it twice.
+    """Sweeps one hub while this process leads with the same settings. It acts on what two sweeps in a row find.
 
-    `awaited` are orders whose going this leader saw and that the service places again: they are left alone.
+    `awaited` are orders that this leader saw disappear and that the service places again: they are left alone.
     """
 
     def __init__(
@@ -65,57 +66,59 @@ class Sweeper:
         self._suspects: frozenset[str] = frozenset()  # of the sweep before
 
     async def sweep(self) -> Swept:
-        """First looks outside, then at the hub: who stands behind what was found is seen after it.
+        """Lists what is outside, then the hub's orders, so that the order of everything found is seen.
 
-        What is released in between is seen too; therefore only what is found twice in a row is nobody's.
+        What is released between the two lists looks ownerless; therefore only what two sweeps in a row find counts.
         """
         outside = await self._look_outside()
         books = await read_books(
-            self._client, self._view.place, self._namespace, whole=bool(outside.by_order)
+            self._client, self._view.place, self._namespace, read_all=bool(outside.by_order)
         )
-        found = {
+        items_by_order = {
             order_id: items
             for order_id, owned in outside.by_order.items()
             if not books.knows(order_id) and (items := items_of(owned))
         }
-        kept = await self._keep(found) if outside.complete else 0
-        freed = await free_claims(
+        leftover_count = await self._keep(items_by_order) if outside.complete else 0
+        claim_count = await free_claims(
             *(self._client, self._view, self._namespace, books),
             check=self._check,
-            # Their things may still be outside, and must not become somebody else's meanwhile.
-            spared=lambda order_id: (
-                order_id in found or not (outside.complete or books.knows(order_id))
+            # Their objects may still be outside, and must not be handed to another order meanwhile.
+            is_protected=lambda order_id: (
+                order_id in items_by_order or not (outside.complete or books.knows(order_id))
             ),
         )
-        return Swept(claims=freed, orders=kept, strays=len(found))
+        return Swept(claims=claim_count, orders=leftover_count, strays=len(items_by_order))
 
     async def _look_outside(self) -> Outside:
         try:
             return await look_outside(await self._drivers())
         except BoatyardError as error:  # no such driver: the orders say so
-            logger.warning("not swept", extra={"why": str(error)})
+            logger.warning("objects outside not listed", extra={"why": str(error)})
             return Outside(by_order={}, complete=False)
 
-    async def _keep(self, found: Mapping[str, tuple[Item, ...]]) -> int:
-        """A Leftover for each order that was found the last time too; how many."""
-        strays = sorted(self._suspects & found.keys() - frozenset(self._awaited))
-        self._suspects = frozenset(found)
+    async def _keep(self, items_by_order: Mapping[str, tuple[Item, ...]]) -> int:
+        """Writes a Leftover for each order that the previous sweep found too. Returns how many."""
+        strays = sorted(self._suspects & items_by_order.keys() - frozenset(self._awaited))
+        self._suspects = frozenset(items_by_order)
         if len(strays) > FEW:
             logger.error(
-                "too many orders are missing on the hub; what they hold is left alone",
+                "orders missing on the hub are too many; what they hold is left alone",
                 extra={"orders": ", ".join(strays)},
             )
             return 0
         for order_id in strays:
             self._check()
-            leftover = _leftover(order_id, self._view.place.hub, found[order_id], self._now())
+            leftover = _leftover(
+                order_id, self._view.place.hub, items_by_order[order_id], self._now()
+            )
             await self._objects.create_leftover(leftover)
-            logger.warning("things without an order found", extra={"order": order_id})
+            logger.warning("objects without an order found", extra={"order": order_id})
         return len(strays)
 
 
 def _leftover(order_id: str, hub: str, items: tuple[Item, ...], now: datetime) -> Leftover:
-    """Whose it was nobody knows any more."""
+    """A Leftover without a tenant: nobody knows any more whose the order was."""
     return Leftover(
         id=order_id,
         metadata=Metadata(name=order_id, creator="system", creation_timestamp=now),

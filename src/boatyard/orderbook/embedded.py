@@ -1,4 +1,4 @@
-"""Orders kept in the ledger itself. Every write is guarded by the lease under which the book was opened."""
+"""The order book that keeps orders in the ledger. Every write is guarded by the lease the book was opened with."""
 
 from __future__ import annotations
 

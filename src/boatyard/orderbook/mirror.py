@@ -1,7 +1,7 @@
-"""An order book on another machine, with what was last seen of it kept in the ledger. Used by the cluster reconciler.
+"""A remote order book with a copy of its orders in the ledger. Used by the cluster reconciler.
 
-The order itself is the hub's. Its copy here is what explanations, receipts and lists are made of, and is there while
-the hub is away. Nothing secret is in it, and nobody works on it: it is due for nobody.
+The order itself is on the hub. Explanations, receipts and lists are made from the copy, also while the hub is away. The
+copy contains no secrets, and no reconciler works on it: it is never due.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from boatyard.orderbook.port import RETRY, OrderBook, retries
 
 class RemoteBook(OrderBook, Protocol):
     async def ask_for_retry(self, order_id: str, count: int) -> None:
-        """Tells whoever carries the order out how often a retry was asked for in all. No such order: content."""
+        """Sends the total number of requested retries to the order's operator. No such order: does nothing."""
 
 
 class MirroredBook:
-    """Opened for one turn, under its lease. Every look at an order on the hub brings its copy up to date."""
+    """An order book opened for one pass, under its lease. Every `get` of an order updates its copy."""
 
     def __init__(
         self, book: RemoteBook, ledger: Ledger, *, lease: Lease | None, now: datetime
@@ -43,36 +43,36 @@ class MirroredBook:
         self._ledger = ledger
         self._lease = lease
         self._now = now
-        self._missing: Order | None = None  # the copy of one that the hub should have and has not
+        self._missing: Order | None = None  # the copy of an order that the hub has lost
 
     async def get(self, order_id: str) -> Order | None:
-        kept = await self._ledger.documents.get(Order, order_id)
-        found = await self._book.get(order_id)
-        if found is None:
-            return self._lost(kept)
-        asked = retries(kept) if kept is not None else 0
-        if asked > retries(found):
-            await self._book.ask_for_retry(order_id, asked)
-        await self._keep(kept, found)
-        return found
+        copy = await self._ledger.documents.get(Order, order_id)
+        order = await self._book.get(order_id)
+        if order is None:
+            return self._lost(copy)
+        retry_count = retries(copy) if copy is not None else 0
+        if retry_count > retries(order):
+            await self._book.ask_for_retry(order_id, retry_count)
+        await self._keep(copy, order)
+        return order
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
         await self._book.put(order_id, tenant=tenant, spec=spec, now=now)
         missing, self._missing = self._missing, None
         if missing is not None and missing.id == order_id:
-            # Only now: as long as it is not placed again, the copy says that it has not ended.
+            # Only now: until the order is placed again, the copy shows that it has not ended.
             await self._write([Archive(missing, note=Note("Lost", "Its hub no longer has it"))])
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
         await self._book.request_delete(order_id, delete_by=delete_by, now=now)
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
-        """On the hub, then here. What is left there is followed from here on."""
-        kept = await self._ledger.documents.get(Order, order_id)
-        left = await self._left(kept, now) if kept is not None else []
+        """Forgets the order on the hub, then its copy. The copy of what is left on the hub is written with it."""
+        copy = await self._ledger.documents.get(Order, order_id)
+        leftover_changes = await self._left(copy, now) if copy is not None else []
         await self._book.forget(order_id, tenant=tenant, now=now)
-        if kept is not None:
-            await self._write([*left, Archive(kept)])
+        if copy is not None:
+            await self._write([*leftover_changes, Archive(copy)])
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
@@ -85,31 +85,34 @@ class MirroredBook:
     async def leftover(self, leftover_id: str) -> Leftover | None:
         return await self._book.leftover(leftover_id)
 
-    def _lost(self, kept: Order | None) -> Order | None:
-        """The hub has none. One that had ended was forgotten there by somebody who died before it was here."""
-        if kept is None or kept.status.phase == OrderPhase.DELETED:
-            return kept
-        self._missing = kept
+    def _lost(self, copy: Order | None) -> Order | None:
+        """Handles an order that the hub does not have. Returns the copy of an order that had ended.
+
+        Such an order was forgotten on the hub by a process that died before it archived the copy.
+        """
+        if copy is None or copy.status.phase == OrderPhase.DELETED:
+            return copy
+        self._missing = copy
         return None
 
-    async def _keep(self, kept: Order | None, found: Order) -> None:
-        copy = without_secrets(found)
-        if kept is None:
+    async def _keep(self, old_copy: Order | None, order: Order) -> None:
+        new_copy = without_secrets(order)
+        if old_copy is None:
             note = Note("Ordered", "Handed over to its hub")
-            await self._write([Insert(copy, note=note)])
+            await self._write([Insert(new_copy, note=note)])
             return
-        annotations = dict(copy.metadata.annotations)
-        if RETRY in kept.metadata.annotations:
-            annotations[RETRY] = kept.metadata.annotations[RETRY]
+        annotations = dict(new_copy.metadata.annotations)
+        if RETRY in old_copy.metadata.annotations:
+            annotations[RETRY] = old_copy.metadata.annotations[RETRY]
         metadata = msgspec.structs.replace(
-            copy.metadata, annotations=annotations, version=kept.metadata.version
+            new_copy.metadata, annotations=annotations, version=old_copy.metadata.version
         )
-        copy = msgspec.structs.replace(copy, metadata=metadata)
-        if copy != kept:
-            await self._write([Replace(copy, note=_note(kept, copy))])
+        new_copy = msgspec.structs.replace(new_copy, metadata=metadata)
+        if new_copy != old_copy:
+            await self._write([Replace(new_copy, note=_note(old_copy, new_copy))])
 
     async def _left(self, order: Order, now: datetime) -> list[Change]:
-        """The copy of what a deletion left on the hub; nothing when it left nothing."""
+        """Changes that copy the Leftover of a deleted order; none when there is no Leftover, or a copy exists."""
         if not order.status.receipt.leftover:
             return []
         if await self._ledger.documents.get(Leftover, order.id) is not None:
@@ -134,7 +137,7 @@ class MirroredBook:
 
 
 def follow_leftover(leftover: Leftover, now: datetime) -> list[Change]:
-    """Has what is left on a hub followed from the service."""
+    """Changes that store the copy of a hub's Leftover and make it due, so that the service follows it."""
     note = Note("Abandoned", "Kept on its hub until it is released there")
     return [
         Insert(leftover, note=note),
@@ -156,8 +159,8 @@ def without_secrets(order: Order) -> Order:
     )
 
 
-def _note(kept: Order, copy: Order) -> Note | None:
-    phase = copy.status.phase
-    if phase == kept.status.phase:
+def _note(old_copy: Order, new_copy: Order) -> Note | None:
+    phase = new_copy.status.phase
+    if phase == old_copy.status.phase:
         return None
     return Note(phase.name.capitalize(), f"Order is {phase.name.lower()} on its hub")

@@ -1,7 +1,7 @@
-"""Where a hub keeps its orders and who holds which of its scarce things. Called by both reconcilers.
+"""The order book of a hub: its orders, and the claims on its scarce items. Called by both reconcilers.
 
-The cluster reconciler asks (`put`, `request_delete`, `forget`); the order reconciler reads, claims, and
-answers with one guarded write per pass, which its queue carries out.
+The cluster reconciler calls `put`, `request_delete` and `forget`. The order reconciler reads and claims; its one
+guarded write per pass is made by its queue.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import Protocol
 
 from boatyard.model.generated.boatyard import Leftover, Order, OrderSpec
 
-RETRY = "boatyard.io/retry"  # annotation of an order: how often somebody asked for a retry, in all
+RETRY = "boatyard.io/retry"  # annotation of an order: the total number of requested retries
 
 ASKED = "boatyard.io/asked"  # annotation of an order: the steps its role has asked for
 
-# Annotation of an order as it is read, kept nowhere: why nobody understands what it asks for.
+# Annotation of an order in memory, stored nowhere: why its spec cannot be read.
 UNREADABLE = "boatyard.io/unreadable"
 
 
 def unreadable(order: Order) -> str:
-    """Why what the order asks for cannot be understood; empty when it can. What it holds is known all the same."""
+    """Why the order's spec cannot be read; empty when it can. Its items are known in both cases."""
     return order.metadata.annotations.get(UNREADABLE, "")
 
 
 def retries(order: Order) -> int:
-    """How often a retry was asked for where the order is kept."""
-    said = order.metadata.annotations.get(RETRY, "")
-    return int(said) if said.isdecimal() else 0
+    """The total number of retries requested for the order, by its annotation."""
+    count_text = order.metadata.annotations.get(RETRY, "")
+    return int(count_text) if count_text.isdecimal() else 0
 
 
 def asked_steps(order: Order) -> frozenset[str]:
@@ -41,18 +41,18 @@ class OrderBook(Protocol):
         """The order as it is now, secrets readable; None when there is none."""
 
     async def put(self, order_id: str, *, tenant: str, spec: OrderSpec, now: datetime) -> None:
-        """Makes the order, or changes what it asks for. The same spec again changes nothing.
+        """Creates the order, or replaces its spec. The same spec again changes nothing.
 
-        An order that is being deleted is left alone. Conflict: somebody wrote it in between; look again.
+        An order that is being deleted is left alone. Conflict: another write came first; read it again.
         """
 
     async def request_delete(self, order_id: str, *, delete_by: datetime, now: datetime) -> None:
-        """Asks for everything to be taken back by then. Asked before, or no such order: nothing changes."""
+        """Requests the release of everything by `delete_by`. Requested before, or no such order: no change."""
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
-        """Moves a finished order (phase DELETED) to the archive. No such order: content.
+        """Moves a finished order (phase DELETED) to the archive. No such order: does nothing.
 
-        `tenant`, whose it was, has also that taken away which whoever died while placing it has left.
+        With `tenant`, the order's tenant, it also deletes what a process left that died while it placed the order.
         """
 
     async def claim(
@@ -65,7 +65,7 @@ class OrderBook(Protocol):
         """
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
-        """Gives back what this owner holds, in every pool. Nothing held: content."""
+        """Deletes the owner's claims in every pool. No claims: does nothing."""
 
     async def leftover(self, leftover_id: str) -> Leftover | None:
         """What a deletion on this hub had to leave behind; None when nothing is left of it."""

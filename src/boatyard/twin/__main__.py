@@ -42,7 +42,7 @@ async def _run(options: argparse.Namespace) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     if options.with_parent:
-        # The parent holds the other end: when it dies, however it dies, reading gives the end.
+        # The parent holds the other end: however the parent dies, a read then returns end of file.
         loop.add_reader(sys.stdin.fileno(), _on_stdin, loop, stop)
     await serve(
         options.state,

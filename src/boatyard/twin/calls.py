@@ -1,4 +1,4 @@
-"""How the twin is asked, be it a process of its own or a value in this one. Used by sim drivers."""
+"""Calls to the twin, in a process of its own or in this process. Used by sim drivers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TwinCalls(Protocol):
 
 
 class LocalTwin:
-    """The twin in this process, on a clock that somebody steps. Nothing is kept on disk."""
+    """The twin in this process, on a clock that the caller steps. Nothing is stored on disk."""
 
     def __init__(self, world: World, clock: Clock) -> None:
         self.world = world
@@ -33,7 +33,7 @@ class LocalTwin:
         self.world.take_changes()
         if reply.delay:
             await self._clock.sleep(reply.delay)
-        # A silent twin cannot be waited for here: the caller's timeout is taken as passed.
+        # With stepped time a silent twin would never answer: treat the caller's timeout as over.
         if reply.error is not None:
             raise reply.error
         return reply.value
@@ -43,9 +43,9 @@ class LocalTwin:
 
 
 class ObservedTwin:
-    """A twin whose effects are announced before and after, as `before:<verb>` and `after:<verb>`.
+    """Calls `on_effect` before and after each effect, with `before:<verb>` and `after:<verb>`.
 
-    The crash proof kills the process there.
+    The crash proof kills the process at these points.
     """
 
     def __init__(self, twin: TwinCalls, on_effect: Callable[[str], Awaitable[None] | None]) -> None:
@@ -64,6 +64,6 @@ class ObservedTwin:
         await self._twin.close()
 
     async def _announce(self, point: str) -> None:
-        waiting = self._on_effect(point)
-        if waiting is not None:
-            await waiting
+        awaitable = self._on_effect(point)
+        if awaitable is not None:
+            await awaitable

@@ -1,4 +1,4 @@
-"""The twin seen from another process. For sim drivers."""
+"""The client of a twin in another process. Used by sim drivers."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from boatyard.model.errors import Refused
 
-# Seconds from the first time something is asked for until it is so, per kind of thing.
-# A name that starts with "-" is the way back; "agent" is until the agent of a moved host is seen,
+# Seconds from the first request for something until it is ready, per kind of thing.
+# A name that starts with "-" is its removal; "agent" is until the agent of a moved host is seen,
 # "upgrade" until a control plane has its new version, "rest" and "resume" until it sleeps or is
 # awake again, "restore" until its objects are those of a backup.
 PROFILES: Mapping[str, Mapping[str, float]] = {
@@ -63,7 +63,7 @@ SPREAD = 0.2  # one host boots up to a fifth slower or faster than the next
 
 
 class Delays:
-    """The delays in force: a profile, and single ones set over it."""
+    """The delays in force: those of a profile, and overrides for single kinds."""
 
     def __init__(
         self, profile: str = "instant", overrides: Mapping[str, float] | None = None

@@ -1,4 +1,4 @@
-"""What every sim driver does the same way: ask the twin, then look whether it is so."""
+"""What all sim drivers have in common: they call the twin, then verify what it says."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Seen = Mapping[str, Any] | None
 
 
 class TwinDriver:
-    """Speaks to one service of one hub. The connection is shared and belongs to whoever gave it."""
+    """Calls one service of one hub. The connection is shared; its creator closes it."""
 
     service = ""
 
@@ -37,9 +37,9 @@ class TwinDriver:
     async def act(
         self, verb: str, *, kind: str, id: str, so: Callable[[Seen], bool], **args: Any
     ) -> Outcome:
-        """Carries out a verb and believes Done only when what is there looks `so`.
+        """Calls a verb, and accepts Done only if `so` is true for what is really there.
 
-        A back-end may say that it is done when it is not; that is Unavailable, and asked again.
+        A back-end may answer Done although nothing happened; that is Unavailable, and is retried.
         """
         outcome: Outcome = await self.ask(verb, **args)
         if isinstance(outcome, Done) and not so(await self.ask("look", kind=kind, id=id)):
@@ -51,16 +51,16 @@ class TwinDriver:
 
 
 def has(key: str, **fields: Any) -> Callable[[Seen], bool]:
-    """Looks whether something of that key, with these fields, is there, ready, and to stay."""
+    """A test that a thing has that key and these fields, is ready, and is not being removed."""
 
-    def so(seen: Seen) -> bool:
-        if seen is None or seen["key"] != key or seen["leaving"] or not seen["ready"]:
+    def is_so(thing: Seen) -> bool:
+        if thing is None or thing["key"] != key or thing["leaving"] or not thing["ready"]:
             return False
-        return all(seen[name] == value for name, value in fields.items())
+        return all(thing[name] == value for name, value in fields.items())
 
-    return so
+    return is_so
 
 
 def lacks(key: str) -> Callable[[Seen], bool]:
-    """Looks whether nothing of that key is there."""
-    return lambda seen: seen is None or seen["key"] != key
+    """A test that there is no thing of that key."""
+    return lambda thing: thing is None or thing["key"] != key

@@ -39,11 +39,11 @@ def make_fault(profile: str, seconds: float, every: int, silent: bool) -> Fault 
 
 
 def find_fault(faults: Mapping[tuple[str, str], Fault], hub: str, verb: str) -> Fault | None:
-    """The most particular one: this hub before all hubs, the verb before its service before all."""
+    """The most specific fault: this hub before all hubs, the verb before its service before all."""
     service = verb.partition(".")[0]
-    for place in (hub, "*"):
+    for hub_name in (hub, "*"):
         for target in (verb, service, "*"):
-            fault = faults.get((place, target))
+            fault = faults.get((hub_name, target))
             if fault is not None:
                 return fault
     return None

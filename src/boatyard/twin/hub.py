@@ -13,25 +13,25 @@ from boatyard.twin.layout import HOSTS_PER_RACK, HubLayout
 KINDS = (
     "host", "port", "network", "subnet", "binding", "floating", "record", "cluster", "node", "backup"
 )  # fmt: skip
-# A host can be held, and its switch port bound, once: their name is their identity. One key may
-# hold two of them by mistake, and the twin must be able to show that. Others are found by key.
+# A host can be held once, and its switch port bound once: their name is their identity. One key
+# may hold two of them by mistake, and the twin must be able to show that. Others are found by key.
 FOUND_BY_NAME = frozenset({"host", "port"})
-# Things of which a name can be had once per hub. A node's name is its host.
+# Kinds whose names are unique per hub. A node's name is its host.
 UNIQUE = frozenset({"network", "subnet", "floating", "record", "node"})
 
 
 class Thing(msgspec.Struct, array_like=True, gc=False, eq=False):
-    """Something made in the data centre. It carries the key of whoever asked for it."""
+    """Something made in the data centre. It carries the key of the item it was made for."""
 
     kind: str
     hub: str
     key: str
     name: str  # host name, VLAN id, CIDR, address, DNS name, cluster name
-    ref: str = ""  # key of what it stands on: a port's network, a node's cluster
+    ref: str = ""  # key of what it depends on: a port's network, a node's cluster
     extra: tuple[str, ...] = ()  # what is particular to the kind; see its service
     made_at: float = 0.0
     ready_at: float = 0.0
-    gone_at: float = 0.0  # set while it is leaving
+    gone_at: float = 0.0  # when its removal is over; 0 unless it is being removed
 
     @property
     def id(self) -> str:
@@ -45,7 +45,7 @@ class Host(msgspec.Struct, gc=False):
     type: str
     number: int
     flags: tuple[str, ...] = ()
-    started_at: float = 0.0  # when it last came up again; 0 when it always ran
+    started_at: float = 0.0  # when it last started; 0 when it always ran
 
     @property
     def running(self) -> bool:
@@ -74,7 +74,8 @@ class Hub:
         self.layout = layout
         self.number = number
         self.hosts = {
-            host: Host(host, host_type, place) for host, host_type, place in layout.host_names()
+            host: Host(host, host_type, host_number)
+            for host, host_type, host_number in layout.host_names()
         }
         self.free: dict[str, list[str]] = {host_type: [] for host_type in layout.hosts}
         self.usable: dict[str, int] = dict(layout.hosts)
@@ -84,7 +85,7 @@ class Hub:
             names.sort()
         self.things: dict[str, dict[str, Thing]] = {kind: {} for kind in KINDS}
         self.taken: dict[str, dict[str, Thing]] = {kind: {} for kind in UNIQUE}
-        # What stands on what: ports on a network, addresses on a subnet, nodes on a cluster.
+        # What depends on what: ports on a network, addresses on a subnet, nodes on a cluster.
         self.standing: dict[str, dict[str, dict[str, Thing]]] = {
             "port": {}, "binding": {}, "floating": {}, "node": {}
         }  # fmt: skip
@@ -108,11 +109,11 @@ class Hub:
         return host
 
     def on(self, kind: str, key: str) -> Mapping[str, Thing]:
-        """Things of that kind that stand on the thing with that key, by their own id."""
+        """Things of that kind that depend on the thing with that key, by their own id."""
         return self.standing[kind].get(key, {})
 
     def put(self, thing: Thing) -> Thing | None:
-        """Stores a thing; answers the one whose place it takes."""
+        """Stores a thing. Returns the one it replaces, if any."""
         table = self.things[thing.kind]
         old = table.get(thing.id)
         if old is not None:
@@ -129,8 +130,8 @@ class Hub:
         """Switches flags of a host on or off."""
         host = self.host(name)
         was_usable = host.usable
-        kept = [flag for flag in host.flags if flag not in flags]
-        host.flags = tuple(sorted([*kept, *(flag for flag, on in flags.items() if on)]))
+        other_flags = [flag for flag in host.flags if flag not in flags]
+        host.flags = tuple(sorted([*other_flags, *(flag for flag, on in flags.items() if on)]))
         self.usable[host.type] += host.usable - was_usable
         self._update_free(host)
 
@@ -148,18 +149,18 @@ class Hub:
         if thing.kind in UNIQUE:
             del self.taken[thing.kind][thing.name]
         if thing.kind in self.standing:
-            beside = self.standing[thing.kind][thing.ref]
-            del beside[thing.id]
-            if not beside:
+            siblings = self.standing[thing.kind][thing.ref]
+            del siblings[thing.id]
+            if not siblings:
                 del self.standing[thing.kind][thing.ref]
 
     def _update_free(self, host: Host) -> None:
         """Keeps the free list sorted; moving twenty thousand pointers costs microseconds."""
         names = self.free[host.type]
-        place = bisect_left(names, host.name)
-        listed = place < len(names) and names[place] == host.name
-        free = host.usable and host.name not in self.things["host"]
-        if free and not listed:
+        index = bisect_left(names, host.name)
+        is_listed = index < len(names) and names[index] == host.name
+        is_free = host.usable and host.name not in self.things["host"]
+        if is_free and not is_listed:
             insort(names, host.name)
-        elif listed and not free:
-            del names[place]
+        elif is_listed and not is_free:
+            del names[index]

@@ -1,4 +1,4 @@
-"""The twin on disk: an append-only journal, and now and then a snapshot to begin it anew.
+"""The twin on disk: an append-only journal, which a snapshot replaces when it gets long.
 
 Blocking by design; the server calls it from one thread. A record that was cut short by a crash at
 the end of the journal was never answered, and is dropped; damage anywhere else is Refused.
@@ -53,14 +53,14 @@ class Journal:
         self._sync_directory()
 
     def append(self, entries: list[Entry]) -> None:
-        """When this returns the entries survive a crash of the process and of the machine."""
+        """Writes entries. When it returns they survive a crash of the process and of the machine."""
         record = _record(entries)
         _write(self._file, record)
         os.fdatasync(self._file)
         self.size += len(record)
 
     def begin_anew(self, snapshot: Iterable[Entry]) -> None:
-        """Replaces all that was written by a snapshot; a crash leaves the old or the new."""
+        """Replaces the journal by a snapshot; after a crash there is either the old or the new one."""
         following = self._generation + 1
         unfinished = self._directory / "snapshot.unfinished"
         self.snapshot_size = _write_snapshot(unfinished, snapshot)
@@ -90,11 +90,14 @@ class Journal:
         return self._directory / f"journal-{generation}"
 
     def _tidy(self) -> None:
-        """Removes what a finished snapshot has made needless, and one that was never finished."""
-        kept = {self._snapshot_path(self._generation), self._journal_path(self._generation)}
+        """Removes files that a newer snapshot replaces, and a snapshot that was never finished."""
+        current_files = {
+            self._snapshot_path(self._generation),
+            self._journal_path(self._generation),
+        }
         for pattern in ("snapshot-*", "journal-*", "snapshot.unfinished"):
             for path in self._directory.glob(pattern):
-                if path not in kept:
+                if path not in current_files:
                     path.unlink()
 
     def _sync_directory(self) -> None:
@@ -155,22 +158,24 @@ def _chunks(entries: Iterable[Entry]) -> Iterator[list[Entry]]:
 
 
 def _replay(path: Path, apply: Callable[[Entry], None], *, tail_may_be_torn: bool) -> int:
-    """Applies every record of a file; answers how many of its bytes are good."""
-    good = 0
+    """Applies every record of a file. Returns how many of its bytes are good."""
+    good_bytes = 0
     with path.open("rb") as file:
         size = os.fstat(file.fileno()).st_size
-        while good < size:
+        while good_bytes < size:
             payload = _read_record(file.read(_HEAD.size), file.read)
             if payload is None:
                 # One record is written at a time: only the last can be torn, and then nothing
                 # follows it but what the file system may have filled up with zeros.
                 if tail_may_be_torn and not file.read(1 << 20).strip(b"\0"):
-                    return good
-                raise Refused(f"{path} is damaged at byte {good}; restore it or start from nothing")
+                    return good_bytes
+                raise Refused(
+                    f"{path} is damaged at byte {good_bytes}; restore it or start from nothing"
+                )
             for entry in _decoder.decode(payload):
                 apply(tuple(entry))
-            good += _HEAD.size + len(payload)
-    return good
+            good_bytes += _HEAD.size + len(payload)
+    return good_bytes
 
 
 def _read_record(head: bytes, read: Callable[[int], bytes]) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What stands in the simulated data centre before anybody orders. Read when a twin starts."""
+"""What is in the simulated data centre before the first order. Read when a twin starts."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class HubLayout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         number = 0
         for host_type, count in self.hosts.items():
             for _ in range(count):
-                rack, place = divmod(number, HOSTS_PER_RACK)
-                yield f"r{rack + 1}-n{place + 1}", host_type, number
+                rack, slot = divmod(number, HOSTS_PER_RACK)
+                yield f"r{rack + 1}-n{slot + 1}", host_type, number
                 number += 1
 
 

@@ -1,7 +1,7 @@
-"""Moods: an order that behaves in its own way at one step, by name or by request. Read by verbs.
+"""Moods: how one order misbehaves at one step, by its name or by request. Read by verbs.
 
-A cluster called `stuck-at-dns` stays there. Its name is seen from the names step on; for the steps
-before, which know orders only by key, `twin.set_mood` sets the mood.
+A cluster called `stuck-at-dns` stays at that step. Its name is known from the names step on; for the
+steps before, which know orders only by key, `twin.set_mood` sets the mood.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MOODS: Mapping[str, str] = {
     "unavailable": "is made, but every answer is Unavailable",
     "kept": "is made as usual, and never goes away again",
 }
-# Words for the steps, with the services' names as second names.
+# Names of the steps; the names of services are accepted too.
 STEPS: Mapping[str, str] = {
     "hosts": "hosts",
     "inventory": "hosts",
@@ -63,7 +63,7 @@ def mood_of_name(name: str, step: str) -> str:
     """The mood a name asks for at that step; empty when it asks for none."""
     if "-at-" not in name:
         return ""
-    for mood, named in _IN_NAME.findall(name):
-        if STEPS[named] == step:
+    for mood, step_name in _IN_NAME.findall(name):
+        if STEPS[step_name] == step:
             return str(mood)
     return ""

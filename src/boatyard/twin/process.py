@@ -32,9 +32,9 @@ async def serve(
     """Serves the data centre kept in `state_dir` until `stop` is set.
 
     Hubs of `layout` that are not there yet are added; an empty data centre without one gets the
-    demo's. `delays` changes how long things take; without it they take what they took, at first
-    the demo's time. Refused when another twin holds the directory. A disk that cannot be written
-    ends it with OSError.
+    demo's. `delays` sets the delay profile; without it the stored profile stays, at first the
+    demo's. Refused when another twin holds the directory. A disk that cannot be written ends it
+    with OSError.
     """
     check_socket_path(socket_path)
     journal = Journal(state_dir)
@@ -82,9 +82,9 @@ def _furnish(world: World, layout: Layout | None, delays: str | None) -> None:
 
 async def _until(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
     stopped = asyncio.ensure_future(stop.wait())
-    either: set[asyncio.Future[Any]] = {stopped, failed}
+    futures: set[asyncio.Future[Any]] = {stopped, failed}
     try:
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
     finally:
         stopped.cancel()
     if failed.done():
@@ -92,7 +92,7 @@ async def _until(stop: asyncio.Event, failed: asyncio.Future[None]) -> None:
 
 
 class _Clock:
-    """Wall-clock time, so that what is under way goes on after a restart; never backwards."""
+    """Wall-clock time that never goes backwards. What is under way goes on after a restart."""
 
     def __init__(self) -> None:
         self._last = 0.0

@@ -18,10 +18,10 @@ SMALLEST_JOURNAL_TO_REPLACE = 16 * 1024 * 1024
 
 
 class TwinServer:
-    """Answers a call only when all that it may have seen or done is on disk.
+    """Answers a call only when all that the call has read or changed is on disk.
 
-    Calls are carried out one after the other as they come; what they changed is written in one go
-    for as many of them as came while the last write was under way.
+    Calls are carried out one after the other as they arrive. The changes of all calls that arrive
+    during one write to disk are written together by the next.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class TwinServer:
         if not self._entries and not self._writing:
             self._send(connection, answer, reply.delay)
             return
-        # Also a mere question waits: it may have seen what is not on disk yet.
+        # A call that only reads waits too: it may have read what is not on disk yet.
         if not self._answers and not self._writing:
             self._loop.call_soon(self._write)
         self._answers.append((connection, answer, reply.delay))
 
     async def close(self) -> None:
-        """Waits for the write under way. What was not answered may be lost."""
+        """Waits for the write under way. Calls that were not answered may be lost."""
         await self._loop.run_in_executor(self._disk, self._journal.close)
         self._disk.shutdown()
 
@@ -79,8 +79,8 @@ class TwinServer:
             if self._journal.size > max(self._replace_at, 2 * self._journal.snapshot_size):
                 self._begin_anew()
         except OSError as error:
-            # The world is ahead of the disk: only a new start, from the disk, is right again.
-            logger.error("the journal could not be written", exc_info=error)
+            # The world is ahead of the disk: only a restart from the disk makes them equal again.
+            logger.error("journal could not be written", exc_info=error)
             if not self.failed.done():
                 self.failed.set_exception(error)
             return
@@ -93,7 +93,7 @@ class TwinServer:
                 self._send(connection, answer, delay)
 
     def _begin_anew(self) -> None:
-        """Holds everybody up for tenths of a second; copying the world would cost its memory."""
+        """Blocks all calls for tenths of a second; copying the world first would double its memory."""
         self._entries = []  # the snapshot has them
         self._journal.begin_anew(self._world.state.snapshot())
         logger.info("journal replaced by a snapshot", extra={"bytes": self._journal.snapshot_size})
@@ -106,7 +106,7 @@ class TwinServer:
 
 
 class Connection(asyncio.Protocol):
-    """One client. Its answers of one turn of the loop leave in one write."""
+    """The connection of one client. Answers of one iteration of the event loop leave in one write."""
 
     def __init__(self, server: TwinServer, connections: set[Connection]) -> None:
         self._server = server
@@ -119,7 +119,7 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._connections.add(self)
-        if self._server.closing:  # it was accepted in the last moment
+        if self._server.closing:  # accepted just before the listener closed
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -131,7 +131,7 @@ class Connection(asyncio.Protocol):
             for payload in self._frames.feed(data):
                 self._server.handle(self, payload)
         except BadFrame as error:
-            logger.warning("client does not speak our protocol", extra={"what": str(error)})
+            logger.warning("client does not speak the twin's protocol", extra={"what": str(error)})
             self.close()
 
     def send(self, answer: bytes) -> None:

@@ -1,4 +1,4 @@
-"""Everything the twin knows, and the few entries by which it changes. Pure; called by its verbs.
+"""The twin's whole state, and the few kinds of entries that change it. Pure; called by its verbs.
 
 A change is an entry: applied here, then handed to the journal. Replaying the entries gives the same
 state.
@@ -27,7 +27,7 @@ SETTLED_ORDERS_LIMIT = 10_000
 
 
 class Counts(msgspec.Struct, gc=False):
-    """How often one effect was really made, really taken away, and asked for."""
+    """How often one effect was really made, really removed, and requested."""
 
     applied: int = 0
     removed: int = 0
@@ -35,7 +35,7 @@ class Counts(msgspec.Struct, gc=False):
 
 
 class Happening(NamedTuple):
-    """One thing made (+1) or taken away (-1), numbered without gaps."""
+    """One thing made (+1) or removed (-1), numbered without gaps."""
 
     number: int
     at: float
@@ -69,7 +69,7 @@ class State:
     # --- what verbs do ---------------------------------------------------------------------
 
     def change(self, *entry: Any) -> None:
-        """Applies one entry and keeps it for the journal."""
+        """Applies one entry and queues it for the journal."""
         self.apply(entry)
         self.changes.append(entry)
 
@@ -89,17 +89,17 @@ class State:
     def flag(self, hub: str, name: str, flags: Mapping[str, bool], now: float) -> None:
         """Switches flags of a host; one that runs again because of it starts now."""
         host = self.hubs[hub].host(name)
-        ran = host.running
+        was_running = host.running
         self.change("host", hub, name, dict(flags))
-        if host.running and not ran:
+        if host.running and not was_running:
             self.change("started", hub, name, now)
 
     def count_call(self, kind: str, key: str) -> None:
-        """In memory only: a journal entry for each call would cost more than the effect."""
+        """Counts a call, in memory only: a journal entry per call would cost more than the effect."""
         self._counts(kind, key).calls += 1
 
     def settle(self, now: float) -> None:
-        """Takes away what was leaving and has had its time. Called before every verb."""
+        """Removes the things whose removal is over by now. Called before every verb."""
         due = self._due
         while due and due[0][0] <= now:
             at, hub, kind, identity = heapq.heappop(due)
@@ -108,7 +108,7 @@ class State:
                 self.remove(thing, at)
 
     def remind(self, at: float, thing: Thing) -> None:
-        """Something about the thing becomes true at that moment: stepped time must stop there."""
+        """Records that the thing changes by itself at that time: stepped time must stop there."""
         heapq.heappush(self._due, (at, thing.hub, thing.kind, thing.id))
 
     def next_event(self, now: float) -> float | None:
@@ -193,7 +193,7 @@ class State:
         order, slash, _ = prefix.partition("/")
         if slash:
             return (order,) if order in among else ()
-        return [known for known in among if known.startswith(prefix)]
+        return [order_id for order_id in among if order_id.startswith(prefix)]
 
     def things(self, prefix: str = "", hub: str = "") -> Iterator[Thing]:
         for order in self.orders(prefix, self.owned):
@@ -232,7 +232,7 @@ class State:
             del self.owned[order]
 
     def _holds_nothing(self, order: str) -> None:
-        """Of the orders that hold nothing, the counts of the oldest are forgotten."""
+        """Records that an order holds nothing. Beyond a limit the counts of the oldest are dropped."""
         self._settled[order] = None
         if len(self._settled) > self._settled_limit:
             self._forget(next(iter(self._settled)))
@@ -260,10 +260,10 @@ class State:
         )
 
     def _add_hub(self, name: str, layout: HubLayout) -> None:
-        known = self.hubs.get(name)
-        if known is not None and known.layout != layout and any(known.things.values()):
+        hub = self.hubs.get(name)
+        if hub is not None and hub.layout != layout and any(hub.things.values()):
             raise Refused(f"hub {name} holds things and cannot be laid out anew; delete them first")
-        if known is None or known.layout != layout:
+        if hub is None or hub.layout != layout:
             self.hubs[name] = Hub(name, layout, number=len(self.hubs))
 
     def _set_fault(self, hub: str, target: str, fault: Mapping[str, Any] | None) -> None:
@@ -293,7 +293,7 @@ def order_of(key: str) -> str:
 
 
 def _thing(value: Any) -> Thing:
-    """From the journal things come as rows; names that many share are kept once."""
+    """The thing in an entry; the journal returns it as a row. Common names are interned."""
     if isinstance(value, Thing):
         return value
     kind, hub, key, name, ref, extra, *times = value

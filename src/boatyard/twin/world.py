@@ -23,7 +23,7 @@ LYING = ("ensure_", "release_")  # verbs of these names can lie
 
 
 class Reply(NamedTuple):
-    """What comes back: a value or an error, how much later, and whether at all."""
+    """The answer to a call: a value or an error, after `delay`; when `silent`, none is sent."""
 
     value: Any = None
     error: BoatyardError | None = None
@@ -32,7 +32,7 @@ class Reply(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a verb may be given, so that a wrong call is Refused and not a bug in the twin."""
+    """The arguments of a verb, so that a wrong call is Refused and not an error inside the twin."""
 
     run: Callable[..., Any]
     required: frozenset[str]
@@ -49,13 +49,18 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _signature(verb: Callable[..., Any], given: int) -> Signature:
-    """Reads the annotations, leaving out the first `given` arguments, which the world fills in."""
-    parameters = list(inspect.signature(verb).parameters.values())[given:]
+def _signature(verb: Callable[..., Any], context_count: int) -> Signature:
+    """Reads the annotations, leaving out the first `context_count` arguments, which the world fills in."""
+    parameters = list(inspect.signature(verb).parameters.values())[context_count:]
     return Signature(
         run=verb,
-        required=frozenset(p.name for p in parameters if p.default is p.empty),
-        types={p.name: _TYPES.get(str(p.annotation), (dict, type(None))) for p in parameters},
+        required=frozenset(
+            parameter.name for parameter in parameters if parameter.default is parameter.empty
+        ),
+        types={
+            parameter.name: _TYPES.get(str(parameter.annotation), (dict, type(None)))
+            for parameter in parameters
+        },
         can_lie=verb.__name__.startswith(LYING),
     )
 
@@ -69,11 +74,13 @@ SERVICES: Mapping[str, Mapping[str, Callable[..., Any]]] = {
     "checks": checks.VERBS,
 }
 VERBS = {
-    f"{service}.{name}": _signature(verb, given=1)
+    f"{service}.{name}": _signature(verb, context_count=1)
     for service, verbs in SERVICES.items()
     for name, verb in verbs.items()
 }
-CONTROL = {f"twin.{name}": _signature(verb, given=2) for name, verb in control.VERBS.items()}
+CONTROL = {
+    f"twin.{name}": _signature(verb, context_count=2) for name, verb in control.VERBS.items()
+}
 
 
 class World:
@@ -89,7 +96,7 @@ class World:
                 self.state.change("hub", name, msgspec.to_builtins(hub))
 
     def call(self, verb: str, args: Mapping[str, Any], now: float) -> Reply:
-        """Carries out one verb at that moment, or what the faults in force make of it."""
+        """Carries out one verb at that time. Faults in force may delay, fail or fake it."""
         self.state.settle(now)
         try:
             if verb in CONTROL:
@@ -99,7 +106,7 @@ class World:
             return Reply(error=error)
 
     def take_changes(self) -> list[tuple[Any, ...]]:
-        """What the journal must know and does not know yet."""
+        """Returns the entries that are not in the journal yet, and forgets them."""
         changes = self.state.changes
         self.state.changes = []
         return changes
@@ -113,12 +120,12 @@ class World:
         if hub is None:
             raise Refused(f"the twin has no hub {name!r}; it has {', '.join(self.state.hubs)}")
         run = _checked(signature, verb, args)
-        at = At(self.state, hub, now)
+        context = At(self.state, hub, now)
         fault = find_fault(self.state.faults, name, verb) if self.state.faults else None
         if fault is None:
-            return Reply(run(at, **args))
+            return Reply(run(context, **args))
         fault.calls += 1
-        return _misbehave(fault, verb, signature, lambda: run(at, **args))
+        return _misbehave(fault, verb, signature, lambda: run(context, **args))
 
 
 def _misbehave(fault: Fault, verb: str, signature: Signature, run: Callable[[], Any]) -> Reply:

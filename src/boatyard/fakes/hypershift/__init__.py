@@ -1,4 +1,4 @@
-"""Plays HyperShift against its real CRDs on a real API server. `process.play` runs it, `decide` is its pure heart.
+"""A fake HyperShift for a real API server with HyperShift's CRDs. `process.play` runs it, `decide` decides, purely.
 
-It shares no module with the rest of Boatyard: what is rehearsed against it must not have made it.
+It shares no module with the rest of Boatyard: a fake that used the driver's code would repeat the driver's mistakes.
 """

@@ -1,4 +1,4 @@
-"""Where the API server is and how the player proves itself: a kubeconfig with a certificate or a token."""
+"""The address of the API server and the fake's credentials, from a kubeconfig with a certificate or a token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import yaml
 
 
 class BadKubeconfig(ValueError):
-    """A kubeconfig that cannot be used here; the words hold no credential."""
+    """A kubeconfig that cannot be used here; the message contains no credential."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Access:
     token_file: str = ""
 
     def headers(self) -> dict[str, str]:
-        """A token file is read each time: it is renewed under our feet."""
+        """The request headers. A token file is read each time, because others renew it."""
         token = Path(self.token_file).read_text().strip() if self.token_file else self.token
         return {"Authorization": f"Bearer {token}"} if token else {}
 
@@ -36,16 +36,16 @@ class Access:
 def read_access(path: Path) -> Access:
     """The current context of a kubeconfig file. BadKubeconfig says what is wrong."""
     try:
-        said = yaml.safe_load(path.read_text())
+        document = yaml.safe_load(path.read_text())
     except OSError as error:
         raise BadKubeconfig(f"cannot read {path}: {error.strerror}") from error
     except yaml.YAMLError:
         raise BadKubeconfig(
             f"{path} is not YAML"
-        ) from None  # the parser quotes what it stumbled over
-    context = _named(said, path, "contexts", "context", _get(said, "current-context"))
-    cluster = _named(said, path, "clusters", "cluster", _get(context, "cluster"))
-    user = _named(said, path, "users", "user", _get(context, "user"))
+        ) from None  # the parser's message quotes the content
+    context = _named(document, path, "contexts", "context", _get(document, "current-context"))
+    cluster = _named(document, path, "clusters", "cluster", _get(context, "cluster"))
+    user = _named(document, path, "users", "user", _get(context, "user"))
     server = str(_get(cluster, "server") or "").rstrip("/")
     if not server.startswith(("https://", "http://")):
         raise BadKubeconfig(f"{path}: the cluster's server is not an http or https URL")
@@ -71,7 +71,7 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if certificate:
-            # The loader wants a path; the file is only ours and does not outlive this line.
+            # The loader needs a path. Only we can read the file, and it is deleted after this block.
             with tempfile.NamedTemporaryFile() as pair:
                 os.chmod(pair.name, 0o600)
                 pair.write(certificate + b"\n" + key)
@@ -82,25 +82,25 @@ def _trust(path: Path, cluster: Any, user: Any) -> ssl.SSLContext:
     return context
 
 
-def _content(path: Path, said: Any, field_name: str) -> bytes:
-    """Inline, else from the file it names."""
-    inline, named = _get(said, f"{field_name}-data"), _get(said, field_name)
+def _content(path: Path, entry: Any, field_name: str) -> bytes:
+    """The content of a field: inline, else from the file that it names."""
+    inline_data, file_name = _get(entry, f"{field_name}-data"), _get(entry, field_name)
     try:
-        if inline:
-            return base64.b64decode(inline, validate=True)
-        return (path.parent / named).read_bytes() if named else b""
+        if inline_data:
+            return base64.b64decode(inline_data, validate=True)
+        return (path.parent / file_name).read_bytes() if file_name else b""
     except (binascii.Error, ValueError, TypeError):
         raise BadKubeconfig(f"{path}: {field_name}-data is not base64") from None
     except OSError as error:
-        raise BadKubeconfig(f"{path}: cannot read {named}: {error.strerror}") from error
+        raise BadKubeconfig(f"{path}: cannot read {file_name}: {error.strerror}") from error
 
 
-def _named(said: Any, path: Path, table: str, what: str, name: Any) -> Any:
-    for entry in _get(said, table) or []:
+def _named(document: Any, path: Path, table: str, field_name: str, name: Any) -> Any:
+    for entry in _get(document, table) or []:
         if _get(entry, "name") == name:
-            return _get(entry, what) or {}
-    raise BadKubeconfig(f"{path}: there is no {what} {name!r}")
+            return _get(entry, field_name) or {}
+    raise BadKubeconfig(f"{path}: there is no {field_name} {name!r}")
 
 
-def _get(said: Any, name: str) -> Any:
-    return said.get(name) if isinstance(said, dict) else None
+def _get(mapping: Any, name: str) -> Any:
+    return mapping.get(name) if isinstance(mapping, dict) else None

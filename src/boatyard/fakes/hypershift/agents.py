@@ -1,4 +1,4 @@
-"""An Agent of the assisted service: discovered, bound, installed, let go. Pure; one decision per Agent."""
+"""An Agent of the assisted service: discovered, bound, installed, unbound. Pure; one decision per Agent."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from boatyard.fakes.hypershift.objects import (
 from boatyard.fakes.hypershift.observation import Manner
 from boatyard.fakes.hypershift.writes import Change, Decision, Report
 
-# Its states, as the assisted service names them.
+# The states of an Agent, as the assisted service names them.
 DISCOVERING = "discovering-unbound"
 FREE = "known-unbound"
 BINDING = "binding"
@@ -61,12 +61,12 @@ def is_free(agent: Object) -> bool:
 
 
 def host_name(agent: Object) -> str:
-    told = spec_of(agent).get("hostname") or inside(status_of(agent), "inventory", "hostname")
-    return str(told or name_of(agent))
+    hostname = spec_of(agent).get("hostname") or inside(status_of(agent), "inventory", "hostname")
+    return str(hostname or name_of(agent))
 
 
 def bind(agent: Object, machine: Object, home: str, deployment: str) -> Change:
-    """Gives a free agent to a machine."""
+    """Binds a free agent to a machine."""
     return Change(
         AGENTS,
         agent,
@@ -98,42 +98,42 @@ def unbind(agent: Object) -> Change:
     )
 
 
-def play_agent(agent: Object, manner: Manner, now: float) -> Decision:
-    """Its next states, as far as they are due."""
+def play_agent(agent: Object, settings: Manner, now: float) -> Decision:
+    """Moves an Agent through its states, as far as they are due."""
     if deleted_at(agent) is not None:
         return Decision()
     state, since = state_of(agent), _since(agent)
-    lost = "lost" in manner.faults("Agent", agent)
-    look_at = None
-    # At an instant pace several states follow each other at one moment.
+    lost = "lost" in settings.faults("Agent", agent)
+    next_check = None
+    # With no delays several states follow each other at the same time.
     while True:
-        following, stage = _next(state, agent, lost)
-        if following == state:
+        next_state, stage = _next(state, agent, lost)
+        if next_state == state:
             break
-        due = since + manner.pace.of(stage, uid_of(agent)) if stage else now
+        due = since + settings.pace.of(stage, uid_of(agent)) if stage else now
         if now < due:
-            look_at = due
+            next_check = due
             break
-        state, since = following, now
+        state, since = next_state, now
     status = _status(agent, state, since, now)
     writes = () if _says(agent, status) else (Report(AGENTS, agent, status),)
-    return Decision(writes, look_at)
+    return Decision(writes, next_check)
 
 
 def _since(agent: Object) -> float:
-    told = moment(inside(status_of(agent), "progress", "stageStartTime"))
-    return created_at(agent) if told is None else told
+    start_time = moment(inside(status_of(agent), "progress", "stageStartTime"))
+    return created_at(agent) if start_time is None else start_time
 
 
 def _next(state: str, agent: Object, lost: bool) -> tuple[str, str]:
-    """The state that follows, and the delay before it; the same one when it stays."""
-    wanted = bool(spec_of(agent).get("clusterDeploymentName"))
+    """The next state, and the name of the delay before it; the same state when nothing changes."""
+    has_cluster = bool(spec_of(agent).get("clusterDeploymentName"))
     if lost:
-        return (LOST if wanted else LOST_FREE), ""
+        return (LOST if has_cluster else LOST_FREE), ""
     if state in (LOST, LOST_FREE):
-        # Heard of again: what was installed is a node still.
-        return (JOINED if wanted and is_true(agent, "Installed") else FREE), ""
-    if not wanted:
+        # Connected again: what was installed is still a node.
+        return (JOINED if has_cluster and is_true(agent, "Installed") else FREE), ""
+    if not has_cluster:
         return {
             "": (DISCOVERING, ""),
             DISCOVERING: (FREE, "discover"),
@@ -193,8 +193,8 @@ def _status(agent: Object, state: str, since: float, now: float) -> Object:
             Condition("RequirementsMet", "False", "AgentNotReady"),
         ]
         installed = state == LOST and is_true(agent, "Installed")
-        told = ("True", "InstallationCompleted") if installed else _NOT_STARTED
-        conditions.append(Condition("Installed", *told))
+        installation = ("True", "InstallationCompleted") if installed else _NOT_STARTED
+        conditions.append(Condition("Installed", *installation))
     else:
         conditions.append(Condition("Connected", "True", "AgentIsConnected"))
         bound, valid, ready, done = _SAID[state]
@@ -219,14 +219,14 @@ def _status(agent: Object, state: str, since: float, now: float) -> Object:
 
 
 def _says(agent: Object, status: Object) -> bool:
-    """Whether it says so already; fields that are not ours do not count."""
-    said: dict[str, Any] = status_of(agent)
-    return all(_within(said.get(field), wanted) for field, wanted in status.items())
+    """Whether the Agent has this status already; fields that we do not write are ignored."""
+    current_status: dict[str, Any] = status_of(agent)
+    return all(_within(current_status.get(field), expected) for field, expected in status.items())
 
 
-def _within(said: Any, wanted: Any) -> bool:
-    if isinstance(wanted, dict):
-        return isinstance(said, dict) and all(
-            _within(said.get(field), value) for field, value in wanted.items()
+def _within(actual: Any, expected: Any) -> bool:
+    if isinstance(expected, dict):
+        return isinstance(actual, dict) and all(
+            _within(actual.get(field), value) for field, value in expected.items()
         )
-    return bool(said == wanted)
+    return bool(actual == expected)

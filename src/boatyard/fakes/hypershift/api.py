@@ -1,4 +1,4 @@
-"""As much of a Kubernetes client as the player needs: create, merge, apply a status, delete, list and watch."""
+"""A small Kubernetes client with what the fake needs: create, merge, apply a status, delete, list and watch."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from boatyard.fakes.hypershift.names import Object
 
 MANAGER = "hypershift-player"
 ASK_SECONDS = 30.0
-WATCH_SECONDS = 280  # then the server ends it in good order, and it is resumed
+WATCH_SECONDS = 280  # then the server ends the watch, and we resume it
 PAGE = 500
 
 
 class ApiError(Exception):
-    """What the API server said, or (code 0) that it said nothing."""
+    """An error answer of the API server; code 0 when there was no usable answer."""
 
     def __init__(self, code: int, reason: str, message: str, retry_after: float = 0.0) -> None:
         super().__init__(f"{code} {reason}: {message}")
@@ -75,17 +75,17 @@ class Api:
         path = kind.path(namespace, name)
         return await self._ask("PATCH", path, patch, "application/merge-patch+json", STRICT)
 
-    async def apply_status(self, kind: Kind, seen: Object, status: Object) -> Object:
-        """Says the whole status. Server-side apply, for only that can say null."""
-        about = seen["metadata"]
-        namespace, name = str(about.get("namespace") or ""), str(about["name"])
-        metadata = {"name": name, "resourceVersion": about.get("resourceVersion")}
+    async def apply_status(self, kind: Kind, current: Object, status: Object) -> Object:
+        """Writes the whole status. Uses server-side apply, because only that can write null."""
+        metadata = current["metadata"]
+        namespace, name = str(metadata.get("namespace") or ""), str(metadata["name"])
+        body_metadata = {"name": name, "resourceVersion": metadata.get("resourceVersion")}
         if namespace:
-            metadata["namespace"] = namespace
+            body_metadata["namespace"] = namespace
         body = {
             "apiVersion": kind.api_version,
             "kind": kind.name,
-            "metadata": metadata,
+            "metadata": body_metadata,
             "status": status,
         }
         query = {**STRICT, "fieldManager": MANAGER, "force": "true"}
@@ -103,38 +103,42 @@ class Api:
 
     async def list(self, kind: Kind, query: Mapping[str, str]) -> tuple[list[Object], str]:
         """All objects of a kind, and the version they were read at."""
-        found: list[Object] = []
-        more = ""
+        things: list[Object] = []
+        continue_token = ""
         while True:
-            asked = {**query, "limit": str(PAGE), **({"continue": more} if more else {})}
-            page = await self._ask("GET", kind.path(), query=asked)
-            found += page.get("items") or []
-            more = str(page["metadata"].get("continue") or "")
-            if not more:
-                return found, str(page["metadata"]["resourceVersion"])
+            page_query = {
+                **query,
+                "limit": str(PAGE),
+                **({"continue": continue_token} if continue_token else {}),
+            }
+            page = await self._ask("GET", kind.path(), query=page_query)
+            things += page.get("items") or []
+            continue_token = str(page["metadata"].get("continue") or "")
+            if not continue_token:
+                return things, str(page["metadata"]["resourceVersion"])
 
     async def watch(
         self, kind: Kind, since: str, query: Mapping[str, str]
     ) -> AsyncIterator[tuple[str, Object]]:
-        """Events from a version on, until the server ends it. ApiError when it is too old, or cut."""
-        asked = {
+        """Events after a version, until the server ends the watch. ApiError when it is too old or the watch breaks."""
+        watch_query = {
             **query,
             "watch": "1",
             "resourceVersion": since,
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        rest = b""
+        buffer = b""
         try:
-            async with self._request("GET", kind.path(), query=asked) as answer:
-                if answer.status != 200:
-                    raise _error(answer.status, answer.headers, await answer.read())
+            async with self._request("GET", kind.path(), query=watch_query) as response:
+                if response.status != 200:
+                    raise _error(response.status, response.headers, await response.read())
                 while True:
                     async with asyncio.timeout(WATCH_SECONDS + 20):
-                        piece = await answer.content.readany()
-                    if not piece:
+                        chunk = await response.content.readany()
+                    if not chunk:
                         return
-                    *lines, rest = (rest + piece).split(b"\n")
+                    *lines, buffer = (buffer + chunk).split(b"\n")
                     for line in lines:
                         yield _event(line)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -145,21 +149,21 @@ class Api:
         method: str,
         path: str,
         body: Object | None = None,
-        content: str = "",
+        content_type: str = "",
         query: Mapping[str, str] | None = None,
     ) -> Object:
         try:
             async with (
                 asyncio.timeout(ASK_SECONDS),
-                self._request(method, path, body, content, query) as answer,
+                self._request(method, path, body, content_type, query) as response,
             ):
-                said = await answer.read()
+                payload = await response.read()
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise ApiError(0, "Unreachable", type(error).__name__) from error
-        if answer.status >= 400:
-            raise _error(answer.status, answer.headers, said)
+        if response.status >= 400:
+            raise _error(response.status, response.headers, payload)
         try:
-            decoded: Object = msgspec.json.decode(said)
+            decoded: Object = msgspec.json.decode(payload)
         except msgspec.DecodeError as error:
             raise ApiError(0, "NotJson", f"{method} {path}") from error
         return decoded
@@ -169,20 +173,20 @@ class Api:
         method: str,
         path: str,
         body: Object | None = None,
-        content: str = "",
+        content_type: str = "",
         query: Mapping[str, str] | None = None,
     ) -> aiohttp.client._RequestContextManager:
         assert self._session is not None, "used outside of `async with`"
         headers = {"Accept": "application/json", **self.access.headers()}
-        if content:
-            headers["Content-Type"] = content
+        if content_type:
+            headers["Content-Type"] = content_type
         return self._session.request(
             method,
             f"{self.access.server}{path}",
             params=dict(query or {}),
             data=None if body is None else msgspec.json.encode(body),
             headers=headers,
-            allow_redirects=False,  # a credential goes to nobody else
+            allow_redirects=False,  # credentials go to no other server
         )
 
 
@@ -192,26 +196,26 @@ STRICT = {"fieldValidation": "Strict"}
 def _event(line: bytes) -> tuple[str, Object]:
     try:
         event = msgspec.json.decode(line)
-        kind, about = str(event["type"]), event["object"]
+        event_type, thing = str(event["type"]), event["object"]
     except (msgspec.DecodeError, TypeError, KeyError) as error:
         raise ApiError(0, "NotJson", "in a watch") from error
-    if kind == "ERROR":
-        code, reason = int(about.get("code") or 500), str(about.get("reason") or "")
-        raise ApiError(code, reason, str(about.get("message") or ""))
-    return kind, about
+    if event_type == "ERROR":
+        code, reason = int(thing.get("code") or 500), str(thing.get("reason") or "")
+        raise ApiError(code, reason, str(thing.get("message") or ""))
+    return event_type, thing
 
 
-def _error(code: int, headers: Mapping[str, str], said: bytes) -> ApiError:
+def _error(code: int, headers: Mapping[str, str], payload: bytes) -> ApiError:
     try:
-        about: Any = msgspec.json.decode(said)
+        status: Any = msgspec.json.decode(payload)
     except msgspec.DecodeError:
-        about = {}
-    if not isinstance(about, dict):
-        about = {}
-    wait = headers.get("Retry-After") or ""
+        status = {}
+    if not isinstance(status, dict):
+        status = {}
+    retry_after = headers.get("Retry-After") or ""
     return ApiError(
         code,
-        str(about.get("reason") or ""),
-        str(about.get("message") or "no words"),
-        float(wait) if wait.isdecimal() else 0.0,
+        str(status.get("reason") or ""),
+        str(status.get("message") or "no words"),
+        float(retry_after) if retry_after.isdecimal() else 0.0,
     )

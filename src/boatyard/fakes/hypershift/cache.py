@@ -1,4 +1,4 @@
-"""Copies of what the API server holds, by kind: filled by list and watch, kept ahead by the player's own writes."""
+"""Local copies of the API server's objects, by kind: filled by list and watch, and by the answers to our own writes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONGEST_PAUSE = 5.0
 
 @dataclass
 class Copy:
-    """All objects of one kind that a selector fits. `told` is called with what came, changed or went."""
+    """All objects of one kind that match `query`. `told` is called with each one that is added, changed or deleted."""
 
     kind: Kind
     told: Told
@@ -46,41 +46,43 @@ class Copy:
         return [thing for things in self._held.values() for thing in things.values()]
 
     def put(self, thing: Object) -> None:
-        """Takes a state in, if it is not older than what is held. Also called with the answers to writes."""
-        held = self.get(namespace_of(thing), name_of(thing))
-        if held is not None and _number(thing) < _number(held):
+        """Stores an object unless the stored one is newer. Also called with the answers to writes."""
+        current = self.get(namespace_of(thing), name_of(thing))
+        if current is not None and _number(thing) < _number(current):
             return
-        if held is not None and version_of(held) == version_of(thing):
+        if current is not None and version_of(current) == version_of(thing):
             return
         if deleted_at(thing) is not None and not finalizers_of(thing) and self.kind.namespaced:
-            # The last finalizer is off: this is the last that is heard of it.
+            # The last finalizer is removed, so the object is deleted: this is its last state.
             self.drop(thing)
             return
         self._held.setdefault(namespace_of(thing), {})[name_of(thing)] = thing
         self.told(thing)
 
     def drop(self, thing: Object) -> None:
-        """Forgets it, unless what is held is newer: another one of that name."""
-        held = self.get(namespace_of(thing), name_of(thing))
-        if held is None or _number(held) > _number(thing):
+        """Removes an object, unless the stored one is newer: then it is another object of that name."""
+        current = self.get(namespace_of(thing), name_of(thing))
+        if current is None or _number(current) > _number(thing):
             return
-        beside = self._held[namespace_of(thing)]
-        del beside[name_of(thing)]
-        if not beside:
+        siblings = self._held[namespace_of(thing)]
+        del siblings[name_of(thing)]
+        if not siblings:
             del self._held[namespace_of(thing)]
         self.told(thing)
 
     def replace(self, things: Iterable[Object], version: str) -> None:
-        """What a list at that version says: what it does not name and is not newer is gone."""
-        listed = {(namespace_of(one), name_of(one)): one for one in things}
-        for held in self.all():
-            if (namespace_of(held), name_of(held)) not in listed and _number(held) <= int(version):
-                self.drop(held)
+        """Takes in a list that was read at that version: objects that are not in it and not newer are removed."""
+        listed = {(namespace_of(thing), name_of(thing)): thing for thing in things}
+        for current in self.all():
+            if (namespace_of(current), name_of(current)) not in listed and _number(current) <= int(
+                version
+            ):
+                self.drop(current)
         for thing in listed.values():
             self.put(thing)
 
     async def run(self, api: Api) -> None:
-        """Lists, watches, resumes; for ever."""
+        """Lists and watches, and resumes after errors, until cancelled."""
         pause = FIRST_PAUSE
         version = ""
         while True:
@@ -99,7 +101,7 @@ class Copy:
                     version = ""
                     continue
                 if error.gone:
-                    # The kind is not installed (yet). The others go on without it.
+                    # The kind is not installed (yet). The other kinds do not wait for it.
                     version = ""
                     self.replace((), str(2**63))
                     self.complete.set()
@@ -117,5 +119,5 @@ class Copy:
 
 
 def _number(thing: Object) -> int:
-    told = version_of(thing)
-    return int(told) if told.isdecimal() else 0
+    version = version_of(thing)
+    return int(version) if version.isdecimal() else 0

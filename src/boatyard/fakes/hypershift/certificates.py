@@ -1,4 +1,4 @@
-"""An authority for the hosted API servers that are answered for, and a certificate signed by it."""
+"""Makes a certificate authority for the fake's hosted API servers, and server certificates signed by it."""
 
 from __future__ import annotations
 

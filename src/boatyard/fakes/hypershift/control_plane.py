@@ -1,4 +1,4 @@
-"""A HostedCluster that is to live: what to write now, and when to look again. Pure; called by `decide`."""
+"""Decides about a HostedCluster that is not deleted: writes, and the next check. Pure; called by `decide`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ from boatyard.fakes.hypershift.writes import (
     earliest,
 )
 
-LONGEST_NAME = 57  # so that with its suffix an infra id is a label
+LONGEST_NAME = 57  # so that an infra id, with its suffix, fits into a label
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One stage on the way to an available control plane, told by one condition."""
+    """One stage on the way to an available control plane, reported by one condition."""
 
     condition: str
     delay: str
@@ -100,40 +100,41 @@ class Progress:
         return self.conditions[condition].true
 
 
-def play_control_plane(seen: Seen, manner: Manner, now: float) -> Decision:
-    cluster = seen.cluster
+def play_control_plane(snapshot: Seen, settings: Manner, now: float) -> Decision:
+    cluster = snapshot.cluster
     assert cluster is not None
     identity = _identity(cluster)
     if identity is not None:
         return Decision((identity,))
-    verdict = judge(seen, manner, now)
-    planted = manner.faults("HostedCluster", cluster)
+    verdict = judge(snapshot, settings, now)
+    faults = settings.faults("HostedCluster", cluster)
     writes: list[Write] = []
-    homeless = False
-    if verdict.blocked is None and seen.namespace is None:
-        writes.append(_home(seen))
-    elif seen.namespace is not None and deleted_at(seen.namespace) is not None:
-        homeless = True  # of a cluster of the same name; it must be gone first
+    namespace_is_terminating = False
+    if verdict.blocked is None and snapshot.namespace is None:
+        writes.append(_home(snapshot))
+    elif snapshot.namespace is not None and deleted_at(snapshot.namespace) is not None:
+        # It belongs to an earlier cluster of the same name, and must be deleted first.
+        namespace_is_terminating = True
     progress = _walk(
         cluster,
-        planted,
-        manner.pace,
-        frozen=verdict.blocked is not None or homeless,
-        begun=_begun(cluster, verdict, now),
+        faults,
+        settings.pace,
+        frozen=verdict.blocked is not None or namespace_is_terminating,
+        start_time=_begun(cluster, verdict, now),
         now=now,
     )
     rollout = roll_out(
-        seen,
+        snapshot,
         verdict.release,
-        planted,
-        manner.pace,
+        faults,
+        settings.pace,
         blocked=verdict.blocked is not None,
         serving=progress.reached("KubeAPIServerAvailable"),
         available_since=progress.available_since,
         now=now,
     )
-    writes += _published(seen, manner, progress)
-    conditions = _conditions(verdict, progress, rollout, planted)
+    writes += _published(snapshot, settings, progress)
+    conditions = _conditions(verdict, progress, rollout, faults)
     status = _status(cluster, verdict, progress, rollout)
     status["conditions"] = write_conditions(
         conditions_of(cluster), conditions, now, generation_of(cluster)
@@ -148,7 +149,7 @@ def infra_id(cluster: Object) -> str:
 
 
 def _identity(cluster: Object) -> Change | None:
-    """Finalizer and the ids that HyperShift makes up when the author gives none."""
+    """The change that adds the finalizer, and the ids that HyperShift generates when the spec has none."""
     spec = {}
     if not infra_id(cluster):
         spec["infraID"] = f"{name_of(cluster)[:LONGEST_NAME]}-{short_hash(uid_of(cluster))}"
@@ -157,67 +158,67 @@ def _identity(cluster: Object) -> Change | None:
     return add_finalizer(CLUSTERS, cluster, FINALIZER, **({"spec": spec} if spec else {}))
 
 
-def _home(seen: Seen) -> Create:
-    marked = {"labels": {HOSTED: "true"}}
+def _home(snapshot: Seen) -> Create:
+    metadata = {"labels": {HOSTED: "true"}}
     body = {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": seen.home, **marked},
+        "metadata": {"name": snapshot.home, **metadata},
     }
-    return Create(NAMESPACES, body, adopt={"metadata": marked})
+    return Create(NAMESPACES, body, adopt={"metadata": metadata})
 
 
 def _begun(cluster: Object, verdict: Verdict, now: float) -> float:
-    """When the way to an available control plane began: when its input was last found right."""
+    """When work on the control plane began: the time at which all its input became valid."""
     moments = (true_since(cluster, condition.type) for condition in verdict.conditions)
     return max(now if since is None else since for since in moments)
 
 
 def _walk(
-    cluster: Object, planted: Planted, pace: Pace, *, frozen: bool, begun: float, now: float
+    cluster: Object, faults: Planted, pace: Pace, *, frozen: bool, start_time: float, now: float
 ) -> Progress:
-    broken = _broken(planted)
+    broken = _broken(faults)
     conditions: dict[str, Condition] = {}
-    look_at: float | None = None
-    at, waits = begun, frozen
+    next_check: float | None = None
+    stage_start, waiting = start_time, frozen
     for stage in STAGES:
         since = true_since(cluster, stage.condition)
-        due = at + pace.of(stage.delay, uid_of(cluster)) + planted.slowness
+        due = stage_start + pace.of(stage.delay, uid_of(cluster)) + faults.slowness
         if stage.condition in broken:
-            told = Condition(stage.condition, "False", *broken[stage.condition])
-            waits = True
+            condition = Condition(stage.condition, "False", *broken[stage.condition])
+            waiting = True
         elif since is not None:
-            # What was reached stays, also when something before it breaks.
-            told = Condition(stage.condition, "True", *stage.reached)
-            at = max(at, since)
-        elif waits:
-            told = Condition(stage.condition, "Unknown", "StatusUnknown", stage.awaited[1])
+            # A stage that was reached stays reached, even if an earlier one breaks.
+            condition = Condition(stage.condition, "True", *stage.reached)
+            stage_start = max(stage_start, since)
+        elif waiting:
+            condition = Condition(stage.condition, "Unknown", "StatusUnknown", stage.awaited[1])
         elif now >= due:
-            told = Condition(stage.condition, "True", *stage.reached)
-            at = now
+            condition = Condition(stage.condition, "True", *stage.reached)
+            stage_start = now
         else:
-            told = Condition(stage.condition, "False", *stage.awaited)
-            look_at, waits = due, True
-        conditions[stage.condition] = told
+            condition = Condition(stage.condition, "False", *stage.awaited)
+            next_check, waiting = due, True
+        conditions[stage.condition] = condition
     available, since, due_at = _available(
         cluster,
         conditions,
-        at + pace.of("available", uid_of(cluster)) + planted.slowness,
+        stage_start + pace.of("available", uid_of(cluster)) + faults.slowness,
         frozen=frozen,
         now=now,
     )
     conditions["Available"] = available
-    return Progress(conditions, since, earliest(look_at, due_at))
+    return Progress(conditions, since, earliest(next_check, due_at))
 
 
-def _broken(planted: Planted) -> dict[str, tuple[str, str]]:
+def _broken(faults: Planted) -> dict[str, tuple[str, str]]:
     broken = {}
-    if "blocked" in planted:
-        reason = planted.text("blocked", "InfraStatusFailure")
+    if "blocked" in faults:
+        reason = faults.text("blocked", "InfraStatusFailure")
         broken["InfrastructureReady"] = (reason, "The infrastructure cannot be made ready")
-    if "down" in planted:
-        told = ("WaitingForAvailable", "The API server does not answer")
-        broken["KubeAPIServerAvailable"] = told
+    if "down" in faults:
+        outage = ("WaitingForAvailable", "The API server does not answer")
+        broken["KubeAPIServerAvailable"] = outage
     return broken
 
 
@@ -229,34 +230,36 @@ def _available(
     frozen: bool,
     now: float,
 ) -> tuple[Condition, float | None, float | None]:
-    """The condition, since when it is True, and when it will be."""
-    failing = next((one for one in conditions.values() if not one.true), None)
+    """The condition Available, since when it is True, and when it will become True."""
+    failing = next((condition for condition in conditions.values() if not condition.true), None)
     if failing is not None:
         reason = failing.reason if failing.status == "False" else "WaitingForAvailable"
         return Condition("Available", "False", reason, failing.message), None, None
-    well = Condition("Available", "True", "AsExpected", "The hosted control plane is available")
+    available = Condition(
+        "Available", "True", "AsExpected", "The hosted control plane is available"
+    )
     since = true_since(cluster, "Available")
     if since is not None:
-        return well, since, None
+        return available, since, None
     if not frozen and now >= due:
-        return well, now, None
-    told = "Waiting for all components of the control plane"
-    waiting = Condition("Available", "False", "WaitingForAvailable", told)
+        return available, now, None
+    message = "Waiting for all components of the control plane"
+    waiting = Condition("Available", "False", "WaitingForAvailable", message)
     return waiting, None, None if frozen else due
 
 
-def _published(seen: Seen, manner: Manner, progress: Progress) -> list[Write]:
-    assert seen.cluster is not None
-    status, writes = status_of(seen.cluster), list[Write]()
+def _published(snapshot: Seen, settings: Manner, progress: Progress) -> list[Write]:
+    assert snapshot.cluster is not None
+    status, writes = status_of(snapshot.cluster), list[Write]()
     if progress.reached("KubeAPIServerAvailable") or status.get("kubeconfig"):
-        writes += publish_kubeconfig(seen, manner)
+        writes += publish_kubeconfig(snapshot, settings)
     if progress.reached("Available") or status.get("kubeadminPassword"):
-        writes += publish_password(seen, manner)
+        writes += publish_password(snapshot, settings)
     return writes
 
 
 def _conditions(
-    verdict: Verdict, progress: Progress, rollout: Rollout, planted: Planted
+    verdict: Verdict, progress: Progress, rollout: Rollout, faults: Planted
 ) -> Iterator[Condition]:
     blocked = verdict.blocked
     yield from verdict.conditions
@@ -264,9 +267,9 @@ def _conditions(
     yield Condition("ValidHostedControlPlaneConfiguration", *good)
     yield Condition("ReconciliationSucceeded", "True", "AsExpected")
     yield from progress.conditions.values()
-    if "degraded" in planted:
-        told = "kube-controller-manager has 1 unavailable replica"
-        yield Condition("Degraded", "True", "UnavailableReplicas", told)
+    if "degraded" in faults:
+        message = "kube-controller-manager has 1 unavailable replica"
+        yield Condition("Degraded", "True", "UnavailableReplicas", message)
     else:
         yield Condition("Degraded", "False", "AsExpected", "The control plane is not degraded")
     yield from rollout.conditions
@@ -279,7 +282,7 @@ def _conditions(
 
 
 def _status(cluster: Object, verdict: Verdict, progress: Progress, rollout: Rollout) -> Object:
-    """All but the conditions. What was told once is not taken back."""
+    """The status without conditions. A field that was set once stays."""
     old, name = status_of(cluster), name_of(cluster)
     status: Object = {}
     if rollout.version is not None:

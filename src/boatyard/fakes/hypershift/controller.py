@@ -1,4 +1,4 @@
-"""The player at work: copies of the world, a decision for whatever changed, and its writes carried out."""
+"""The fake's control loop: watches objects, decides about what changed, and writes the decisions."""
 
 from __future__ import annotations
 
@@ -71,24 +71,24 @@ FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 5.0
 
 Key = tuple[str, str, str]
-"""What is decided about: ("cluster" | "agent" | "system", namespace, name)."""
+"""Identifies what a decision is about: ("cluster" | "agent" | "system", namespace, name)."""
 SYSTEM_KEY: Key = ("system", SYSTEM, SUPPORTED)
 
 
 class Player:
-    """Plays on one API server until it is cancelled. Remembers nothing that matters."""
+    """Runs the fake on one API server. All its state is on the objects: it can be killed and started again."""
 
-    def __init__(self, api: Api, manner: Manner, clock: Callable[[], float]) -> None:
+    def __init__(self, api: Api, settings: Manner, clock: Callable[[], float]) -> None:
         self._api = api
-        self._manner = manner
+        self._manner = settings
         self._clock = clock
         self._agenda: Agenda[Key] = Agenda(clock)
         self._tries: dict[Key, int] = {}
         self._hungry: set[Key] = (
             set()
-        )  # clusters that would take a free agent; a hint, made anew at a start
+        )  # clusters that would take a free agent; a hint, rebuilt after a start
         self._homes: dict[str, Key] = {}
-        self._awaited: dict[str, str] = {}  # agents that machines wait for to be free: name, home
+        self._awaited: dict[str, str] = {}  # agents that deleted machines wait for: name to home
         self._told: set[tuple[str, str]] = set()
         self.clusters = Copy(CLUSTERS, self._on_cluster)
         self.pools = Copy(POOLS, self._on_pool)
@@ -121,7 +121,7 @@ class Player:
             on_ready()
 
     def follow(self, control: ControlFile) -> None:
-        """From now on with these faults; everything is looked at anew."""
+        """Uses these faults from now on, and decides about everything again."""
         self._manner = replace(self._manner, control=control)
         for cluster in self.clusters.all():
             self._on_cluster(cluster)
@@ -129,7 +129,7 @@ class Player:
             self._agenda.add(("agent", namespace_of(agent), name_of(agent)))
 
     def hosted(self, namespace: str, name: str) -> tuple[Object, str, list[Object]] | None:
-        """A cluster, the token of its kubeconfig and its machines, for whoever answers for its API server."""
+        """A cluster, the token of its kubeconfig and its machines, for the server of hosted APIs. None if unknown."""
         cluster = self.clusters.get(namespace, name)
         secret = self.secrets.get(namespace, kubeconfig_secret(name))
         if cluster is None or secret is None or labels_of(secret)[PLAYED_FOR] != uid_of(cluster):
@@ -137,7 +137,7 @@ class Player:
         machines = self.machines.within(control_plane_namespace(namespace, name))
         return cluster, token_of(secret), machines
 
-    # --- what changed, and whom it concerns ---------------------------------------------------
+    # --- which keys a change concerns ---------------------------------------------------------
 
     def _on_cluster(self, cluster: Object) -> None:
         key = ("cluster", namespace_of(cluster), name_of(cluster))
@@ -167,7 +167,7 @@ class Player:
     def _on_agent(self, agent: Object) -> None:
         self._complain(AGENTS, agent)
         self._agenda.add(("agent", namespace_of(agent), name_of(agent)))
-        # The cluster it is bound to, and the one it was bound to and that waits for it to be free.
+        # The cluster it is bound to, and the one it was bound to, which waits until it is free.
         for home in (
             inside(agent, "spec", "clusterDeploymentName", "namespace"),
             annotations_of(agent).get(AGENT_MACHINE_NAMESPACE),
@@ -199,15 +199,15 @@ class Player:
             self._agenda.add(key)
 
     def _complain(self, kind: Kind, thing: Object) -> None:
-        told = annotations_of(thing).get(FAULT)
-        if not told or (uid_of(thing), told) in self._told:
+        fault_text = annotations_of(thing).get(FAULT)
+        if not fault_text or (uid_of(thing), fault_text) in self._told:
             return
-        self._told.add((uid_of(thing), told))
+        self._told.add((uid_of(thing), fault_text))
         for complaint in complaints(kind.name, thing):
-            about = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
-            logger.warning("planted fault not understood", extra=about)
+            log_fields = {"about": f"{kind.name} {name_of(thing)}", "why": complaint}
+            logger.warning("planted fault not understood", extra=log_fields)
 
-    # --- deciding and doing -------------------------------------------------------------------
+    # --- decisions and writes -----------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
@@ -217,34 +217,36 @@ class Player:
                 self._tries.pop(key, None)
             except ApiError as error:
                 self._later(key, error)
-            except Exception:  # one odd object must not end the play for all the others
-                logger.exception("a fault of the player", extra={"about": "/".join(key)})
+            except Exception:  # one unexpected object must not end the work on all others
+                logger.exception(
+                    "decision failed with an internal error", extra={"about": "/".join(key)}
+                )
                 self._agenda.add_at(key, self._clock() + LONGEST_PAUSE)
             finally:
                 self._agenda.done(key)
 
     def _later(self, key: Key, error: ApiError) -> None:
-        """Tries again soon; sooner after a mere conflict, for the watch brings what has changed."""
+        """Retries soon, with backoff. A conflict is not logged: the watch brings the newer object."""
         tries = self._tries[key] = self._tries.get(key, 0) + 1
         pause = min(FIRST_PAUSE * 2 ** min(tries, 10), LONGEST_PAUSE)
         self._agenda.add_at(key, self._clock() + max(pause, error.retry_after))
         if not error.conflict:
-            about = {"about": "/".join(key), "why": str(error), "tries": tries}
-            logger.warning("not written, tried again", extra=about)
+            log_fields = {"about": "/".join(key), "why": str(error), "tries": tries}
+            logger.warning("write failed and will be retried", extra=log_fields)
 
     async def _look(self, key: Key) -> None:
-        what, namespace, name = key
-        if what == "system":
+        key_type, namespace, name = key
+        if key_type == "system":
             await self._keep_system()
             return
-        if what == "agent":
+        if key_type == "agent":
             agent = self.agents.get(namespace, name)
             if agent is None:
                 return
             decision = play_agent(agent, self._manner, self._clock())
         else:
-            seen = await self._see(namespace, name)
-            decision = decide(seen, self._manner, self._clock())
+            snapshot = await self._see(namespace, name)
+            decision = decide(snapshot, self._manner, self._clock())
             (self._hungry.add if decision.wants_agents else self._hungry.discard)(key)
         await self._carry_out(key, decision)
 
@@ -252,7 +254,7 @@ class Player:
         for write in decision.writes:
             await self._write(write)
         if decision.writes:
-            self._agenda.add(key)  # what follows from them
+            self._agenda.add(key)  # decide about what follows from the writes
         elif decision.look_at is not None:
             self._agenda.add_at(key, decision.look_at)
 
@@ -269,9 +271,9 @@ class Player:
                 case Report():
                     copy.put(await self._api.apply_status(kind, write.seen, write.status))
                 case Remove():
-                    answer = await self._api.delete(kind, namespace, name, write.uid)
-                    if answer.get("kind") == kind.name:
-                        copy.put(answer)
+                    response = await self._api.delete(kind, namespace, name, write.uid)
+                    if response.get("kind") == kind.name:
+                        copy.put(response)
                     else:
                         copy.drop(write.seen)
         except ApiError as error:
@@ -281,7 +283,9 @@ class Player:
                 copy.drop(write.seen)
                 return
             raise
-        logger.debug("written", extra={"how": type(write).__name__, "what": f"{kind.name} {name}"})
+        logger.debug(
+            "object written", extra={"how": type(write).__name__, "what": f"{kind.name} {name}"}
+        )
 
     async def _create(self, write: Create) -> Object:
         kind, namespace, name = place_of(write)
@@ -294,7 +298,7 @@ class Player:
             return await self._api.merge(kind, namespace, name, write.adopt)
         return await self._api.get(kind, namespace, name)
 
-    # --- seeing -------------------------------------------------------------------------------
+    # --- snapshots ----------------------------------------------------------------------------
 
     async def _see(self, namespace: str, name: str) -> Seen:
         cluster, home = self.clusters.get(namespace, name), control_plane_namespace(namespace, name)
@@ -305,39 +309,39 @@ class Player:
         ]
         if cluster is None and not pools:
             return Seen(None)
-        # What is asked for comes first: while we wait, the copies go on.
-        there, given = await self._home(cluster, home), await self._given(cluster)
+        # Requests first: while we wait for them, the copies change.
+        home_namespace, input_keys = await self._home(cluster, home), await self._given(cluster)
         return Seen(
             cluster=self.clusters.get(namespace, name),
             pools=tuple(pools),
             machines=tuple(self.machines.within(home)),
             agents=tuple(self._agents(cluster, home)),
-            namespace=there,
+            namespace=home_namespace,
             secrets={
-                name_of(one): one
-                for one in self.secrets.within(namespace)
-                if cluster is not None and labels_of(one).get(PLAYED_FOR) == uid_of(cluster)
+                name_of(secret): secret
+                for secret in self.secrets.within(namespace)
+                if cluster is not None and labels_of(secret).get(PLAYED_FOR) == uid_of(cluster)
             },
-            given=given,
+            given=input_keys,
             supported=supported_by(self.config.get(SYSTEM, SUPPORTED)),
         )
 
     def _agents(self, cluster: Object | None, home: str) -> list[Object]:
-        theirs = agent_namespace(cluster) if cluster is not None else ""
-        if theirs:
-            return self.agents.within(theirs)
-        # Pools that have outlived their cluster: nobody says any more where its agents are.
+        namespace = agent_namespace(cluster) if cluster is not None else ""
+        if namespace:
+            return self.agents.within(namespace)
+        # These pools have outlived their cluster: no spec names the namespace of its agents any more.
         return [
-            one
-            for one in self.agents.all()
-            if annotations_of(one).get(AGENT_MACHINE_NAMESPACE) == home
+            agent
+            for agent in self.agents.all()
+            if annotations_of(agent).get(AGENT_MACHINE_NAMESPACE) == home
         ]
 
     async def _home(self, cluster: Object | None, home: str) -> Object | None:
-        found = self.namespaces.get("", home)
-        if found is not None or cluster is None or deleted_at(cluster) is None:
-            return found
-        # Before the cluster goes we ask: a namespace whose label was taken off is in no copy, and not gone.
+        namespace = self.namespaces.get("", home)
+        if namespace is not None or cluster is None or deleted_at(cluster) is None:
+            return namespace
+        # Ask the API server before the cluster is deleted: a namespace without our label is in no copy, yet exists.
         try:
             return await self._api.get(NAMESPACES, "", home)
         except ApiError as error:
@@ -346,22 +350,22 @@ class Player:
             raise
 
     async def _given(self, cluster: Object | None) -> dict[str, frozenset[str] | None]:
-        """The Secrets the spec names. They are not watched: all Secrets of a hub are none of our business."""
+        """The keys of the Secrets in the spec. They are not watched: the fake must not read all Secrets of a hub."""
         if cluster is None or deleted_at(cluster) is not None or not needs_inputs(cluster):
             return {}
-        found: dict[str, frozenset[str] | None] = {}
+        keys_by_secret: dict[str, frozenset[str] | None] = {}
         for name in inputs_to_look_at(cluster):
             try:
                 secret = await self._api.get(SECRETS, namespace_of(cluster), name)
-                found[name] = frozenset(secret.get("data") or {})
+                keys_by_secret[name] = frozenset(secret.get("data") or {})
             except ApiError as error:
                 if not error.gone:
                     raise
-                found[name] = None
-        return found
+                keys_by_secret[name] = None
+        return keys_by_secret
 
     async def _keep_system(self) -> None:
-        """What an installed HyperShift shows: its namespace and the versions it supports."""
+        """Creates what an installed HyperShift has: its namespace and the versions it supports."""
         if self.config.get(SYSTEM, SUPPORTED) is not None:
             return
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}

@@ -1,7 +1,7 @@
-"""The heart of the player: what is seen of a cluster, now → what to write, and when to look again. Pure.
+"""The fake's decision: from a cluster's snapshot and the time to what to write and when to check again. Pure.
 
-Called once per change of anything that belongs to a cluster, and at the moments it asked for. It remembers nothing:
-killed and called again it goes on from what is written on the objects.
+Called once per change of anything that belongs to a cluster, and at the times it asked for. It has no memory: after a
+restart it goes on from what is written on the objects.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from boatyard.fakes.hypershift.teardown import play_teardown
 from boatyard.fakes.hypershift.writes import Decision, earliest
 
 
-def decide(seen: Seen, manner: Manner, now: float) -> Decision:
+def decide(snapshot: Seen, settings: Manner, now: float) -> Decision:
     parts = []
-    if seen.cluster is not None:
-        leaving = deleted_at(seen.cluster) is not None
-        play = play_teardown if leaving else play_control_plane
-        parts.append(play(seen, manner, now))
-    taken: set[str] = set()
-    for pool in sorted(seen.pools, key=name_of):
-        parts.append(play_pool(seen, pool, taken, manner, now))
+    if snapshot.cluster is not None:
+        deleting = deleted_at(snapshot.cluster) is not None
+        play = play_teardown if deleting else play_control_plane
+        parts.append(play(snapshot, settings, now))
+    used_agents: set[str] = set()
+    for pool in sorted(snapshot.pools, key=name_of):
+        parts.append(play_pool(snapshot, pool, used_agents, settings, now))
     return Decision(
         writes=tuple(write for part in parts for write in part.writes),
         look_at=earliest(*(part.look_at for part in parts)),

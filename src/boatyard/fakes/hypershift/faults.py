@@ -1,4 +1,4 @@
-"""Faults by name: planted by an annotation on an object, or by a control file for objects yet to come. Pure.
+"""Faults by name: planted by an annotation on an object, or by a control file for objects that do not exist yet. Pure.
 
 `player.boatyard.io/fault: "blocked=QuotaExceeded, slow=5"` on the object, or a file of rules:
 
@@ -66,7 +66,7 @@ class Planted:
         return self.faults.get(fault) or default
 
     def number(self, fault: str, default: float) -> float:
-        """Its number, `default` when it is planted without one, 0 when it is not planted."""
+        """The fault's number, `default` when it is planted without one, 0 when it is not planted."""
         if fault not in self.faults:
             return 0.0
         return float(self.faults[fault] or default)
@@ -78,7 +78,7 @@ class Planted:
 
 @dataclass(frozen=True)
 class Rule:
-    """A fault for every object of a kind whose name and namespace fit the patterns."""
+    """A fault for every object of a kind whose name and namespace match the patterns."""
 
     kind: str
     fault: str
@@ -96,27 +96,27 @@ class Rule:
 
 @dataclass(frozen=True)
 class ControlFile:
-    """What a control file says: faults, and the versions of images that do not tell theirs."""
+    """The content of a control file: faults, and versions of images whose tag names none."""
 
     rules: tuple[Rule, ...] = ()
     releases: Mapping[str, str] = field(default_factory=dict)
 
     def on(self, kind: str, thing: Object) -> Planted:
-        """The faults of an object; what is written on itself wins over rules. Nonsense counts as nothing."""
-        found = {rule.fault: rule.value for rule in self.rules if rule.fits(kind, thing)}
-        told = annotations_of(thing).get(FAULT, "")
-        return Planted({**found, **dict(_readable(kind, told))})
+        """The faults of an object; its annotation wins over rules. Faults that cannot be read are ignored."""
+        rule_faults = {rule.fault: rule.value for rule in self.rules if rule.fits(kind, thing)}
+        annotation = annotations_of(thing).get(FAULT, "")
+        return Planted({**rule_faults, **dict(_readable(kind, annotation))})
 
 
 def complaints(kind: str, thing: Object) -> list[str]:
-    """What is wrong with the faults written on an object, for the log."""
-    found = []
+    """Problems of the faults in an object's annotation, for the log."""
+    problems = []
     for word in _words(annotations_of(thing).get(FAULT, "")):
         try:
             read_fault(kind, word)
         except BadFaults as error:
-            found.append(str(error))
-    return found
+            problems.append(str(error))
+    return problems
 
 
 def read_fault(kind: str, word: str) -> tuple[str, str]:
@@ -128,62 +128,62 @@ def read_fault(kind: str, word: str) -> tuple[str, str]:
         if name not in _VALUES:
             raise BadFaults(f"the fault {name} takes no value")
         if not _VALUES[name].fullmatch(value):
-            wanted = "a number" if _VALUES[name] is _NUMBER else "a CamelCase word"
-            raise BadFaults(f"the fault {name}={value}: say {wanted}")
+            expected_form = "a number" if _VALUES[name] is _NUMBER else "a CamelCase word"
+            raise BadFaults(f"the fault {name}={value}: say {expected_form}")
     return name, value
 
 
 def read_control_file(text: str) -> ControlFile:
     """The rules of a file in YAML or JSON. BadFaults names the place."""
     try:
-        said = yaml.safe_load(text)
+        document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise BadFaults(f"not YAML: {error}") from None
-    if said is None:
+    if document is None:
         return ControlFile()
-    if not isinstance(said, dict) or not set(said) <= {"faults", "releases"}:
+    if not isinstance(document, dict) or not set(document) <= {"faults", "releases"}:
         raise BadFaults("say a mapping with `faults` (a list) and `releases` (image: version)")
-    faults, releases = said.get("faults") or [], said.get("releases") or {}
+    faults, releases = document.get("faults") or [], document.get("releases") or {}
     if not isinstance(faults, list):
         raise BadFaults("faults: not a list")
     if not isinstance(releases, dict):
         raise BadFaults("releases: not a mapping of image to version")
     return ControlFile(
-        rules=tuple(_rule(place, one) for place, one in enumerate(faults)),
+        rules=tuple(_rule(index, entry) for index, entry in enumerate(faults)),
         releases={str(image): str(version) for image, version in releases.items()},
     )
 
 
-def _rule(place: int, said: Any) -> Rule:
-    where = f"faults[{place}]"
-    if not isinstance(said, dict) or not set(said) <= {"kind", "name", "namespace", "fault"}:
-        raise BadFaults(f"{where}: say `kind`, `fault`, and perhaps `name` and `namespace`")
-    kind = str(said.get("kind"))
+def _rule(index: int, entry: Any) -> Rule:
+    path = f"faults[{index}]"
+    if not isinstance(entry, dict) or not set(entry) <= {"kind", "name", "namespace", "fault"}:
+        raise BadFaults(f"{path}: say `kind`, `fault`, and perhaps `name` and `namespace`")
+    kind = str(entry.get("kind"))
     if kind not in FAULTS:
-        raise BadFaults(f"{where}.kind is {kind}; say one of {', '.join(FAULTS)}")
+        raise BadFaults(f"{path}.kind is {kind}; say one of {', '.join(FAULTS)}")
     try:
-        fault, value = read_fault(kind, str(said.get("fault") or ""))
+        fault, value = read_fault(kind, str(entry.get("fault") or ""))
     except BadFaults as error:
-        raise BadFaults(f"{where}.fault: {error}") from None
+        raise BadFaults(f"{path}.fault: {error}") from None
     return Rule(
         kind=kind,
         fault=fault,
         value=value,
-        name=str(said.get("name") or "*"),
-        namespace=str(said.get("namespace") or "*"),
+        name=str(entry.get("name") or "*"),
+        namespace=str(entry.get("namespace") or "*"),
     )
 
 
 def _readable(kind: str, text: str) -> list[tuple[str, str]]:
-    found = []
+    faults = []
     for word in _words(text):
         try:
-            found.append(read_fault(kind, word))
+            faults.append(read_fault(kind, word))
         except BadFaults:
-            continue  # told by `complaints`
-    return found
+            continue  # `complaints` reports it
+    return faults
 
 
 def _words(text: str) -> list[str]:
-    # A reason may itself hold a comma, HyperShift's pattern says; nobody writes such a one here.
+    # HyperShift's pattern allows a comma in a reason; such a reason cannot be planted here.
     return [word.strip() for word in text.split(",") if word.strip()]

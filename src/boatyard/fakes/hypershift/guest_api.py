@@ -1,7 +1,7 @@
-"""Answers for the hosted API servers, as little as shows that they are there: health, version, nodes. No workload.
+"""Serves the hosted API servers, only as far as shows that they run: health, version, nodes. No workload.
 
-One listener for all clusters of a hub; the path of a kubeconfig's server says which one is meant. What it says comes
-from the same copies that decisions are made from; nothing can be written.
+One listener serves all clusters of a hub; the path in a kubeconfig's server names the cluster. Answers come from the
+same copies as decisions; nothing can be written.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ HEALTHY = ("healthz", "livez", "readyz")
 
 
 class BadAddress(ValueError):
-    """Words that name no host and port."""
+    """A text that is no HOST:PORT, or an address that cannot be bound."""
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -47,7 +47,7 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 async def keep_authority(api: Api, now: float) -> tuple[str, str]:
-    """The hub's one authority, made by whoever comes first: kubeconfigs that trust it outlive a player."""
+    """The hub's certificate authority, created if missing and stored there: kubeconfigs that trust it outlive us."""
     for _ in range(2):
         try:
             secret = await api.get(SECRETS, SYSTEM, SECRET)
@@ -58,11 +58,11 @@ async def keep_authority(api: Api, now: float) -> tuple[str, str]:
                 raise
         certificate, key = make_authority(now)
         await _create(api, NAMESPACES, {"kind": "Namespace", "metadata": {"name": SYSTEM}})
-        made = {"tls.crt": certificate, "tls.key": key}
+        pem_files = {"tls.crt": certificate, "tls.key": key}
         body = {
             "kind": "Secret",
             "metadata": {"name": SECRET, "namespace": SYSTEM},
-            "data": {name: b64encode(text.encode()).decode() for name, text in made.items()},
+            "data": {name: b64encode(text.encode()).decode() for name, text in pem_files.items()},
         }
         await _create(api, SECRETS, body)
     raise ApiError(0, "NoAuthority", f"Secret {SYSTEM}/{SECRET} does not stay")
@@ -77,14 +77,14 @@ async def _create(api: Api, kind: Any, body: Object) -> None:
 
 
 Find = Callable[[str, str], tuple[Object, str, list[Object]] | None]
-"""A cluster's object, the token of its kubeconfig, and its machines; None when it has no kubeconfig."""
+"""Returns a cluster's object, the token of its kubeconfig, and its machines; None when it has no kubeconfig."""
 
 
 @asynccontextmanager
 async def answer_for(
     find: Find, host: str, port: int, authority: tuple[str, str], now: float
 ) -> AsyncIterator[None]:
-    """Answers as long as the block runs. OSError when the address cannot be had."""
+    """Serves the hosted APIs while the block runs. OSError when the address cannot be bound."""
     app = web.Application()
     app.router.add_get("/clusters/{namespace}/{name}/{rest:.*}", _Answers(find).answer)
     runner = web.AppRunner(app, access_log=None)
@@ -102,7 +102,7 @@ def _tls(pair: str) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     with tempfile.NamedTemporaryFile(
         "w"
-    ) as file:  # the loader wants a path; nobody else may read it
+    ) as file:  # the loader needs a path; nobody else may read it
         file.write(pair)
         file.flush()
         context.load_cert_chain(file.name)
@@ -114,27 +114,29 @@ class _Answers:
         self._find = find
 
     async def answer(self, request: web.Request) -> web.Response:
-        found = self._find(request.match_info["namespace"], request.match_info["name"])
-        given = request.headers.get("Authorization", "").removeprefix("Bearer ")
-        # Whoever has no token learns nothing, not even whether there is such a cluster.
-        if found is None or not compare_digest(given.encode(), found[1].encode()):
+        hosted_cluster = self._find(request.match_info["namespace"], request.match_info["name"])
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        # A caller without the token learns nothing, not even whether there is such a cluster.
+        if hosted_cluster is None or not compare_digest(token.encode(), hosted_cluster[1].encode()):
             return _failure(401, "Unauthorized", "Unauthorized")
-        cluster, _, machines = found
+        cluster, _, machines = hosted_cluster
         if not is_true(cluster, "KubeAPIServerAvailable"):
             return _failure(503, "ServiceUnavailable", "the API server is down")
-        rest = request.match_info["rest"].rstrip("/")
-        if rest.split("/")[0] in HEALTHY:
+        path = request.match_info["rest"].rstrip("/")
+        if path.split("/")[0] in HEALTHY:
             return web.Response(text="ok")
-        if rest == "version":
+        if path == "version":
             return web.json_response(_version(cluster))
-        if rest == "api/v1/nodes":
+        if path == "api/v1/nodes":
             return web.json_response(_nodes(machines))
         return _failure(404, "NotFound", "the server could not find the requested resource")
 
 
 def _version(cluster: Object) -> Object:
-    told = inside(status_of(cluster), "version", "history") or []
-    version = next((one["version"] for one in told if one["state"] == "Completed"), "0.0.0")
+    history = inside(status_of(cluster), "version", "history") or []
+    version = next(
+        (entry["version"] for entry in history if entry["state"] == "Completed"), "0.0.0"
+    )
     # OpenShift 4.N is Kubernetes 1.(N+13).
     major, minor = (int(part) for part in version.split(".")[:2])
     number = 13 + minor + (23 if major == 5 else 0)
@@ -147,7 +149,9 @@ def _version(cluster: Object) -> Object:
 
 
 def _nodes(machines: list[Object]) -> Object:
-    items = [_node(one) for one in machines if inside(status_of(one), "nodeRef", "name")]
+    items = [
+        _node(machine) for machine in machines if inside(status_of(machine), "nodeRef", "name")
+    ]
     return {
         "apiVersion": "v1",
         "kind": "NodeList",
@@ -157,8 +161,8 @@ def _nodes(machines: list[Object]) -> Object:
 
 
 def _node(machine: Object) -> Object:
-    found = find_condition(conditions_of(machine), "NodeHealthy") or {}
-    healthy = found.get("status") == "True"
+    condition = find_condition(conditions_of(machine), "NodeHealthy") or {}
+    healthy = condition.get("status") == "True"
     return {
         "metadata": {
             "name": machine["status"]["nodeRef"]["name"],
@@ -173,7 +177,7 @@ def _node(machine: Object) -> Object:
                     "type": "Ready",
                     "status": "True" if healthy else "Unknown",
                     "reason": "KubeletReady" if healthy else "NodeStatusUnknown",
-                    "lastTransitionTime": found.get("lastTransitionTime"),
+                    "lastTransitionTime": condition.get("lastTransitionTime"),
                 }
             ],
             "addresses": [{"type": "Hostname", "address": machine["status"]["nodeRef"]["name"]}],

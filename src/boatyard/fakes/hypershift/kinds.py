@@ -1,4 +1,4 @@
-"""The kinds of objects that are played with, and where the API server keeps them."""
+"""The kinds of objects that the fake reads and writes, and their paths on the API server."""
 
 from __future__ import annotations
 

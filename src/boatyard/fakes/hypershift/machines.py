@@ -1,4 +1,4 @@
-"""One Machine of a node pool: provisioned, joined, drained, gone. Pure; called for each by `node_pools`."""
+"""One Machine of a node pool: provisioned, joined, drained, deleted. Pure; called for each by `node_pools`."""
 
 from __future__ import annotations
 
@@ -63,13 +63,13 @@ def has_joined(machine: Object) -> bool:
     return bool(inside(status_of(machine), "nodeRef", "name"))
 
 
-def new_machine(seen: Seen, pool: Object, number: int, version: str) -> Create:
-    """The machine of that number: made twice it is one."""
-    assert seen.cluster is not None
+def new_machine(snapshot: Seen, pool: Object, number: int, version: str) -> Create:
+    """Creates the machine of that number. Its name depends on the number, so doing it twice makes one machine."""
+    assert snapshot.cluster is not None
     name = f"{name_of(pool)[:LONGEST_STEM]}-{short_hash(uid_of(pool), number)}"
-    api_version, kind = _INFRASTRUCTURE[seen.platform]
+    api_version, kind = _INFRASTRUCTURE[snapshot.platform]
     annotations = {NODE_POOL: pool_key(pool), NUMBER: str(number)}
-    if seen.platform == "Agent":
+    if snapshot.platform == "Agent":
         annotations[AGENT_HOOK] = ""
     return Create(
         MACHINES,
@@ -78,76 +78,88 @@ def new_machine(seen: Seen, pool: Object, number: int, version: str) -> Create:
             "kind": MACHINES.name,
             "metadata": {
                 "name": name,
-                "namespace": seen.home,
-                "labels": {CLUSTER_NAME: infra_id(seen.cluster)},
+                "namespace": snapshot.home,
+                "labels": {CLUSTER_NAME: infra_id(snapshot.cluster)},
                 "annotations": annotations,
                 "finalizers": [MACHINE_FINALIZER],
             },
             "spec": {
-                "clusterName": infra_id(seen.cluster),
+                "clusterName": infra_id(snapshot.cluster),
                 "version": version,
                 "bootstrap": {"dataSecretName": f"user-data-{name_of(pool)}"},
                 "infrastructureRef": {
                     "apiVersion": api_version,
                     "kind": kind,
                     "name": name,
-                    "namespace": seen.home,
+                    "namespace": snapshot.home,
                 },
             },
         },
     )
 
 
-def agents_of(machine: Object, seen: Seen) -> list[Object]:
-    """The agents that are given to it: one, or more after a mishap; the one it names comes first."""
-    uid, named = uid_of(machine), spec_of(machine).get("providerID")
+def agents_of(machine: Object, snapshot: Seen) -> list[Object]:
+    """The agents bound to a machine: one, or more after a crash; the one in its providerID comes first."""
+    uid, provider_id = uid_of(machine), spec_of(machine).get("providerID")
 
-    def names(agent: Object) -> bool:
-        return f"agent://{name_of(agent)}" == named
+    def is_named(agent: Object) -> bool:
+        return f"agent://{name_of(agent)}" == provider_id
 
-    def given(agent: Object) -> bool:
+    def is_assigned(agent: Object) -> bool:
         owner = labels_of(agent).get(AGENT_MACHINE)
-        if owner is not None or not names(agent):
+        if owner is not None or not is_named(agent):
             return owner == uid
-        # Somebody took the label off; it is installed for us all the same.
+        # Somebody removed the label; the agent is installed for this machine all the same.
         bound_to = inside(spec_of(agent), "clusterDeploymentName", "namespace")
         return bool(bound_to == namespace_of(machine))
 
-    found = [one for one in seen.agents if given(one)]
-    return sorted(found, key=lambda one: (not names(one), name_of(one)))
+    agents = [agent for agent in snapshot.agents if is_assigned(agent)]
+    return sorted(agents, key=lambda agent: (not is_named(agent), name_of(agent)))
 
 
 def play_machine(
-    machine: Object, pool: Object | None, seen: Seen, manner: Manner, now: float, *, may_join: bool
+    machine: Object,
+    pool: Object | None,
+    snapshot: Seen,
+    settings: Manner,
+    now: float,
+    *,
+    may_join: bool,
 ) -> Decision:
-    """Its next stage, as far as it is due."""
+    """Moves a machine through its stages, as far as they are due."""
     if deleted_at(machine) is not None:
-        return _leave(machine, pool, seen, manner, now)
-    agents = agents_of(machine, seen)
-    # After a kill between two processes a machine may have been given two agents: it keeps one.
-    writes: list[Write] = [unbind(one) for one in agents[1:]]
+        return _leave(machine, pool, snapshot, settings, now)
+    agents = agents_of(machine, snapshot)
+    # If a process was killed and its successor bound another agent, the machine has two: it keeps one.
+    writes: list[Write] = [unbind(surplus_agent) for surplus_agent in agents[1:]]
     agent = agents[0] if agents else None
-    named = _provider_id(machine, seen.platform, agent)
-    more = {"spec": {"providerID": named}} if named != spec_of(machine).get("providerID") else {}
-    change = add_finalizer(MACHINES, machine, MACHINE_FINALIZER, **(more if named else {}))
+    provider_id = _provider_id(machine, snapshot.platform, agent)
+    patch = (
+        {"spec": {"providerID": provider_id}}
+        if provider_id != spec_of(machine).get("providerID")
+        else {}
+    )
+    change = add_finalizer(MACHINES, machine, MACHINE_FINALIZER, **(patch if provider_id else {}))
     if change is not None:
         return Decision((*writes, change))
-    slow = manner.faults("NodePool", pool).slowness if pool else 0.0
-    infrastructure, look_at = _infrastructure(machine, seen.platform, agent, manner, slow, now)
+    slow = settings.faults("NodePool", pool).slowness if pool else 0.0
+    infrastructure, next_check = _infrastructure(
+        machine, snapshot.platform, agent, settings, slow, now
+    )
     joins = has_joined(machine)
     if infrastructure.true and not joins and may_join:
         since = true_since(machine, "InfrastructureReady")
-        due = (now if since is None else since) + manner.pace.of("join", uid_of(machine)) + slow
+        due = (now if since is None else since) + settings.pace.of("join", uid_of(machine)) + slow
         joins = now >= due
-        look_at = earliest(look_at, None if joins else due)
+        next_check = earliest(next_check, None if joins else due)
     status = _status(machine, infrastructure, joins, agent, now)
     if status != status_of(machine):
         writes.append(Report(MACHINES, machine, status))
-    return Decision(tuple(writes), look_at)
+    return Decision(tuple(writes), next_check)
 
 
 def begin_update(machine: Object, now: float) -> Change:
-    """An update in place begins: its node is drained, and boots into the new version."""
+    """Begins an update in place: the node is drained and boots the new version."""
     return Change(MACHINES, machine, {"metadata": {"annotations": {UPDATING_SINCE: stamp(now)}}})
 
 
@@ -161,26 +173,26 @@ def _provider_id(machine: Object, platform: str, agent: Object | None) -> str | 
         return f"kubevirt://{name_of(machine)}"
     if agent is not None:
         return f"agent://{name_of(agent)}"
-    told = spec_of(machine).get("providerID")
-    return str(told) if told else None
+    provider_id = spec_of(machine).get("providerID")
+    return str(provider_id) if provider_id else None
 
 
 def _infrastructure(
-    machine: Object, platform: str, agent: Object | None, manner: Manner, slow: float, now: float
+    machine: Object, platform: str, agent: Object | None, settings: Manner, slow: float, now: float
 ) -> tuple[Condition, float | None]:
     ready = Condition("InfrastructureReady", "True", "InfrastructureReady")
     if is_true(machine, "InfrastructureReady"):
         return ready, None
     if platform == "Agent":
         if agent is None:
-            told = "no free Agent fits the pool's selector"
-            return _false("InfrastructureReady", "NoSuitableAgents", told, "Warning"), None
+            message = "no free Agent fits the pool's selector"
+            return _false("InfrastructureReady", "NoSuitableAgents", message, "Warning"), None
         if is_true(agent, "Installed"):
             return ready, None
-        found = find_condition(conditions_of(agent), "Installed") or {}
-        reason = str(found.get("reason") or "AgentNotYetFound")
+        condition = find_condition(conditions_of(agent), "Installed") or {}
+        reason = str(condition.get("reason") or "AgentNotYetFound")
         return _false("InfrastructureReady", reason, f"Agent {name_of(agent)}"), None
-    due = created_at(machine) + manner.pace.of("vm", uid_of(machine)) + slow
+    due = created_at(machine) + settings.pace.of("vm", uid_of(machine)) + slow
     if now >= due:
         return ready, None
     return _false("InfrastructureReady", "VMNotReady", "the VM is not running yet"), due
@@ -243,56 +255,58 @@ def _false(kind: str, reason: str, message: str = "", severity: str = "Info") ->
 
 
 def _leave(
-    machine: Object, pool: Object | None, seen: Seen, manner: Manner, now: float
+    machine: Object, pool: Object | None, snapshot: Seen, settings: Manner, now: float
 ) -> Decision:
-    """Drained, its agent let go, then gone."""
-    stuck = "stuck-deletion" in manner.faults("Machine", machine) or (
-        pool is not None and "stuck-deletion" in manner.faults("NodePool", pool)
+    """Deletes a machine: drains its node, unbinds its agent, removes its finalizer."""
+    stuck = "stuck-deletion" in settings.faults("Machine", machine) or (
+        pool is not None and "stuck-deletion" in settings.faults("NodePool", pool)
     )
     since = deleted_at(machine) or now
-    drained = since + manner.pace.of("drain", uid_of(machine))
-    status = _leaving_status(machine, now >= drained, now)
+    drain_end = since + settings.pace.of("drain", uid_of(machine))
+    status = _leaving_status(machine, now >= drain_end, now)
     if status != status_of(machine):
-        return Decision((Report(MACHINES, machine, status),), earliest(drained))
-    if now < drained or stuck:
-        return Decision((), drained if now < drained else None)
-    given = agents_of(machine, seen)
-    if given:
-        return Decision(tuple(unbind(one) for one in given))
-    gone = drained
-    if seen.platform == "KubeVirt":
-        gone += manner.pace.of("vm-delete", uid_of(machine))
-    if now < gone or not _released(machine, seen):
-        return Decision((), gone if now < gone else None)
+        return Decision((Report(MACHINES, machine, status),), earliest(drain_end))
+    if now < drain_end or stuck:
+        return Decision((), drain_end if now < drain_end else None)
+    agents = agents_of(machine, snapshot)
+    if agents:
+        return Decision(tuple(unbind(agent) for agent in agents))
+    removal_time = drain_end
+    if snapshot.platform == "KubeVirt":
+        removal_time += settings.pace.of("vm-delete", uid_of(machine))
+    if now < removal_time or not _released(machine, snapshot):
+        return Decision((), removal_time if now < removal_time else None)
     change = drop_finalizer(MACHINES, machine, MACHINE_FINALIZER)
     return Decision((change,) if change else ())
 
 
-def _released(machine: Object, seen: Seen) -> bool:
-    """Whether the agent it had is somebody else's, free, lost, or not there at all."""
-    named = str(spec_of(machine).get("providerID") or "").removeprefix("agent://")
-    agent = next((one for one in seen.agents if name_of(one) == named), None)
+def _released(machine: Object, snapshot: Seen) -> bool:
+    """Whether the machine's agent is bound to another machine, free, lost, or deleted."""
+    agent_name = str(spec_of(machine).get("providerID") or "").removeprefix("agent://")
+    agent = next(
+        (candidate for candidate in snapshot.agents if name_of(candidate) == agent_name), None
+    )
     return agent is None or AGENT_MACHINE in labels_of(agent) or state_of(agent) in UNBOUND
 
 
 def _leaving_status(machine: Object, drained: bool, now: float) -> Object:
-    kept = [
+    other_conditions = [
         Condition(
-            str(one.get("type")),
-            str(one.get("status")),
-            str(one.get("reason") or ""),
-            str(one.get("message") or ""),
-            str(one.get("severity") or ""),
+            str(condition.get("type")),
+            str(condition.get("status")),
+            str(condition.get("reason") or ""),
+            str(condition.get("message") or ""),
+            str(condition.get("severity") or ""),
         )
-        for one in conditions_of(machine)
-        if one.get("type") not in ("NodeHealthy", "DrainingSucceeded", "Ready")
+        for condition in conditions_of(machine)
+        if condition.get("type") not in ("NodeHealthy", "DrainingSucceeded", "Ready")
     ]
-    told = ("True", "DrainingSucceeded") if drained else ("False", "Draining")
+    draining_state = ("True", "DrainingSucceeded") if drained else ("False", "Draining")
     conditions = [
         _false("Ready", "Deleting"),
-        *kept,
+        *other_conditions,
         _false("NodeHealthy", "Deleting"),
-        Condition("DrainingSucceeded", *told),
+        Condition("DrainingSucceeded", *draining_state),
     ]
     return {
         **status_of(machine),

@@ -1,4 +1,4 @@
-"""Names as HyperShift, Cluster API and the assisted service write them, and a few of the player's own."""
+"""Names of labels and annotations of HyperShift, Cluster API and the assisted service, and a few of the fake's own."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ AGENT_MACHINE = "agentMachineRef"  # label of a bound Agent: the uid of its mach
 AGENT_MACHINE_NAMESPACE = "agentMachineRefNamespace"
 AGENT_DEPLOYMENT = "agent-install.openshift.io/clusterdeployment-namespace"
 
-# --- the player's own ---
+# --- the fake's own ---
 FAULT = "player.boatyard.io/fault"
-PLAYED_FOR = "player.boatyard.io/cluster"  # label of the Secrets it makes
+PLAYED_FOR = "player.boatyard.io/cluster"  # label of the Secrets that the fake creates
 NUMBER = "player.boatyard.io/machine-number"
 LAST_NUMBER = "player.boatyard.io/last-machine-number"
 UPDATING_SINCE = "player.boatyard.io/updating-since"

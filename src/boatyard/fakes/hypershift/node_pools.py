@@ -1,4 +1,4 @@
-"""A NodePool: how many machines there should be, of which version, and what is said of them. Pure."""
+"""Decides about a NodePool: how many machines it has, of which version, and its status. Pure."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ from boatyard.fakes.hypershift.writes import (
     earliest,
 )
 
-# Platforms whose machines are made here; those of None are brought by people.
+# Platforms whose machines are created here; with platform None people bring the machines.
 AUTOMATED = ("Agent", "KubeVirt")
 
 
 @dataclass(frozen=True)
 class PoolVerdict:
-    """The conditions about a pool's input. While it is not `ready`, no machine is made, changed or taken."""
+    """The conditions about a pool's input. While it is not `ready`, no machine is created, changed or deleted."""
 
     conditions: tuple[Condition, ...]
     release: Release | None
@@ -63,55 +63,57 @@ class PoolVerdict:
     look_at: float | None = None
 
 
-def play_pool(seen: Seen, pool: Object, taken: set[str], manner: Manner, now: float) -> Decision:
-    """One pool. `taken` are the uids of agents that earlier pools of this decision have taken."""
+def play_pool(
+    snapshot: Seen, pool: Object, used_agents: set[str], settings: Manner, now: float
+) -> Decision:
+    """Decides about one pool. `used_agents` are the uids of agents that earlier pools of this decision have taken."""
     if deleted_at(pool) is not None:
-        return _leave(seen, pool, manner, now)
-    if seen.cluster is None:
-        return Decision()  # a pool of nobody: nothing is done, and nothing is said
-    identity = _identity(pool, seen.cluster)
+        return _leave(snapshot, pool, settings, now)
+    if snapshot.cluster is None:
+        return Decision()  # its cluster does not exist: nothing is done, and no status is written
+    identity = _identity(pool, snapshot.cluster)
     if identity is not None:
         return Decision((identity,))
-    verdict = _judge(seen, pool, manner, now)
-    machines = seen.machines_of(pool)
+    verdict = _judge(snapshot, pool, settings, now)
+    machines = snapshot.machines_of(pool)
     writes: list[Write] = []
     moments = [verdict.look_at]
     wants_agents = False
     busy: set[str] = set()
-    if verdict.ready and verdict.release is not None and seen.platform in AUTOMATED:
-        scaled, scale_at = scale(seen, pool, verdict.release.version, manner, now)
-        repaired, repair_at = repair(pool, machines, manner, now)
+    if verdict.ready and verdict.release is not None and snapshot.platform in AUTOMATED:
+        scaled, scale_at = scale(snapshot, pool, verdict.release.version, settings, now)
+        repaired, repair_at = repair(pool, machines, settings, now)
         writes += [*scaled, *repaired]
         moments += [scale_at, repair_at]
-        busy = {uid_of(one.seen) for one in writes if isinstance(one, Change | Remove)}
-    if seen.platform == "Agent":
-        given, served, wants_agents = give_agents(seen, pool, taken)
-        writes += given
-        busy |= served
-    for machine, may_join in _joining(pool, machines, manner):
+        busy = {uid_of(write.seen) for write in writes if isinstance(write, Change | Remove)}
+    if snapshot.platform == "Agent":
+        bindings, bound_machines, wants_agents = give_agents(snapshot, pool, used_agents)
+        writes += bindings
+        busy |= bound_machines
+    for machine, may_join in _joining(pool, machines, settings):
         if uid_of(machine) in busy:
-            continue  # written already; its next stage is seen in the next pass
-        played = play_machine(machine, pool, seen, manner, now, may_join=may_join)
-        writes += _numbers_kept(pool, machine, played)
-        writes += played.writes
-        moments.append(played.look_at)
-    status = _status(seen, pool, verdict, machines, now)
+            continue  # written already; the next decision handles its next stage
+        decision = play_machine(machine, pool, snapshot, settings, now, may_join=may_join)
+        writes += _numbers_kept(pool, machine, decision)
+        writes += decision.writes
+        moments.append(decision.look_at)
+    status = _status(snapshot, pool, verdict, machines, now)
     if status != status_of(pool) and not _changes(pool, writes):
         writes.append(Report(POOLS, pool, status))
     return Decision(tuple(writes), earliest(*moments), wants_agents)
 
 
 def _identity(pool: Object, cluster: Object) -> Change | None:
-    more: Object = {}
+    patch: Object = {}
     owners = pool["metadata"].get("ownerReferences") or []
-    if not any(one.get("uid") == uid_of(cluster) for one in owners):
-        more["metadata"] = {"ownerReferences": [*owners, owner_reference(cluster)]}
-    return add_finalizer(POOLS, pool, FINALIZER, **more)
+    if not any(owner.get("uid") == uid_of(cluster) for owner in owners):
+        patch["metadata"] = {"ownerReferences": [*owners, owner_reference(cluster)]}
+    return add_finalizer(POOLS, pool, FINALIZER, **patch)
 
 
-def _leave(seen: Seen, pool: Object, manner: Manner, now: float) -> Decision:
-    """Machines first; the pool when none is left."""
-    machines = seen.machines_of(pool)
+def _leave(snapshot: Seen, pool: Object, settings: Manner, now: float) -> Decision:
+    """Deletes a pool: first its machines, then the pool itself."""
+    machines = snapshot.machines_of(pool)
     if not machines:
         change = drop_finalizer(POOLS, pool, FINALIZER)
         return Decision((change,) if change else ())
@@ -121,54 +123,54 @@ def _leave(seen: Seen, pool: Object, manner: Manner, now: float) -> Decision:
         if deleted_at(machine) is None:
             writes.append(Remove(MACHINES, machine))
             continue
-        played = play_machine(machine, pool, seen, manner, now, may_join=False)
-        writes += played.writes
-        moments.append(played.look_at)
+        decision = play_machine(machine, pool, snapshot, settings, now, may_join=False)
+        writes += decision.writes
+        moments.append(decision.look_at)
     return Decision(tuple(writes), earliest(*moments))
 
 
 def _joining(
-    pool: Object, machines: Sequence[Object], manner: Manner
+    pool: Object, machines: Sequence[Object], settings: Manner
 ) -> Iterator[tuple[Object, bool]]:
     """Each machine, and whether it may become a node."""
-    planted = manner.faults("NodePool", pool)
-    alive = [one for one in machines if deleted_at(one) is None]
-    joined = sum(has_joined(one) for one in alive)
-    room = wanted_machines(pool, alive) - int(planted.number("never-joins", 1))
+    faults = settings.faults("NodePool", pool)
+    alive = [machine for machine in machines if deleted_at(machine) is None]
+    joined = sum(has_joined(machine) for machine in alive)
+    room = wanted_machines(pool, alive) - int(faults.number("never-joins", 1))
     for machine in machines:
-        may = "never-joins" not in manner.faults("Machine", machine)
-        if may and "never-joins" in planted and machine in alive and not has_joined(machine):
-            # The oldest have the places, so that it is always the same ones that never join.
-            may = joined < room
+        may_join = "never-joins" not in settings.faults("Machine", machine)
+        if may_join and "never-joins" in faults and machine in alive and not has_joined(machine):
+            # The oldest join first, so that it is always the same ones that never join.
+            may_join = joined < room
             joined += 1
-        yield machine, may
+        yield machine, may_join
 
 
-def _numbers_kept(pool: Object, machine: Object, played: Decision) -> list[Write]:
-    """Remembers the highest number before the machine that bears it goes: no name is given twice."""
+def _numbers_kept(pool: Object, machine: Object, decision: Decision) -> list[Write]:
+    """Records the highest machine number before that machine is deleted, so that no name is used twice."""
     goes = deleted_at(machine) is not None and any(
-        isinstance(one, Change) and one.seen is machine for one in played.writes
+        isinstance(write, Change) and write.seen is machine for write in decision.writes
     )
-    number, known = number_of(machine), annotations_of(pool).get(LAST_NUMBER, "")
-    if not goes or number <= (int(known) if known.isdecimal() else 0):
+    number, last_number = number_of(machine), annotations_of(pool).get(LAST_NUMBER, "")
+    if not goes or number <= (int(last_number) if last_number.isdecimal() else 0):
         return []
     return [Change(POOLS, pool, {"metadata": {"annotations": {LAST_NUMBER: str(number)}}})]
 
 
 def _changes(pool: Object, writes: Sequence[Write]) -> bool:
-    return any(isinstance(one, Change) and one.seen is pool for one in writes)
+    return any(isinstance(write, Change) and write.seen is pool for write in writes)
 
 
-# --- what is said -----------------------------------------------------------------------------
+# --- conditions and status --------------------------------------------------------------------
 
 
-def _judge(seen: Seen, pool: Object, manner: Manner, now: float) -> PoolVerdict:
-    cluster = seen.cluster
+def _judge(snapshot: Seen, pool: Object, settings: Manner, now: float) -> PoolVerdict:
+    cluster = snapshot.cluster
     assert cluster is not None
-    active, resumes = reconciliation_active(pool, now)
-    cluster_active, cluster_resumes = reconciliation_active(cluster, now)
-    release = manner.release(pool)
-    valid = list(_valid_release(seen, pool, release, manner))
+    active, resume_time = reconciliation_active(pool, now)
+    cluster_active, cluster_resume_time = reconciliation_active(cluster, now)
+    release = settings.release(pool)
+    valid = list(_valid_release(snapshot, pool, release, settings))
     problems = problems_of_pool(pool, cluster)
     valid.append(
         Condition(
@@ -180,55 +182,59 @@ def _judge(seen: Seen, pool: Object, manner: Manner, now: float) -> PoolVerdict:
     )
     ignition = status_of(cluster).get("ignitionEndpoint") and status_of(cluster).get("kubeconfig")
     if not ignition:
-        told = "waiting for the ignition server of the control plane"
-        missing = Condition("IgnitionEndpointAvailable", "False", "IgnitionEndpointMissing", told)
+        message = "waiting for the ignition server of the control plane"
+        missing = Condition(
+            "IgnitionEndpointAvailable", "False", "IgnitionEndpointMissing", message
+        )
         valid.append(missing)
-    ready = active.true and cluster_active.true and all(one.true for one in valid)
+    ready = active.true and cluster_active.true and all(condition.true for condition in valid)
     return PoolVerdict(
         conditions=(active, *valid),
         release=release,
         ready=ready and deleted_at(cluster) is None,
-        look_at=earliest(resumes, cluster_resumes),
+        look_at=earliest(resume_time, cluster_resume_time),
     )
 
 
 def _valid_release(
-    seen: Seen, pool: Object, release: Release | None, manner: Manner
+    snapshot: Seen, pool: Object, release: Release | None, settings: Manner
 ) -> Iterator[Condition]:
-    """As HyperShift says it of old, and as it says it of late (SupportedVersionSkew)."""
-    assert seen.cluster is not None
+    """The condition of older versions of HyperShift, and that of newer ones (SupportedVersionSkew)."""
+    assert snapshot.cluster is not None
     image = inside(pool, "spec", "release", "image")
     if release is None:
-        told = f"{image} tells no version: use a tag such as :4.18.2-multi"
-        yield Condition("ValidReleaseImage", "False", "ValidationFailed", told)
+        message = f"{image} tells no version: use a tag such as :4.18.2-multi"
+        yield Condition("ValidReleaseImage", "False", "ValidationFailed", message)
         return
-    control_plane = completed_release(seen.cluster, manner) or manner.release(seen.cluster)
-    why = why_not_this_pool(release, control_plane) if control_plane is not None else ""
-    if why:
-        yield Condition("ValidReleaseImage", "False", "ValidationFailed", why)
-        yield Condition("SupportedVersionSkew", "False", "UnsupportedSkew", why)
+    control_plane = completed_release(snapshot.cluster, settings) or settings.release(
+        snapshot.cluster
+    )
+    problem = why_not_this_pool(release, control_plane) if control_plane is not None else ""
+    if problem:
+        yield Condition("ValidReleaseImage", "False", "ValidationFailed", problem)
+        yield Condition("SupportedVersionSkew", "False", "UnsupportedSkew", problem)
         return
     yield Condition("ValidReleaseImage", "True", "AsExpected", f"Using release image: {image}")
     yield Condition("SupportedVersionSkew", "True", "AsExpected")
 
 
 def _status(
-    seen: Seen, pool: Object, verdict: PoolVerdict, machines: Sequence[Object], now: float
+    snapshot: Seen, pool: Object, verdict: PoolVerdict, machines: Sequence[Object], now: float
 ) -> Object:
-    alive = [one for one in machines if deleted_at(one) is None]
-    want = wanted_machines(pool, alive)
-    healthy = [one for one in alive if is_healthy(one)]
-    version = _version(seen, pool, verdict, alive, healthy, want)
+    alive = [machine for machine in machines if deleted_at(machine) is None]
+    desired_count = wanted_machines(pool, alive)
+    healthy = [machine for machine in alive if is_healthy(machine)]
+    version = _version(snapshot, pool, verdict, alive, healthy, desired_count)
     conditions = [
         *_input_conditions(pool),
         *verdict.conditions,
         *_update_conditions(version, verdict),
     ]
-    if seen.platform in AUTOMATED:
+    if snapshot.platform in AUTOMATED:
         conditions += [
-            *_machine_conditions(machines, want),
+            *_machine_conditions(machines, desired_count),
             _reached_ignition(pool, machines),
-            _ready(len(healthy), len(alive), want),
+            _ready(len(healthy), len(alive), desired_count),
         ]
     status: Object = {
         "replicas": len(healthy),
@@ -240,29 +246,29 @@ def _status(
 
 
 def _version(
-    seen: Seen,
+    snapshot: Seen,
     pool: Object,
     verdict: PoolVerdict,
     alive: Sequence[Object],
     healthy: Sequence[Object],
-    want: int,
+    desired_count: int,
 ) -> str:
-    """The version that all nodes have; the one before while they have not."""
+    """The version that all nodes have; the previous one until they all have the new one."""
     before = str(status_of(pool).get("version") or "")
     if not verdict.ready or verdict.release is None:
         return before
     target = verdict.release.version
-    if seen.platform not in AUTOMATED:
+    if snapshot.platform not in AUTOMATED:
         return target
-    updated = [one for one in healthy if spec_of(one).get("version") == target]
-    return target if len(updated) == len(alive) == want else before
+    updated = [machine for machine in healthy if spec_of(machine).get("version") == target]
+    return target if len(updated) == len(alive) == desired_count else before
 
 
 def _input_conditions(pool: Object) -> Iterator[Condition]:
     scaling = spec_of(pool).get("autoScaling")
     if scaling:
-        told = f"Maximum nodes: {scaling.get('max')}, Minimum nodes: {scaling.get('min')}"
-        yield Condition("AutoscalingEnabled", "True", "AsExpected", told)
+        message = f"Maximum nodes: {scaling.get('max')}, Minimum nodes: {scaling.get('min')}"
+        yield Condition("AutoscalingEnabled", "True", "AsExpected", message)
     else:
         yield Condition("AutoscalingEnabled", "False", "AsExpected")
     yield Condition("UpdateManagementEnabled", "True", "AsExpected")
@@ -273,8 +279,8 @@ def _input_conditions(pool: Object) -> Iterator[Condition]:
 def _update_conditions(version: str, verdict: PoolVerdict) -> Iterator[Condition]:
     target = verdict.release.version if verdict.release is not None and verdict.ready else ""
     if target and target != version:
-        told = f"Updating to {target}"
-        yield Condition("UpdatingVersion", "True", "AsExpected", told)
+        message = f"Updating to {target}"
+        yield Condition("UpdatingVersion", "True", "AsExpected", message)
     else:
         yield Condition("UpdatingVersion", "False", "AsExpected")
     yield Condition("UpdatingConfig", "False", "AsExpected")
@@ -283,39 +289,47 @@ def _update_conditions(version: str, verdict: PoolVerdict) -> Iterator[Condition
         yield Condition("ValidGeneratedPayload", "True", "AsExpected")
 
 
-def _machine_conditions(machines: Sequence[Object], want: int) -> Iterator[Condition]:
-    for kind, told_by in (("AllMachinesReady", "Ready"), ("AllNodesHealthy", "NodeHealthy")):
+def _machine_conditions(machines: Sequence[Object], desired_count: int) -> Iterator[Condition]:
+    for kind, machine_condition in (
+        ("AllMachinesReady", "Ready"),
+        ("AllNodesHealthy", "NodeHealthy"),
+    ):
         if not machines:
             nothing = ("AsExpected", "NodePool set to no replicas")
-            yield Condition(kind, "False", *(nothing if not want else ("NotFound", "No Machines")))
-            continue
-        bad = [
-            (name_of(one), found)
-            for one in machines
-            for found in [find_condition(conditions_of(one), told_by) or {}]
-            if found.get("status") != "True"
-        ]
-        if bad:
-            message = "; ".join(
-                f"Machine {name}: {found.get('reason', 'Unknown')}" for name, found in bad
+            yield Condition(
+                kind, "False", *(nothing if not desired_count else ("NotFound", "No Machines"))
             )
-            reason = str(bad[0][1].get("reason") or "Unknown")
+            continue
+        failing = [
+            (name_of(machine), condition)
+            for machine in machines
+            for condition in [find_condition(conditions_of(machine), machine_condition) or {}]
+            if condition.get("status") != "True"
+        ]
+        if failing:
+            message = "; ".join(
+                f"Machine {name}: {condition.get('reason', 'Unknown')}"
+                for name, condition in failing
+            )
+            reason = str(failing[0][1].get("reason") or "Unknown")
             yield Condition(kind, "False", reason, message)
         else:
             yield Condition(kind, "True", "AsExpected", "All is well")
 
 
 def _reached_ignition(pool: Object, machines: Sequence[Object]) -> Condition:
-    # Once reached it stays so: nodes that are there do not ask for their payload again.
+    # Once reached it stays so: existing nodes do not fetch their payload again.
     reached = is_true(pool, "ReachedIgnitionEndpoint")
-    if reached or any(is_true(one, "InfrastructureReady") for one in machines):
+    if reached or any(is_true(machine, "InfrastructureReady") for machine in machines):
         return Condition("ReachedIgnitionEndpoint", "True", "AsExpected")
     return Condition("ReachedIgnitionEndpoint", "False", "ignitionNotReached")
 
 
-def _ready(healthy: int, alive: int, want: int) -> Condition:
-    if healthy >= want:
-        told = f"Scaling down to {want}, there are {alive}" if alive > want else ""
-        return Condition("Ready", "True", "AsExpected", told)
-    told = f"Minimum availability requires {want} replicas, current {healthy} available"
-    return Condition("Ready", "False", "WaitingForAvailableMachines", told)
+def _ready(healthy: int, alive: int, desired_count: int) -> Condition:
+    if healthy >= desired_count:
+        message = (
+            f"Scaling down to {desired_count}, there are {alive}" if alive > desired_count else ""
+        )
+        return Condition("Ready", "True", "AsExpected", message)
+    message = f"Minimum availability requires {desired_count} replicas, current {healthy} available"
+    return Condition("Ready", "False", "WaitingForAvailableMachines", message)

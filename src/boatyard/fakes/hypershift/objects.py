@@ -1,4 +1,4 @@
-"""Reading Kubernetes objects: metadata, moments, conditions. Pure."""
+"""Reads Kubernetes objects: metadata, times, conditions. Pure."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def created_at(thing: Object) -> float:
 
 
 def deleted_at(thing: Object) -> float | None:
-    """When its deletion was asked for; None while it is to live."""
+    """When its deletion was requested; None when it was not."""
     return moment(thing["metadata"].get("deletionTimestamp"))
 
 
 def inside(thing: Any, *path: str) -> Any:
-    """A nested field; None when any part of the way is missing."""
+    """A nested field; None when any part of the path is missing."""
     for part in path:
         if not isinstance(thing, dict):
             return None
@@ -70,14 +70,14 @@ def inside(thing: Any, *path: str) -> Any:
 
 
 def moment(text: Any) -> float | None:
-    """Seconds since the epoch of a written time; None of nothing or of nonsense."""
+    """Seconds since the epoch of a time in text form; None when the text is missing or no time."""
     if not isinstance(text, str) or not text:
         return None
     try:
-        read = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp()
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
 
 
 def stamp(at: float) -> str:
@@ -86,21 +86,21 @@ def stamp(at: float) -> str:
 
 
 def short_hash(*words: object) -> str:
-    """Five letters and digits, the same for the same words."""
+    """Five letters and digits that depend only on the words."""
     number = int.from_bytes(
         hashlib.sha256("\0".join(str(word) for word in words).encode()).digest()[:8]
     )
-    letters = "bcdfghjklmnpqrstvwxz2456789"  # as Kubernetes makes its suffixes: no words by chance
+    letters = "bcdfghjklmnpqrstvwxz2456789"  # as in the suffixes of Kubernetes: no vowels, so no words by chance
     text = ""
     for _ in range(5):
-        number, place = divmod(number, len(letters))
-        text += letters[place]
+        number, index = divmod(number, len(letters))
+        text += letters[index]
     return text
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What one condition should say."""
+    """A condition to write."""
 
     type: str
     status: str  # True, False, Unknown
@@ -114,7 +114,7 @@ class Condition:
 
 
 def find_condition(conditions: Iterable[Object], kind: str) -> Object | None:
-    return next((one for one in conditions if one.get("type") == kind), None)
+    return next((condition for condition in conditions if condition.get("type") == kind), None)
 
 
 def conditions_of(thing: Object) -> list[Object]:
@@ -122,41 +122,43 @@ def conditions_of(thing: Object) -> list[Object]:
 
 
 def is_true(thing: Object, kind: str) -> bool:
-    found = find_condition(conditions_of(thing), kind)
-    return found is not None and found.get("status") == "True"
+    condition = find_condition(conditions_of(thing), kind)
+    return condition is not None and condition.get("status") == "True"
 
 
 def true_since(thing: Object, kind: str) -> float | None:
     """Since when a condition is True; None when it is not."""
-    found = find_condition(conditions_of(thing), kind)
-    if found is None or found.get("status") != "True":
+    condition = find_condition(conditions_of(thing), kind)
+    if condition is None or condition.get("status") != "True":
         return None
-    return moment(found.get("lastTransitionTime")) or 0.0
+    return moment(condition.get("lastTransitionTime")) or 0.0
 
 
 def write_conditions(
     old: Sequence[Object],
-    wanted: Iterable[Condition],
+    conditions: Iterable[Condition],
     now: float,
     generation: int | None = None,
 ) -> list[Object]:
-    """The conditions to write: one that keeps its status keeps its moment."""
+    """The conditions in the form of the API. One whose status is unchanged keeps its lastTransitionTime."""
     written = []
-    for condition in wanted:
-        before = find_condition(old, condition.type)
-        same = before is not None and before.get("status") == condition.status
-        since = before.get("lastTransitionTime") if before is not None and same else None
-        one: Object = {
+    for condition in conditions:
+        previous = find_condition(old, condition.type)
+        is_unchanged = previous is not None and previous.get("status") == condition.status
+        since = (
+            previous.get("lastTransitionTime") if previous is not None and is_unchanged else None
+        )
+        entry: Object = {
             "type": condition.type,
             "status": condition.status,
             "lastTransitionTime": since or stamp(now),
             "reason": condition.reason,
         }
         if condition.message or generation is not None:
-            one["message"] = condition.message
+            entry["message"] = condition.message
         if condition.severity:
-            one["severity"] = condition.severity
+            entry["severity"] = condition.severity
         if generation is not None:
-            one["observedGeneration"] = generation
-        written.append(one)
+            entry["observedGeneration"] = generation
+        written.append(entry)
     return written

@@ -1,4 +1,4 @@
-"""What is seen of one cluster before a decision, and what the player was told. Pure values."""
+"""The input of a decision: the snapshot of one cluster, and the fake's settings. Pure values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from boatyard.fakes.hypershift.releases import DEFAULT_SUPPORTED, Release, read_
 
 @dataclass(frozen=True)
 class Answering:
-    """Where hosted API servers are answered for, and whom their kubeconfigs trust."""
+    """The address at which the hosted API servers are served, and the authority that their kubeconfigs trust."""
 
     address: str  # host:port
     authority: str  # PEM
@@ -34,7 +34,7 @@ class Answering:
 
 @dataclass(frozen=True)
 class Manner:
-    """How to play: pace, faults, and where chance comes from."""
+    """The fake's settings: delays, faults, and the source of random words."""
 
     pace: Pace = field(default_factory=Pace)
     control: ControlFile = field(default_factory=ControlFile)
@@ -46,13 +46,13 @@ class Manner:
         return self.control.on(kind, thing)
 
     def release(self, thing: Object) -> Release | None:
-        """The release a HostedCluster or NodePool asks for; None when its image tells no version."""
+        """The release in the spec of a HostedCluster or NodePool; None when its image names no version."""
         return read_release(inside(thing, "spec", "release", "image") or "", self.control.releases)
 
 
 @dataclass(frozen=True)
 class Seen:
-    """One HostedCluster with all that belongs to it. Without a cluster: pools that name one that is not there."""
+    """One HostedCluster with all that belongs to it. Without a cluster: pools whose cluster does not exist."""
 
     cluster: Object | None
     pools: tuple[Object, ...] = ()
@@ -63,9 +63,9 @@ class Seen:
     namespace: Object | None = None
     """Its control plane's."""
     secrets: Mapping[str, Object] = field(default_factory=dict)
-    """Made by the player for it, by name."""
+    """Created by the fake for the cluster, by name."""
     given: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
-    """Keys of the Secrets its spec names, None of one that is missing; only those that were looked at."""
+    """Keys of the Secrets in its spec, None for a missing Secret; only of Secrets that were read."""
     supported: tuple[str, ...] = DEFAULT_SUPPORTED
 
     @cached_property
@@ -81,14 +81,16 @@ class Seen:
     def machines_of(self, pool: Object) -> tuple[Object, ...]:
         """Oldest first."""
         key = pool_key(pool)
-        found = [one for one in self.machines if annotations_of(one).get(NODE_POOL) == key]
-        return tuple(sorted(found, key=number_of))
+        machines = [
+            machine for machine in self.machines if annotations_of(machine).get(NODE_POOL) == key
+        ]
+        return tuple(sorted(machines, key=number_of))
 
 
 def number_of(machine: Object) -> int:
-    """Which of its pool's machines it is: they are counted, and no number is given twice."""
-    told = annotations_of(machine).get(NUMBER, "")
-    return int(told) if told.isdecimal() else 0
+    """The machine's number in its pool. No number is used twice."""
+    number_text = annotations_of(machine).get(NUMBER, "")
+    return int(number_text) if number_text.isdecimal() else 0
 
 
 def pool_key(pool: Object) -> str:

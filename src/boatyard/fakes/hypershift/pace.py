@@ -1,4 +1,4 @@
-"""How long things take, stage by stage: realistic, faster or slower by a factor, or at once. Pure."""
+"""The delays of the stages: realistic, multiplied by a factor, or none. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECONDS: Mapping[str, float] = {
     "api-server": 40,
     "ignition": 20,
     "available": 60,
-    # Its version: complete some minutes after the first node is there.
+    # Its version: complete some minutes after the first node has joined.
     "rollout": 420,
     "upgrade": 1500,
     # Nodes.
@@ -24,7 +24,7 @@ SECONDS: Mapping[str, float] = {
     "join": 60,
     "update": 300,
     "repair": 960,
-    # The way back.
+    # Deletion.
     "drain": 30,
     "vm-delete": 20,
     "unbind": 90,
@@ -34,12 +34,12 @@ SPREAD = 0.2  # one machine is up to a fifth slower or faster than the next
 
 
 class BadPace(ValueError):
-    """Words that name no pace."""
+    """A text that names no pace."""
 
 
 @dataclass(frozen=True)
 class Pace:
-    """All delays by one factor: 0 is at once, 1 is realistic."""
+    """Multiplies all delays by one factor: 0 is no delay, 1 is realistic."""
 
     factor: float = 1.0
 

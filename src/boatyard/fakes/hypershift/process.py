@@ -1,4 +1,4 @@
-"""The player as a process: `boatyard player hypershift`."""
+"""The fake HyperShift as a process: `boatyard player hypershift`."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ async def play(
     stop: asyncio.Event,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Plays on the server of a kubeconfig until `stop` is set; `on_ready` is told the server's address.
+    """Runs the fake on the server of a kubeconfig until `stop` is set; `on_ready` is called with the server's address.
 
-    With `answer`, a host and port, the hosted API servers answer there. BadKubeconfig or BadAddress when those are of
-    no use, BadFaults when the control file is there and not understood. One that comes, changes or goes later is
-    followed; a version of it that is not understood changes nothing.
+    With `answer`, HOST:PORT, the hosted API servers are served there. Raises BadKubeconfig or BadAddress when one of
+    them cannot be used, BadFaults when the control file exists and cannot be read. Later changes of the control file
+    are followed; one that cannot be read changes nothing.
     """
     access = read_access(kubeconfig)
-    manner = Manner(pace, _read(faults), make_word)
+    settings = Manner(pace, _read(faults), make_word)
     async with Api(access) as api:
         await _check_access(api, kubeconfig)
-        async with _staged(api, manner, answer) as player, asyncio.TaskGroup() as tasks:
+        async with _staged(api, settings, answer) as player, asyncio.TaskGroup() as tasks:
             playing = player.run(lambda: on_ready(access.server))
             running = [tasks.create_task(playing, name="player")]
             if faults is not None:
@@ -60,7 +60,7 @@ async def play(
 
 
 async def _check_access(api: Api, kubeconfig: Path) -> None:
-    """Whoever is refused will be refused for ever; a server that is merely away comes back."""
+    """Raises BadKubeconfig when the server refuses the user. A server that is only away may come back."""
     try:
         await api.list(CLUSTERS, {})
     except ApiError as error:
@@ -71,19 +71,19 @@ async def _check_access(api: Api, kubeconfig: Path) -> None:
 
 
 def clock() -> float:
-    # Wall-clock time, for objects carry it: what is under way goes on after a restart.
+    # Wall-clock time, because the objects carry it: what is under way goes on after a restart.
     return time.time()  # noqa: TID251 - the player is the outside world, with a clock of its own
 
 
 @contextlib.asynccontextmanager
-async def _staged(api: Api, manner: Manner, answer: str) -> AsyncIterator[Player]:
-    """The player, and an answer for its API servers where one is wanted."""
+async def _staged(api: Api, settings: Manner, answer: str) -> AsyncIterator[Player]:
+    """The fake, with a server for its hosted API servers if `answer` is set."""
     if not answer:
-        yield Player(api, manner, clock)
+        yield Player(api, settings, clock)
         return
     host, port = read_address(answer)
     authority = await _authority(api)
-    player = Player(api, replace(manner, answering=Answering(answer, authority[0])), clock)
+    player = Player(api, replace(settings, answering=Answering(answer, authority[0])), clock)
     async with contextlib.AsyncExitStack() as stack:
         try:
             opened = answer_for(player.hosted, host, port, authority, clock())
@@ -94,23 +94,23 @@ async def _staged(api: Api, manner: Manner, answer: str) -> AsyncIterator[Player
 
 
 async def _authority(api: Api) -> tuple[str, str]:
-    """Waits for the API server, if need be."""
+    """The hub's certificate authority; waits until the API server answers."""
     while True:
         try:
             return await keep_authority(api, clock())
         except ApiError as error:
-            logger.warning("no authority yet", extra={"why": str(error)})
+            logger.warning("certificate authority not ready", extra={"why": str(error)})
             await asyncio.sleep(1)
 
 
 async def _follow(player: Player, path: Path) -> None:
-    known = _edition(path)
+    last_edition = _edition(path)
     while True:
         await asyncio.sleep(LOOK_AT_FILE)
         edition = _edition(path)
-        if edition == known:
+        if edition == last_edition:
             continue
-        known = edition
+        last_edition = edition
         try:
             player.follow(_read(path))
             logger.info("control file read", extra={"path": str(path)})
@@ -119,7 +119,7 @@ async def _follow(player: Player, path: Path) -> None:
 
 
 def _read(path: Path | None) -> ControlFile:
-    """What the file says; one that is not there says nothing."""
+    """The content of the control file; an empty one when the file does not exist."""
     if path is None:
         return ControlFile()
     try:
@@ -134,7 +134,7 @@ def _read(path: Path | None) -> ControlFile:
 
 def _edition(path: Path) -> tuple[int, int, int] | None:
     try:
-        about = path.stat()
+        stat = path.stat()
     except OSError:
         return None
-    return about.st_ino, about.st_mtime_ns, about.st_size
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size

@@ -1,4 +1,4 @@
-"""What a hosted control plane shows to the outside: its endpoints, kubeconfig and password. Pure."""
+"""What a hosted control plane publishes: its endpoints, kubeconfig and password. Pure."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ DOMAIN = "apps.hub.example"
 
 
 def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
-    """Host and port at which a service is to be reached, as its publishing strategy asks."""
+    """Host and port of a service, by its publishing strategy."""
     strategy = next(
         (
-            one.get("servicePublishingStrategy") or {}
-            for one in spec_of(cluster).get("services") or []
-            if one.get("service") == service
+            entry.get("servicePublishingStrategy") or {}
+            for entry in spec_of(cluster).get("services") or []
+            if entry.get("service") == service
         ),
         {},
     )
@@ -43,10 +43,10 @@ def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
     number = zlib.crc32(f"{service} {home}".encode())
     match strategy.get("type"):
         case "NodePort":
-            given = inside(strategy, "nodePort", "port")
-            return inside(strategy, "nodePort", "address"), int(given or 30000 + number % 2768)
+            port = inside(strategy, "nodePort", "port")
+            return inside(strategy, "nodePort", "address"), int(port or 30000 + number % 2768)
         case "LoadBalancer":
-            # Without a name, an address of a range that nobody has (TEST-NET-1).
+            # Without a host name, an address of a range that is never in use (TEST-NET-1).
             host = inside(strategy, "loadBalancer", "hostname") or f"192.0.2.{1 + number % 254}"
             return host, int(inside(cluster, "spec", "networking", "apiServer", "port") or 6443)
         case _:
@@ -55,50 +55,53 @@ def endpoint(cluster: Object, service: str = "APIServer") -> tuple[str, int]:
 
 
 def has_password(cluster: Object) -> bool:
-    """A cluster with identity providers of its own has no kubeadmin."""
+    """Whether a cluster has a kubeadmin password: not if it has identity providers of its own."""
     return not inside(cluster, "spec", "configuration", "oauth", "identityProviders")
 
 
-def publish_kubeconfig(seen: Seen, manner: Manner) -> list[Write]:
-    """The kubeconfig's Secret as it should be."""
-    assert seen.cluster is not None
-    cluster, there = seen.cluster, seen.secrets.get(kubeconfig_secret(name_of(seen.cluster)))
-    server = _server(cluster, manner)
-    if there is not None and annotations_of(there).get(ANSWERED_AT) == server:
+def publish_kubeconfig(snapshot: Seen, settings: Manner) -> list[Write]:
+    """Writes that create or correct the Secret of the kubeconfig."""
+    assert snapshot.cluster is not None
+    cluster, existing = (
+        snapshot.cluster,
+        snapshot.secrets.get(kubeconfig_secret(name_of(snapshot.cluster))),
+    )
+    server = _server(cluster, settings)
+    if existing is not None and annotations_of(existing).get(ANSWERED_AT) == server:
         return []
-    authority = manner.answering.authority if manner.answering else ""
-    data = {"kubeconfig": _encoded(_kubeconfig(server, manner.make_word(), authority))}
-    marked = {"annotations": {ANSWERED_AT: server}}
-    if there is not None:
-        return [Change(SECRETS, there, {"metadata": marked, "data": data})]
+    authority = settings.answering.authority if settings.answering else ""
+    data = {"kubeconfig": _encoded(_kubeconfig(server, settings.make_word(), authority))}
+    metadata = {"annotations": {ANSWERED_AT: server}}
+    if existing is not None:
+        return [Change(SECRETS, existing, {"metadata": metadata, "data": data})]
     secret = _secret(cluster, kubeconfig_secret(name_of(cluster)), data)
-    secret["metadata"] |= marked
+    secret["metadata"] |= metadata
     return [Create(SECRETS, secret)]
 
 
 def token_of(secret: Object) -> str:
-    """The token in a kubeconfig of ours; a new word of nobody when it was tampered with."""
+    """The token in a kubeconfig of the fake; a text that no kubeconfig contains if the Secret was tampered with."""
     try:
-        said = json.loads(b64decode(secret["data"]["kubeconfig"]))
-        return str(said["users"][0]["user"]["token"])
+        kubeconfig = json.loads(b64decode(secret["data"]["kubeconfig"]))
+        return str(kubeconfig["users"][0]["user"]["token"])
     except (ValueError, KeyError, IndexError, TypeError):
         return uid_of(secret)
 
 
-def publish_password(seen: Seen, manner: Manner) -> list[Write]:
-    assert seen.cluster is not None
-    name = password_secret(name_of(seen.cluster))
-    if not has_password(seen.cluster) or name in seen.secrets:
+def publish_password(snapshot: Seen, settings: Manner) -> list[Write]:
+    assert snapshot.cluster is not None
+    name = password_secret(name_of(snapshot.cluster))
+    if not has_password(snapshot.cluster) or name in snapshot.secrets:
         return []
-    data = {"password": _encoded(manner.make_word())}
-    return [Create(SECRETS, _secret(seen.cluster, name, data))]
+    data = {"password": _encoded(settings.make_word())}
+    return [Create(SECRETS, _secret(snapshot.cluster, name, data))]
 
 
-def _server(cluster: Object, manner: Manner) -> str:
-    if manner.answering is not None:
-        # One listener answers for all clusters; the path says for which.
+def _server(cluster: Object, settings: Manner) -> str:
+    if settings.answering is not None:
+        # One listener serves all clusters; the path names the cluster.
         path = f"clusters/{namespace_of(cluster)}/{name_of(cluster)}"
-        return f"https://{manner.answering.address}/{path}"
+        return f"https://{settings.answering.address}/{path}"
     host, port = endpoint(cluster)
     return f"https://{host}:{port}"
 

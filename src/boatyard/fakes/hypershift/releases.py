@@ -1,4 +1,4 @@
-"""Versions: of an image, in order, and which are supported here. Pure."""
+"""Releases: the version of an image, the order of versions, and which are supported. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from boatyard.fakes.hypershift.names import SUPPORTED, SYSTEM, Object
 from boatyard.fakes.hypershift.objects import inside
 
-# What a HyperShift of today says of itself; 5.0 is what would have been 4.23.
+# What a current HyperShift supports; 5.0 follows 4.22, it would have been 4.23.
 DEFAULT_SUPPORTED = ("5.1", "5.0", *(f"4.{minor}" for minor in range(22, 13, -1)))
 OLDEST_POOL = 3  # minors that a node pool may be behind its control plane
 _FIRST_OF_FIVE = 23
@@ -25,7 +25,7 @@ _PLAIN = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-(rc|ec|fc)\.(\d+))?")
 
 @dataclass(frozen=True)
 class Release:
-    """What a release image is."""
+    """A release image with its version and architecture."""
 
     image: str
     version: str
@@ -37,11 +37,11 @@ class Release:
 
     @property
     def order(self) -> tuple[tuple[int, int], int, tuple[int, str, int]]:
-        found = _PLAIN.match(self.version)
-        assert found is not None
-        # A candidate comes before the version itself.
-        candidate = (0, found[4], int(found[5])) if found[4] else (1, "", 0)
-        return self.minor, int(found[3]), candidate
+        match = _PLAIN.match(self.version)
+        assert match is not None
+        # A release candidate comes before the release.
+        candidate = (0, match[4], int(match[5])) if match[4] else (1, "", 0)
+        return self.minor, int(match[3]), candidate
 
 
 def _minor(version: str) -> tuple[int, int]:
@@ -50,26 +50,26 @@ def _minor(version: str) -> tuple[int, int]:
     return (4, _FIRST_OF_FIVE + minor) if major == 5 else (major, minor)
 
 
-def read_release(image: str, named: Mapping[str, str]) -> Release | None:
-    """The release of an image: as the control file names it, else by its tag; None when neither tells."""
-    if image in named and _PLAIN.fullmatch(named[image]):
-        return Release(image, named[image])
-    found = _TAG.search(image)
-    if found is None:
+def read_release(image: str, versions_by_image: Mapping[str, str]) -> Release | None:
+    """The release of an image: by the control file, else by its tag; None when neither names a version."""
+    if image in versions_by_image and _PLAIN.fullmatch(versions_by_image[image]):
+        return Release(image, versions_by_image[image])
+    match = _TAG.search(image)
+    if match is None:
         return None
     archs = {"multi": "Multi", "aarch64": "ARM64", "ppc64le": "PPC64LE", "s390x": "S390X"}
-    return Release(image, found["version"], archs.get(found["arch"] or "", "AMD64"))
+    return Release(image, match["version"], archs.get(match["arch"] or "", "AMD64"))
 
 
 def supported_by(config: Object | None) -> tuple[str, ...]:
-    """The minors that a ConfigMap of HyperShift's shape lists; the default ones without a readable one."""
+    """The minor versions in HyperShift's ConfigMap; the default ones when it is missing or cannot be read."""
     try:
         listed = json.loads(inside(config, "data", SUPPORTED) or "")["versions"]
     except (ValueError, KeyError, TypeError):
         return DEFAULT_SUPPORTED
     if not isinstance(listed, list):
         return DEFAULT_SUPPORTED
-    return tuple(one for one in map(str, listed) if _MINOR.fullmatch(one))
+    return tuple(version for version in map(str, listed) if _MINOR.fullmatch(version))
 
 
 def supported_config_map() -> Object:
@@ -100,7 +100,7 @@ def why_not_this_release(
 
 
 def why_not_this_pool(pool: Release, control_plane: Release) -> str:
-    """Why nodes of this version cannot be beside a control plane of that one; empty when they can."""
+    """Why a node pool of this version does not work with a control plane of that one; empty when it does."""
     if pool.order > control_plane.order:
         return (
             f"the node pool's version {pool.version} is newer than "

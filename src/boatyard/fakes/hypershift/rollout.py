@@ -1,4 +1,4 @@
-"""The version of a hosted control plane: what it is, what it becomes, and since when. Pure."""
+"""The version of a hosted control plane: the current one, the target, and the history. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LONGEST_HISTORY = 10
 
 @dataclass(frozen=True)
 class Rollout:
-    """`status.version`, and the conditions that come out of it."""
+    """`status.version`, and the conditions that follow from it."""
 
     version: Object | None
     conditions: tuple[Condition, ...]
@@ -42,9 +42,9 @@ def is_complete(version: Object | None) -> bool:
 
 
 def roll_out(
-    seen: Seen,
+    snapshot: Seen,
     release: Release | None,
-    planted: Planted,
+    faults: Planted,
     pace: Pace,
     *,
     blocked: bool,
@@ -52,35 +52,37 @@ def roll_out(
     available_since: float | None,
     now: float,
 ) -> Rollout:
-    """The rollout as it is now. The first one needs a worker: much of a cluster runs on its nodes."""
-    assert seen.cluster is not None
-    history = [dict(one) for one in inside(status_of(seen.cluster), "version", "history") or []]
+    """The rollout at this time. The first one needs a worker, because much of a cluster runs on its nodes."""
+    assert snapshot.cluster is not None
+    history = [
+        dict(entry) for entry in inside(status_of(snapshot.cluster), "version", "history") or []
+    ]
     if blocked or release is None:
-        # What was accepted before goes on being what it is.
-        version = status_of(seen.cluster).get("version")
+        # The version that was accepted before stays.
+        version = status_of(snapshot.cluster).get("version")
         return Rollout(version, _conditions(history, serving, ""), None)
     if not history or history[0]["image"] != release.image:
         history = _begun(history, release, now)
-    look_at = None
-    waits = ""
+    next_check = None
+    stuck_reason = ""
     if history[0]["state"] != "Completed":
-        due, waits = _due(seen, history, planted, pace, available_since)
+        due, stuck_reason = _due(snapshot, history, faults, pace, available_since)
         if due is not None and now >= due:
             history[0] |= {"state": "Completed", "completionTime": stamp(now)}
         else:
-            look_at = due
+            next_check = due
     version = {
         "desired": {"image": release.image, "version": release.version},
         "history": history,
-        "observedGeneration": generation_of(seen.cluster),
-        "availableUpdates": None,  # must be there, and nothing is known of any
+        "observedGeneration": generation_of(snapshot.cluster),
+        "availableUpdates": None,  # the field must be present, and no updates are known
     }
-    return Rollout(version, _conditions(history, serving, waits), look_at)
+    return Rollout(version, _conditions(history, serving, stuck_reason), next_check)
 
 
 def _begun(history: list[Object], release: Release, now: float) -> list[Object]:
     if history and history[0]["completionTime"] is None:
-        history[0]["completionTime"] = stamp(now)  # given up half way; it stays Partial
+        history[0]["completionTime"] = stamp(now)  # abandoned half way; it stays Partial
     entry = {
         "state": "Partial",
         "image": release.image,
@@ -93,35 +95,35 @@ def _begun(history: list[Object], release: Release, now: float) -> list[Object]:
 
 
 def _due(
-    seen: Seen,
+    snapshot: Seen,
     history: list[Object],
-    planted: Planted,
+    faults: Planted,
     pace: Pace,
     available_since: float | None,
 ) -> tuple[float | None, str]:
-    """When the newest entry completes, and why it never will as things are."""
-    assert seen.cluster is not None
-    key = uid_of(seen.cluster)
+    """When the newest entry completes, or None; and the reason if it is stuck."""
+    assert snapshot.cluster is not None
+    key = uid_of(snapshot.cluster)
     if any(entry["state"] == "Completed" for entry in history):
-        if "stuck-upgrade" in planted:
+        if "stuck-upgrade" in faults:
             return None, "ClusterOperatorDegraded"
         if available_since is None:
             return None, ""
         started = moment(history[0]["startedTime"]) or 0.0
-        return started + pace.of("upgrade", key) + planted.slowness, ""
+        return started + pace.of("upgrade", key) + faults.slowness, ""
     if available_since is None:
         return None, ""
-    worker = _first_worker(seen, available_since)
+    worker = _first_worker(snapshot, available_since)
     if worker is None:
         return None, "ClusterOperatorsNotAvailable"
-    return max(worker, available_since) + pace.of("rollout", key) + planted.slowness, ""
+    return max(worker, available_since) + pace.of("rollout", key) + faults.slowness, ""
 
 
-def _first_worker(seen: Seen, available_since: float) -> float | None:
-    if seen.platform == "None":
-        return available_since  # its nodes come from outside and are nobody's business here
-    moments = [true_since(machine, "NodeHealthy") for machine in seen.machines]
-    return min((one for one in moments if one is not None), default=None)
+def _first_worker(snapshot: Seen, available_since: float) -> float | None:
+    if snapshot.platform == "None":
+        return available_since  # its nodes come from outside, and the fake does not see them
+    join_times = [true_since(machine, "NodeHealthy") for machine in snapshot.machines]
+    return min((joined_at for joined_at in join_times if joined_at is not None), default=None)
 
 
 _SAID_OF_VERSIONS = (
@@ -134,28 +136,39 @@ _SAID_OF_VERSIONS = (
 )
 
 
-def _conditions(history: list[Object], serving: bool, waits: str) -> tuple[Condition, ...]:
+def _conditions(history: list[Object], serving: bool, stuck_reason: str) -> tuple[Condition, ...]:
     if not serving or not history:
         unknown = ("Unknown", "StatusUnknown", "The cluster version is not known yet")
         return tuple(Condition(f"ClusterVersion{name}", *unknown) for name in _SAID_OF_VERSIONS)
-    done = history[0]["state"] == "Completed"
-    ever = any(entry["state"] == "Completed" for entry in history)
+    is_completed = history[0]["state"] == "Completed"
+    was_completed = any(entry["state"] == "Completed" for entry in history)
     target = history[0]["version"]
-    told = f"The cluster is {target}" if done else f"Working towards {target}"
+    message = f"The cluster is {target}" if is_completed else f"Working towards {target}"
     return (
         Condition(
             "ClusterVersionSucceeding",
-            "False" if waits else "True",
-            waits or "FromClusterVersion",
-            "Some cluster operators are not available" if waits else "",
+            "False" if stuck_reason else "True",
+            stuck_reason or "FromClusterVersion",
+            "Some cluster operators are not available" if stuck_reason else "",
         ),
         Condition(
-            "ClusterVersionFailing", "True" if waits else "False", waits or "FromClusterVersion"
+            "ClusterVersionFailing",
+            "True" if stuck_reason else "False",
+            stuck_reason or "FromClusterVersion",
         ),
         Condition(
-            "ClusterVersionProgressing", "False" if done else "True", "FromClusterVersion", told
+            "ClusterVersionProgressing",
+            "False" if is_completed else "True",
+            "FromClusterVersion",
+            message,
         ),
-        Condition("ClusterVersionAvailable", "True" if ever else "False", "FromClusterVersion"),
+        Condition(
+            "ClusterVersionAvailable", "True" if was_completed else "False", "FromClusterVersion"
+        ),
         Condition("ClusterVersionReleaseAccepted", "True", "PayloadLoaded", ""),
-        Condition("ClusterVersionUpgradeable", "True" if ever else "Unknown", "FromClusterVersion"),
+        Condition(
+            "ClusterVersionUpgradeable",
+            "True" if was_completed else "Unknown",
+            "FromClusterVersion",
+        ),
     )

@@ -1,4 +1,4 @@
-"""How many machines a pool has, and which: growing, shrinking, new versions, repair. Pure; called by `node_pools`."""
+"""Scales a pool's machines: creation, deletion, new versions, repair, agents. Pure; called by `node_pools`."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from boatyard.fakes.hypershift.observation import (
 from boatyard.fakes.hypershift.writes import Remove, Write, earliest
 
 MOST_REPAIRED = (
-    2  # with more unhealthy nodes than this something else is wrong, and nothing is repaired
+    2  # with more unhealthy nodes than this something else is wrong, and none is replaced
 )
 
 
 def wanted_machines(pool: Object, alive: Sequence[Object]) -> int:
-    """As its replicas say; with autoscaling as many as there are, within the bounds."""
+    """How many machines a pool should have: its replicas; with autoscaling the current number, within the bounds."""
     scaling = spec_of(pool).get("autoScaling")
     if scaling:
         return int(min(max(len(alive), scaling.get("min") or 0), scaling.get("max") or 0))
@@ -57,75 +57,81 @@ def wanted_machines(pool: Object, alive: Sequence[Object]) -> int:
 
 
 def scale(
-    seen: Seen, pool: Object, version: str, manner: Manner, now: float
+    snapshot: Seen, pool: Object, version: str, settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """What brings the machines to their number and version."""
-    alive = [one for one in seen.machines_of(pool) if deleted_at(one) is None]
-    want = wanted_machines(pool, alive)
-    planted = manner.faults("NodePool", pool)
-    old = [one for one in alive if spec_of(one).get("version") != version]
+    """Writes that bring the machines to their number and version, and when to check again."""
+    alive = [machine for machine in snapshot.machines_of(pool) if deleted_at(machine) is None]
+    desired_count = wanted_machines(pool, alive)
+    faults = settings.faults("NodePool", pool)
+    old = [machine for machine in alive if spec_of(machine).get("version") != version]
     if inside(pool, "spec", "management", "upgradeType") == "InPlace":
-        changes, look_at = _update_in_place(pool, old, version, manner, now)
-        return [*_to_number(seen, pool, alive, want, version, planted), *changes], look_at
+        changes, next_check = _update_in_place(pool, old, version, settings, now)
+        return [
+            *_to_number(snapshot, pool, alive, desired_count, version, faults),
+            *changes,
+        ], next_check
     if not old or inside(pool, "spec", "management", "replace", "strategy") == "OnDelete":
-        return _to_number(seen, pool, alive, want, version, planted), None
-    return _replace(seen, pool, alive, old, want, version), None
+        return _to_number(snapshot, pool, alive, desired_count, version, faults), None
+    return _replace(snapshot, pool, alive, old, desired_count, version), None
 
 
 def _to_number(
-    seen: Seen,
+    snapshot: Seen,
     pool: Object,
     alive: Sequence[Object],
-    want: int,
+    desired_count: int,
     version: str,
-    planted: Planted,
+    faults: Planted,
 ) -> list[Write]:
-    if len(alive) < want:
-        return _make(seen, pool, want - len(alive), version)
-    return [Remove(MACHINES, one) for one in choose_leaving(alive, len(alive) - want, planted)]
+    if len(alive) < desired_count:
+        return _make(snapshot, pool, desired_count - len(alive), version)
+    return [
+        Remove(MACHINES, machine)
+        for machine in choose_leaving(alive, len(alive) - desired_count, faults)
+    ]
 
 
-def choose_leaving(alive: Sequence[Object], count: int, planted: Planted) -> list[Object]:
-    """Who leaves: those that were named, then those that are no nodes, then the newest."""
+def choose_leaving(alive: Sequence[Object], count: int, faults: Planted) -> list[Object]:
+    """The machines to delete: those annotated for deletion, then those without a healthy node, then the newest."""
     others = sorted(
-        (one for one in alive if DELETE_MACHINE not in annotations_of(one)),
-        key=lambda one: (is_healthy(one), -number_of(one)),
+        (machine for machine in alive if DELETE_MACHINE not in annotations_of(machine)),
+        key=lambda machine: (is_healthy(machine), -number_of(machine)),
     )
     named = sorted(
-        (one for one in alive if DELETE_MACHINE in annotations_of(one)),
-        key=lambda one: -number_of(one),
+        (machine for machine in alive if DELETE_MACHINE in annotations_of(machine)),
+        key=lambda machine: -number_of(machine),
     )
-    if "wrong-machine" in planted and others:
+    if "wrong-machine" in faults and others:
         return [*reversed(others), *named][:count]
     return [*named, *others][:count]
 
 
-def _make(seen: Seen, pool: Object, count: int, version: str) -> list[Write]:
-    numbers = [number_of(one) for one in seen.machines_of(pool)]
-    told = annotations_of(pool).get(LAST_NUMBER, "")
-    last = max([int(told) if told.isdecimal() else 0, *numbers])
-    return [new_machine(seen, pool, last + 1 + place, version) for place in range(count)]
+def _make(snapshot: Seen, pool: Object, count: int, version: str) -> list[Write]:
+    numbers = [number_of(machine) for machine in snapshot.machines_of(pool)]
+    last_number = annotations_of(pool).get(LAST_NUMBER, "")
+    highest = max([int(last_number) if last_number.isdecimal() else 0, *numbers])
+    return [new_machine(snapshot, pool, highest + 1 + offset, version) for offset in range(count)]
 
 
 def _replace(
-    seen: Seen,
+    snapshot: Seen,
     pool: Object,
     alive: Sequence[Object],
     old: Sequence[Object],
-    want: int,
+    desired_count: int,
     version: str,
 ) -> list[Write]:
-    """A rolling replacement: a few more than wanted, a few fewer than wanted, never both forgotten."""
+    """A rolling replacement within maxSurge and maxUnavailable; if both are 0, one machine may be unavailable."""
     rolling = inside(pool, "spec", "management", "replace", "rollingUpdate") or {}
-    surge = _share(rolling.get("maxSurge", 1), want, round_up=True)
-    missing = _share(rolling.get("maxUnavailable", 0), want, round_up=False)
-    if not surge and not missing:
-        missing = 1  # else it would never move
+    max_surge = _share(rolling.get("maxSurge", 1), desired_count, round_up=True)
+    max_unavailable = _share(rolling.get("maxUnavailable", 0), desired_count, round_up=False)
+    if not max_surge and not max_unavailable:
+        max_unavailable = 1  # else it would never move
     new = len(alive) - len(old)
-    room = want + surge - len(alive)
-    writes: list[Write] = _make(seen, pool, max(0, min(want - new, room)), version)
-    spare = sum(is_healthy(one) for one in alive) - (want - missing)
-    for machine in sorted(old, key=lambda one: (is_healthy(one), number_of(one))):
+    room = desired_count + max_surge - len(alive)
+    writes: list[Write] = _make(snapshot, pool, max(0, min(desired_count - new, room)), version)
+    spare = sum(is_healthy(machine) for machine in alive) - (desired_count - max_unavailable)
+    for machine in sorted(old, key=lambda machine: (is_healthy(machine), number_of(machine))):
         if not is_healthy(machine):
             writes.append(Remove(MACHINES, machine))
         elif spare > 0:
@@ -135,30 +141,32 @@ def _replace(
 
 
 def _update_in_place(
-    pool: Object, old: Sequence[Object], version: str, manner: Manner, now: float
+    pool: Object, old: Sequence[Object], version: str, settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """As many at once as may be missing."""
-    most = inside(pool, "spec", "management", "inPlace", "maxUnavailable")
-    most = max(1, _share(most if most is not None else 1, len(old), round_up=False))
-    slow = manner.faults("NodePool", pool).slowness
+    """Updates machines in place, at most maxUnavailable at once."""
+    max_unavailable = inside(pool, "spec", "management", "inPlace", "maxUnavailable")
+    max_unavailable = max(
+        1, _share(max_unavailable if max_unavailable is not None else 1, len(old), round_up=False)
+    )
+    slow = settings.faults("NodePool", pool).slowness
     writes: list[Write] = []
     moments: list[float] = []
-    under_way = [one for one in old if UPDATING_SINCE in annotations_of(one)]
+    under_way = [machine for machine in old if UPDATING_SINCE in annotations_of(machine)]
     for machine in under_way:
         since = moment(annotations_of(machine)[UPDATING_SINCE]) or 0.0
-        due = since + manner.pace.of("update", uid_of(machine)) + slow
+        due = since + settings.pace.of("update", uid_of(machine)) + slow
         if now >= due:
             writes.append(end_update(machine, version))
         else:
             moments.append(due)
-    waiting = sorted((one for one in old if one not in under_way), key=number_of)
-    for machine in waiting[: max(0, most - len(under_way))]:
+    waiting = sorted((machine for machine in old if machine not in under_way), key=number_of)
+    for machine in waiting[: max(0, max_unavailable - len(under_way))]:
         writes.append(begin_update(machine, now))
     return writes, earliest(*moments)
 
 
 def _share(value: Any, whole: int, *, round_up: bool) -> int:
-    """A number, or a share of the whole in per cent; nothing of what is neither."""
+    """A number, or a percentage of the whole; 0 when the value is neither."""
     text = str(value)
     if text.removesuffix("%").isdecimal() and text.endswith("%"):
         parts = whole * int(text.removesuffix("%"))
@@ -167,65 +175,67 @@ def _share(value: Any, whole: int, *, round_up: bool) -> int:
 
 
 def repair(
-    pool: Object, machines: Sequence[Object], manner: Manner, now: float
+    pool: Object, machines: Sequence[Object], settings: Manner, now: float
 ) -> tuple[list[Write], float | None]:
-    """Takes out machines whose nodes are unhealthy for too long, if the pool repairs itself."""
+    """Deletes machines whose nodes are unhealthy for too long, if the pool has autoRepair."""
     if not inside(pool, "spec", "management", "autoRepair"):
         return [], None
-    sick = []
+    unhealthy = []
     for machine in machines:
-        found = find_condition(conditions_of(machine), "NodeHealthy") or {}
+        condition = find_condition(conditions_of(machine), "NodeHealthy") or {}
         joined = inside(status_of(machine), "nodeRef", "name")
-        if deleted_at(machine) is None and joined and found.get("status") == "False":
-            since = moment(found.get("lastTransitionTime")) or now
-            sick.append((machine, since + manner.pace.of("repair", uid_of(machine))))
-    if len(sick) > MOST_REPAIRED:
+        if deleted_at(machine) is None and joined and condition.get("status") == "False":
+            since = moment(condition.get("lastTransitionTime")) or now
+            unhealthy.append((machine, since + settings.pace.of("repair", uid_of(machine))))
+    if len(unhealthy) > MOST_REPAIRED:
         return [], None
-    later = [due for _, due in sick if due > now]
-    return [Remove(MACHINES, machine) for machine, due in sick if due <= now], earliest(*later)
+    later = [due for _, due in unhealthy if due > now]
+    return [Remove(MACHINES, machine) for machine, due in unhealthy if due <= now], earliest(*later)
 
 
-def give_agents(seen: Seen, pool: Object, taken: set[str]) -> tuple[list[Write], set[str], bool]:
-    """Free agents for machines that have none, the uids of those machines, and whether one is still without."""
-    assert seen.cluster is not None
+def give_agents(
+    snapshot: Seen, pool: Object, used_agents: set[str]
+) -> tuple[list[Write], set[str], bool]:
+    """Binds free agents to machines without one. Also returns those machines' uids, and whether one has none yet."""
+    assert snapshot.cluster is not None
     selector = inside(pool, "spec", "platform", "agent", "agentLabelSelector")
-    home, deployment = seen.home, name_of(seen.cluster)
+    home, deployment = snapshot.home, name_of(snapshot.cluster)
     free = [
-        one
-        for one in sorted(seen.agents, key=name_of)
-        if is_free(one)
-        and namespace_of(one) == agent_namespace(seen.cluster)
-        and uid_of(one) not in taken
-        and selects(selector, labels_of(one))
+        agent
+        for agent in sorted(snapshot.agents, key=name_of)
+        if is_free(agent)
+        and namespace_of(agent) == agent_namespace(snapshot.cluster)
+        and uid_of(agent) not in used_agents
+        and selects(selector, labels_of(agent))
     ]
     writes: list[Write] = []
-    served: set[str] = set()
-    for machine in seen.machines_of(pool):
+    bound_machines: set[str] = set()
+    for machine in snapshot.machines_of(pool):
         done = deleted_at(machine) is not None or spec_of(machine).get("providerID")
-        if done or agents_of(machine, seen):
+        if done or agents_of(machine, snapshot):
             continue
         if not free:
-            return writes, served, True
+            return writes, bound_machines, True
         agent = free.pop(0)
-        taken.add(uid_of(agent))
-        served.add(uid_of(machine))
+        used_agents.add(uid_of(agent))
+        bound_machines.add(uid_of(machine))
         writes.append(bind(agent, machine, home, deployment))
-    return writes, served, False
+    return writes, bound_machines, False
 
 
 def selects(selector: Object | None, labels: dict[str, str]) -> bool:
-    """Whether a label selector fits; none fits everything."""
+    """Whether a label selector matches; a missing one matches everything."""
     for key, value in (inside(selector, "matchLabels") or {}).items():
         if labels.get(key) != value:
             return False
-    for one in inside(selector, "matchExpressions") or []:
-        key, values = one.get("key"), one.get("values") or []
-        fits = {
+    for expression in inside(selector, "matchExpressions") or []:
+        key, values = expression.get("key"), expression.get("values") or []
+        results = {
             "In": labels.get(key) in values,
             "NotIn": key not in labels or labels[key] not in values,
             "Exists": key in labels,
             "DoesNotExist": key not in labels,
         }
-        if not fits.get(one.get("operator"), False):
+        if not results.get(expression.get("operator"), False):
             return False
     return True

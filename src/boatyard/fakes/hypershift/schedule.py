@@ -1,4 +1,4 @@
-"""What is to be looked at, and when: each key once, however often it is named. Used by the player's workers."""
+"""The work queue of the fake: keys that are due now or later, each once, however often it is added."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Agenda(Generic[K]):
         self._changed = asyncio.Event()
 
     def add(self, key: K) -> None:
-        """As soon as somebody has time for it."""
+        """Makes the key due now."""
         self._now[key] = None
         self._changed.set()
 
     def add_at(self, key: K, moment: float) -> None:
-        """At that moment, or earlier when something else asks for it."""
-        known = self._later.get(key)
-        if known is not None and known <= moment:
+        """Makes the key due at that time, or earlier when it is added for an earlier one."""
+        current = self._later.get(key)
+        if current is not None and current <= moment:
             return
         self._later[key] = moment
         self._count += 1
@@ -38,7 +38,7 @@ class Agenda(Generic[K]):
         self._changed.set()
 
     async def take(self) -> K:
-        """The next key that is due; `done` must be called with it."""
+        """Waits for the next key that is due. The caller must call `done` with it."""
         while True:
             wait = self._wake()
             for key in self._now:
@@ -58,12 +58,12 @@ class Agenda(Generic[K]):
         self._changed.set()
 
     def _wake(self) -> float | None:
-        """Moves what is due, and answers the seconds until the next."""
+        """Moves the keys that are due, and returns the seconds until the next one."""
         now = self._clock()
         while self._heap:
             moment, _, key = self._heap[0]
             if self._later.get(key) != moment:
-                heapq.heappop(self._heap)  # asked for at another moment since
+                heapq.heappop(self._heap)  # it was added for another time since
                 continue
             if moment > now:
                 return moment - now

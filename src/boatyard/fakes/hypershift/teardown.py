@@ -1,4 +1,4 @@
-"""A HostedCluster that is to go: node pools, machines, control plane, then itself. Pure; called by `decide`."""
+"""Deletes a HostedCluster: node pools, machines, control plane, then itself. Pure; called by `decide`."""
 
 from __future__ import annotations
 
@@ -26,61 +26,65 @@ from boatyard.fakes.hypershift.writes import (
 )
 
 
-def play_teardown(seen: Seen, manner: Manner, now: float) -> Decision:
-    """The next part of the way out; each waits until the one before is seen to be gone."""
-    cluster = seen.cluster
+def play_teardown(snapshot: Seen, settings: Manner, now: float) -> Decision:
+    """The next part of the deletion; each part waits until the objects of the one before are deleted."""
+    cluster = snapshot.cluster
     assert cluster is not None
-    leaving = [Remove(POOLS, pool) for pool in seen.pools if deleted_at(pool) is None]
-    strays, look_at = _strays(seen, manner, now)
-    if seen.pools or seen.machines:
-        return Decision((*leaving, *strays), look_at)
-    gone = _control_plane_gone(cluster, now)
-    if gone is not None:
-        return Decision((gone,))
-    if "stuck-deletion" in manner.faults("HostedCluster", cluster):
+    pool_removals = [Remove(POOLS, pool) for pool in snapshot.pools if deleted_at(pool) is None]
+    machine_writes, next_check = _strays(snapshot, settings, now)
+    if snapshot.pools or snapshot.machines:
+        return Decision((*pool_removals, *machine_writes), next_check)
+    report = _control_plane_gone(cluster, now)
+    if report is not None:
+        return Decision((report,))
+    if "stuck-deletion" in settings.faults("HostedCluster", cluster):
         return Decision()
-    if seen.namespace is not None:
-        if deleted_at(seen.namespace) is not None:
+    if snapshot.namespace is not None:
+        if deleted_at(snapshot.namespace) is not None:
             return Decision()  # its deletion is another controller's work
-        asked = deleted_at(cluster) or now
-        due = asked + manner.pace.of("control-plane-delete", uid_of(cluster))
+        deletion_time = deleted_at(cluster) or now
+        due = deletion_time + settings.pace.of("control-plane-delete", uid_of(cluster))
         if now < due:
             return Decision((), due)
-        return Decision((Remove(NAMESPACES, seen.namespace),))
-    last: list[Write] = [Remove(SECRETS, one) for one in seen.secrets.values()]
+        return Decision((Remove(NAMESPACES, snapshot.namespace),))
+    final_writes: list[Write] = [Remove(SECRETS, secret) for secret in snapshot.secrets.values()]
     change = drop_finalizer(CLUSTERS, cluster, FINALIZER)
-    return Decision((*last, change) if change else tuple(last))
+    return Decision((*final_writes, change) if change else tuple(final_writes))
 
 
-def _strays(seen: Seen, manner: Manner, now: float) -> tuple[list[Write], float | None]:
-    """Machines whose pool is not there any more go as well."""
-    pools = {pool_key(pool) for pool in seen.pools}
+def _strays(snapshot: Seen, settings: Manner, now: float) -> tuple[list[Write], float | None]:
+    """Deletes machines whose pool does not exist any more."""
+    pools = {pool_key(pool) for pool in snapshot.pools}
     writes: list[Write] = []
     moments: list[float | None] = []
-    for machine in seen.machines:
+    for machine in snapshot.machines:
         if annotations_of(machine).get(NODE_POOL) in pools:
             continue
         if deleted_at(machine) is None:
             writes.append(Remove(MACHINES, machine))
             continue
-        played = play_machine(machine, None, seen, manner, now, may_join=False)
-        writes += played.writes
-        moments.append(played.look_at)
+        decision = play_machine(machine, None, snapshot, settings, now, may_join=False)
+        writes += decision.writes
+        moments.append(decision.look_at)
     return writes, earliest(*moments)
 
 
 def _control_plane_gone(cluster: Object, now: float) -> Report | None:
-    """Says that nothing answers any more; None when it is said."""
-    told = "The hosted control plane is not found"
-    over = {
-        kind: Condition(kind, "False", "NotFound", told)
+    """Reports that the control plane does not answer any more; None when that was reported."""
+    message = "The hosted control plane is not found"
+    overrides = {
+        kind: Condition(kind, "False", "NotFound", message)
         for kind in ("Available", "KubeAPIServerAvailable", "EtcdAvailable")
     }
-    kept = []
-    for one in conditions_of(cluster):
-        said = Condition(one["type"], one["status"], one["reason"], one.get("message") or "")
-        kept.append(over.get(said.type, said))
-    conditions = write_conditions(conditions_of(cluster), kept, now, generation_of(cluster))
+    new_conditions = []
+    for entry in conditions_of(cluster):
+        condition = Condition(
+            entry["type"], entry["status"], entry["reason"], entry.get("message") or ""
+        )
+        new_conditions.append(overrides.get(condition.type, condition))
+    conditions = write_conditions(
+        conditions_of(cluster), new_conditions, now, generation_of(cluster)
+    )
     if conditions == conditions_of(cluster):
         return None
     return Report(CLUSTERS, cluster, {**status_of(cluster), "conditions": conditions})

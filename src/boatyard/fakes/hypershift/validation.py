@@ -59,15 +59,15 @@ def _platform_problems(spec: Object) -> Iterator[str]:
 
 
 def _service_problems(spec: Object) -> Iterator[str]:
-    published = [one for one in spec.get("services") or [] if isinstance(one, dict)]
-    named = Counter(one.get("service") for one in published)
+    published = [entry for entry in spec.get("services") or [] if isinstance(entry, dict)]
+    counts = Counter(entry.get("service") for entry in published)
     for service in SERVICES:
-        if named[service] > 1:
-            yield f"spec.services: {service} is published {named[service]} times"
-        if not named[service]:
+        if counts[service] > 1:
+            yield f"spec.services: {service} is published {counts[service]} times"
+        if not counts[service]:
             yield f"spec.services: {service} is not published"
     hosts = Counter(
-        inside(one, "servicePublishingStrategy", "route", "hostname") for one in published
+        inside(entry, "servicePublishingStrategy", "route", "hostname") for entry in published
     )
     for host, times in hosts.items():
         if host and times > 1:
@@ -82,9 +82,9 @@ def _network_problems(spec: Object) -> Iterator[str]:
                 networks.append((field, ipaddress.ip_network(entry["cidr"], strict=False)))
             except (ValueError, KeyError, TypeError):
                 yield f"spec.networking.{field}: {entry!r} holds no CIDR"
-    for (field, one), (other_field, other) in combinations(networks, 2):
-        if one.version == other.version and one.overlaps(other):
-            yield f"spec.networking: {field} {one} overlaps {other_field} {other}"
+    for (field, network), (other_field, other_network) in combinations(networks, 2):
+        if network.version == other_network.version and network.overlaps(other_network):
+            yield f"spec.networking: {field} {network} overlaps {other_field} {other_network}"
 
 
 def _encryption_problems(spec: Object) -> Iterator[str]:
@@ -95,8 +95,8 @@ def _encryption_problems(spec: Object) -> Iterator[str]:
 
 
 def _pool_problems(spec: Object, cluster: Object) -> Iterator[str]:
-    kind, theirs = inside(spec, "platform", "type"), inside(cluster, "platform", "type")
-    if kind != theirs:
-        yield f"spec.platform.type: {kind} in a cluster of platform {theirs}"
+    kind, cluster_kind = inside(spec, "platform", "type"), inside(cluster, "platform", "type")
+    if kind != cluster_kind:
+        yield f"spec.platform.type: {kind} in a cluster of platform {cluster_kind}"
     if kind == "KubeVirt" and not inside(spec, "platform", "kubevirt", "rootVolume"):
         yield "spec.platform.kubevirt.rootVolume: required with platform type KubeVirt"

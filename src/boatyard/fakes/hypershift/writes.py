@@ -1,4 +1,4 @@
-"""What a decision wants written. Each may be carried out twice, or too late, without harm. Pure values."""
+"""The writes of a decision. Each may be carried out twice, or too late, without harm. Pure values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.fakes.hypershift.objects import (
 
 @dataclass(frozen=True)
 class Create:
-    """Makes an object. One of that name that is there already is fine; `adopt` is then merged into it."""
+    """Creates an object. An existing one of that name is accepted; `adopt` is then merged into it."""
 
     kind: Kind
     body: Object
@@ -27,7 +27,7 @@ class Create:
 
 @dataclass(frozen=True)
 class Change:
-    """Merges into an object, if it is still as it was seen."""
+    """Merges a patch into an object, if the object is unchanged."""
 
     kind: Kind
     seen: Object
@@ -36,7 +36,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Report:
-    """Says the whole status of an object, if it is still as it was seen. What is left out goes away."""
+    """Writes the whole status of an object, if the object is unchanged. Fields that are left out are removed."""
 
     kind: Kind
     seen: Object
@@ -45,7 +45,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Remove:
-    """Asks for the deletion of this very object. Gone is fine."""
+    """Requests the deletion of this object, by uid. An object that is deleted already is accepted."""
 
     kind: Kind
     seen: Object
@@ -60,21 +60,21 @@ Write = Create | Change | Report | Remove
 
 @dataclass(frozen=True)
 class Decision:
-    """What to write now, in this order, and when to look again although nothing has changed."""
+    """What to write now, in this order, and when to decide again even if nothing changes."""
 
     writes: tuple[Write, ...] = ()
     look_at: float | None = None
-    wants_agents: bool = False  # a free one would be taken
+    wants_agents: bool = False  # a machine waits for a free agent
 
 
-def guarded(seen: Object, patch: Object) -> Object:
-    """The patch with the version it may be applied to."""
-    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(seen)}
+def guarded(thing: Object, patch: Object) -> Object:
+    """The patch with the resource version to which it may be applied."""
+    metadata: dict[str, Any] = {**patch.get("metadata", {}), "resourceVersion": version_of(thing)}
     return {**patch, "metadata": metadata}
 
 
 def add_finalizer(kind: Kind, thing: Object, finalizer: str, **more: Any) -> Change | None:
-    """With `more` in the same patch; None when nothing is to be changed."""
+    """Adds a finalizer, with `more` in the same patch; None when there is nothing to change."""
     patch: Object = dict(more)
     if finalizer not in finalizers_of(thing):
         metadata = patch.setdefault("metadata", {})
@@ -85,8 +85,8 @@ def add_finalizer(kind: Kind, thing: Object, finalizer: str, **more: Any) -> Cha
 def drop_finalizer(kind: Kind, thing: Object, finalizer: str) -> Change | None:
     if finalizer not in finalizers_of(thing):
         return None
-    left = [one for one in finalizers_of(thing) if one != finalizer]
-    return Change(kind, thing, {"metadata": {"finalizers": left}})
+    finalizers = [name for name in finalizers_of(thing) if name != finalizer]
+    return Change(kind, thing, {"metadata": {"finalizers": finalizers}})
 
 
 def place_of(write: Write) -> tuple[Kind, str, str]:
@@ -96,5 +96,5 @@ def place_of(write: Write) -> tuple[Kind, str, str]:
 
 
 def earliest(*moments: float | None) -> float | None:
-    """The first of several moments, of which each may be never."""
-    return min((one for one in moments if one is not None), default=None)
+    """The earliest of several times; None stands for never."""
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -1,1 +1,1 @@
-"""Orders kept in the hub's own Kubernetes: ClusterOrders, Claims, Leftovers. See docs/contributing/operator.md."""
+"""The order book in the hub's own Kubernetes: ClusterOrders, Claims, Leftovers. See docs/contributing/operator.md."""

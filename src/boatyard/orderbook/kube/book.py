@@ -1,4 +1,4 @@
-"""The order book of a Kubernetes hub. Opened for one turn by whoever asks (service) or carries out (operator)."""
+"""The order book of a Kubernetes hub. Opened for one reconcile pass, by the service or by the hub's operator."""
 
 from __future__ import annotations
 
@@ -26,29 +26,28 @@ Item = Mapping[str, Any]
 
 
 class Secrets(Enum):
-    """Which secrets whoever opens a book gets to see."""
+    """Which secrets the orders of an opened book contain."""
 
     ALL = "all"
-    NEEDED = "needed"  # what an order is made of, while it is being made; credentials masked
+    NEEDED = "needed"  # an order's inputs while its cluster is being made; credentials masked
     NONE = "none"
 
 
 class View(Protocol):
-    """A copy of the hub's objects that is kept up to date."""
+    """A copy of the hub's objects that a watch keeps up to date."""
 
     def order_object(self, order_id: str) -> Item | None: ...
     def leftover_object(self, leftover_id: str) -> Item | None: ...
 
 
 def always() -> None:
-    """The check of a book that is opened under no lease."""
+    """The lease check of a book that is opened under no lease: never raises."""
 
 
 class KubeOrderBook:
-    """`check` raises LeaseLost once somebody else may be at it: then nothing is written any more.
+    """Reads and writes orders on one hub. `check` is called before writes and raises LeaseLost once another may work.
 
-    With a `view` orders are read there instead of being asked for; what is written afterwards is guarded by the
-    version that was read.
+    With a `view`, orders are read from it and not from the API server; later writes are guarded by the version read.
     """
 
     def __init__(
@@ -101,20 +100,22 @@ class KubeOrderBook:
             item = await self._find(order_id)
             if item is None or item["metadata"].get("deletionTimestamp"):
                 return
-            said = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
-            item = await self._hub.objects.patch_order(item, spec={"boatyard": said}, guarded=False)
+            deletion = {"deletedAt": camel.time_text(now), "deleteBy": camel.time_text(delete_by)}
+            item = await self._hub.objects.patch_order(
+                item, spec={"boatyard": deletion}, guarded=False
+            )
             await self._hub.objects.delete_order(item)
 
     async def forget(self, order_id: str, *, tenant: str = "", now: datetime) -> None:
-        """Lets the object go. Should the operator still hold it, it goes when the operator lets go too."""
+        """Removes the service's finalizer. If the operator's is still there, the object stays until that goes too."""
         self._check()
         async with self._hub.call(f"forgetting order {order_id}"):
-            for last in (False, False, True):
+            for is_last in (False, False, True):
                 try:
                     await self._forget(order_id, tenant)
                     return
-                except Conflict:  # the operator lets go of it at the same moment
-                    if last:
+                except Conflict:  # the operator removes its finalizer at the same moment
+                    if is_last:
                         raise
 
     async def _forget(self, order_id: str, tenant: str) -> None:
@@ -125,8 +126,10 @@ class KubeOrderBook:
             return
         if order.status.phase != OrderPhase.DELETED:
             raise Precondition(f"order {order_id} has not ended yet")
-        objects, about = self._hub.objects, item["metadata"]
-        await objects.delete_secret(about["namespace"], hub_names.inputs_secret_name(about["name"]))
+        objects, metadata = self._hub.objects, item["metadata"]
+        await objects.delete_secret(
+            metadata["namespace"], hub_names.inputs_secret_name(metadata["name"])
+        )
         await objects.set_finalizers(item, remove=hub_names.FEEDBACK_FINALIZER)
         self._hub.where.pop(order_id, None)
 
@@ -135,9 +138,9 @@ class KubeOrderBook:
     ) -> str | None:
         self._check()
         async with self._hub.call(f"claiming of {pool}"):
-            taken = await self._hub.claims.claim(pool, candidates, owner, now=now)
-        self._check()  # one that was made too late is not used: another may have looked before it was there
-        return taken
+            claimed_item = await self._hub.claims.claim(pool, candidates, owner, now=now)
+        self._check()  # a claim made too late is not used: another may have listed claims before it existed
+        return claimed_item
 
     async def unclaim(self, owner: str, *, now: datetime) -> None:
         self._check()
@@ -156,36 +159,36 @@ class KubeOrderBook:
         return leftovers.to_leftover(item, place) if item is not None else None
 
     async def ask_for_retry(self, order_id: str, count: int) -> None:
-        """Tells the operator how often a retry was asked for in all. No such order: content."""
+        """Writes the total number of requested retries on the order, for the operator. No such order: does nothing."""
         self._check()
         async with self._hub.call(f"retrying order {order_id}"):
             item = await self._find(order_id)
             if item is not None:
-                said = {"annotations": {RETRY: str(count)}}
-                await self._hub.objects.patch_order(item, metadata=said, guarded=False)
+                metadata = {"annotations": {RETRY: str(count)}}
+                await self._hub.objects.patch_order(item, metadata=metadata, guarded=False)
 
-    # --- below: one object -----------------------------------------------------------------------
+    # --- one object ------------------------------------------------------------------------------
 
     async def _find(self, order_id: str) -> Item | None:
-        where = self._hub.where.get(order_id)
-        if where is None:
+        location = self._hub.where.get(order_id)
+        if location is None:
             item = await self._hub.objects.find_order(order_id)
         else:
-            item = await self._hub.objects.get_order(*where)
+            item = await self._hub.objects.get_order(*location)
         if item is None:
             self._hub.where.pop(order_id, None)
-            await self._hub.check_cluster()  # so nothing is ever written to another cluster either
+            await self._hub.check_cluster()  # so that nothing is written to a wrong cluster either
             return None
         self._hub.where[order_id] = item["metadata"]["namespace"], item["metadata"]["name"]
         return item
 
     async def _read(self, item: Item | None, secrets: Secrets) -> Order | None:
-        """None also for one that was forgotten and that only the operator still holds."""
+        """The order of an object. None also for an order that was forgotten and only has the operator's finalizer."""
         if item is None:
             return None
         order = from_kube.to_order(item, self._hub.place)
-        ended = order.status.phase == OrderPhase.DELETED
-        if ended and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
+        is_deleted = order.status.phase == OrderPhase.DELETED
+        if is_deleted and not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
             return None
         if secrets is Secrets.NONE or (secrets is Secrets.NEEDED and not _is_in_the_making(order)):
             return order
@@ -204,10 +207,10 @@ class KubeOrderBook:
     async def _create(self, order_id: str, tenant: str, spec: OrderSpec, now: datetime) -> None:
         place, objects = self._hub.place, self._hub.objects
         namespace = place.namespace(tenant)
-        for again in (False, True):
+        for is_retry in (False, True):
             try:
                 reference = await self._write_inputs(namespace, order_id, spec)
-                made = to_kube.to_spec(
+                order_spec = to_kube.to_spec(
                     order_id,
                     spec,
                     tenant=tenant,
@@ -216,18 +219,18 @@ class KubeOrderBook:
                     secret_ref=reference,
                 )
                 self._check()
-                await objects.create_order(order_id, tenant, made)
+                await objects.create_order(order_id, tenant, order_spec)
                 self._hub.where[order_id] = namespace, hub_names.order_name(order_id)
                 return
             except Exists as error:
                 raise Conflict(f"order {order_id} was placed in the meantime") from error
             except NotFound:
-                if again:
+                if is_retry:
                     raise
                 await objects.ensure_namespace(tenant)  # the tenant's first order here
 
     async def _forget_inputs(self, order_id: str, tenant: str) -> None:
-        """Of an order that is not there: they are written before it."""
+        """Deletes the inputs of an order that does not exist: they are written before the order."""
         place = self._hub.place
         if tenant or place.one_namespace:
             name = hub_names.inputs_secret_name(hub_names.order_name(order_id))
@@ -236,7 +239,10 @@ class KubeOrderBook:
     async def _write_inputs(
         self, namespace: str, order_id: str, spec: OrderSpec
     ) -> ClusterOrderSecretReference:
-        """The Secret comes before the order that refers to it. Left alone, it is the next order's, or forgotten."""
+        """Writes the order's Secret, which must exist before the order that refers to it.
+
+        If the order is never written, the next attempt uses the Secret, or `forget` deletes it.
+        """
         contents = to_kube.secrets_of(spec)
         order_name = hub_names.order_name(order_id)
         name = hub_names.inputs_secret_name(order_name)
@@ -249,7 +255,7 @@ class KubeOrderBook:
 
 
 def _is_in_the_making(order: Order) -> bool:
-    """Whether what it is made of may be used in this turn."""
+    """Whether this pass may need the order's inputs: it is not deleted, and not settled at its newest spec."""
     settled = order.status.phase in (OrderPhase.READY, OrderPhase.DEGRADED)
     follows = order.status.observed_generation == order.spec.generation
     return order.metadata.deletion_timestamp is None and not (settled and follows)

@@ -1,8 +1,8 @@
-"""Scarce things of a Kubernetes hub: one object per claim. Used by the order book `kube` and by the hub's queue.
+"""Claims on scarce items of a Kubernetes hub, one object per claim. Used by the order book `kube` and the hub's queue.
 
-The name of a claim is made of pool and item, so the API server hands an item out once. That an owner holds one item
-of a pool has no such key: whoever has made a claim looks at all claims of its owner, and of several the one that was
-made first counts; the others are given back. Two that ask at the same time see the same first one.
+The name of a claim is made of pool and item, so the API server allows one claim per item. No such key ensures that an
+owner holds one item of a pool: whoever creates a claim then lists all claims of its owner. Of several the one created
+first counts and the others are deleted. Two that claim at the same time see the same first one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ORDER = "boatyard.io/order"  # label: the order's id as a label value
 
 
 class KnownClaims(Protocol):
-    """A copy of the claims that is kept up to date; it may lag behind, never ahead of the truth."""
+    """A copy of the claims that a watch keeps up to date; it may lag behind the API server, never be ahead of it."""
 
     def of(self, owner: str) -> Sequence[Object]:
         """The claims of this owner and of owners below it."""
@@ -34,61 +34,63 @@ class KnownClaims(Protocol):
         """Whether there is a claim of that name."""
 
     def made(self, claim: Object) -> None:
-        """A claim that we have made ourselves."""
+        """Adds a claim that this process created."""
 
     def gone(self, claim: Object) -> None:
-        """A claim that we have given back ourselves."""
+        """Removes a claim that this process deleted."""
 
 
 class HubClaims:
-    """`known` spares most requests: what it shows as held is held; what it does not show is asked for."""
+    """The claims on one hub. `cache` saves most requests: a claim in it exists; for others the API server is asked."""
 
     def __init__(
-        self, client: KubeClient, namespace: str, *, known: KnownClaims | None = None
+        self, client: KubeClient, namespace: str, *, cache: KnownClaims | None = None
     ) -> None:
         self._client = client
         self._namespace = namespace
-        self._known = known
+        self._known = cache
 
     async def claim(
         self, pool: str, candidates: Sequence[str], owner: str, *, now: datetime
     ) -> str | None:
-        """What the owner holds of the pool, or else the first free candidate; None when all are taken."""
+        """The item of the pool that the owner holds, else claims the first free candidate; None if none is free."""
         if self._known is not None:
-            shown = [one for one in self._known.of(owner) if _spec(one) == (pool, owner)]
-            if len(shown) == 1:
-                return _item(shown[0])
-        held = await self._held(pool, owner)
-        if held or not candidates:
-            return await self._first(held)
+            cached_claims = [
+                claim for claim in self._known.of(owner) if _spec(claim) == (pool, owner)
+            ]
+            if len(cached_claims) == 1:
+                return _item(cached_claims[0])
+        owner_claims = await self._held(pool, owner)
+        if owner_claims or not candidates:
+            return await self._first(owner_claims)
         for item in self._likely_first(pool, candidates):
             try:
-                made = await self._create(pool, item, owner, now)
+                new_claim = await self._create(pool, item, owner, now)
             except Exists:
                 continue
             if self._known is not None:
-                self._known.made(made)
+                self._known.made(new_claim)
             return await self._first(await self._held(pool, owner))
-        # Somebody may have asked in the name of the same owner meanwhile, and got the last one.
+        # Another process may have claimed the last one for the same owner meanwhile.
         return await self._first(await self._held(pool, owner))
 
     async def release(self, owner: str) -> None:
-        """Gives back all claims of this owner and of owners below it. Nothing held: content."""
-        found = (
+        """Deletes all claims of this owner and of owners below it. No claims: does nothing."""
+        claims = (
             await self._listed(ORDER, order_of(owner))
             if self._known is None
             else self._known.of(owner)
         )
-        for claim in found:
+        for claim in claims:
             if is_below(owner_of(claim), owner):
                 await self._delete(claim)
 
     def _likely_first(self, pool: str, candidates: Sequence[str]) -> list[str]:
-        """Those known to be taken come last: a claim that has just ended may not have been heard of."""
-        known = self._known
-        if known is None:
+        """The candidates, those with a cached claim last: the claim may be deleted and the cache not know it yet."""
+        cache = self._known
+        if cache is None:
             return list(candidates)
-        return sorted(candidates, key=lambda item: known.holds(hub_names.claim_name(pool, item)))
+        return sorted(candidates, key=lambda item: cache.holds(hub_names.claim_name(pool, item)))
 
     async def _create(self, pool: str, item: str, owner: str, now: datetime) -> Object:
         spec = HubClaimSpec(pool=pool, item=item, owner=owner, claimed_at=now)
@@ -105,19 +107,19 @@ class HubClaims:
         return await self._client.create(CLAIMS, body, self._namespace)
 
     async def _held(self, pool: str, owner: str) -> list[Object]:
-        found = await self._listed(OWNER, owner)
-        return [claim for claim in found if _spec(claim) == (pool, owner)]
+        claims = await self._listed(OWNER, owner)
+        return [claim for claim in claims if _spec(claim) == (pool, owner)]
 
     async def _listed(self, label: str, value: str) -> list[Object]:
-        """Asked of the API server itself: a list that is not older than the question."""
+        """Lists claims on the API server: the list is not older than this call."""
         selector = f"{label}={hub_names.label_value(value)}"
         return (await self._client.list(CLAIMS, self._namespace, labels=selector)).items
 
-    async def _first(self, held: Sequence[Object]) -> str | None:
-        if not held:
+    async def _first(self, claims: Sequence[Object]) -> str | None:
+        if not claims:
             return None
-        # A claim is never changed, so its version is that of its making.
-        first, *others = sorted(held, key=lambda one: int(one["metadata"]["resourceVersion"]))
+        # A claim is never changed, so its version is that of its creation.
+        first, *others = sorted(claims, key=lambda claim: int(claim["metadata"]["resourceVersion"]))
         for other in others:
             await self._delete(other)
         if self._known is not None:
@@ -125,8 +127,8 @@ class HubClaims:
         return _item(first)
 
     async def _delete(self, claim: Object) -> None:
-        about = claim["metadata"]
-        await self._client.delete(CLAIMS, about["name"], self._namespace, uid=about["uid"])
+        metadata = claim["metadata"]
+        await self._client.delete(CLAIMS, metadata["name"], self._namespace, uid=metadata["uid"])
         if self._known is not None:
             self._known.gone(claim)
 

@@ -1,4 +1,4 @@
-"""What all books of one Kubernetes hub share: the way there, what was learned on it, and how long anybody waits."""
+"""What all order books of one Kubernetes hub share: the client, caches, and limits on concurrency and time."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from boatyard.orderbook.kube.claims import HubClaims, KnownClaims
 from boatyard.orderbook.kube.mapping.from_kube import Place
 from boatyard.orderbook.kube.objects import HubObjects
 
-CALL_SECONDS = 15.0  # for one verb, all its requests together
+CALL_SECONDS = 15.0  # for one verb of the order book, all its requests together
 AT_ONCE = 8  # verbs under way on one hub
-ENTRY_SECONDS = 5.0  # how long one waits for a place among them
+ENTRY_SECONDS = 5.0  # how long a verb waits until it may start
 _MOST_KEPT = 1024
 
 
 class HubConnection:
-    """One per hub and process. A hub that is slow or dead holds few workers, and none of them for long."""
+    """The connection to one hub, one per process. A slow or dead hub blocks few workers, and none for long."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class HubConnection:
         entry_seconds: float = ENTRY_SECONDS,
     ) -> None:
         self.objects = HubObjects(client, place)
-        self.claims = HubClaims(client, system_namespace, known=known_claims)
+        self.claims = HubClaims(client, system_namespace, cache=known_claims)
         self.place = place
-        # The uid of the cluster that the hub is, once known: what is not found in another one is not gone.
+        # The uid of the hub's cluster, once known. What is missing in another cluster is not deleted.
         self.cluster_uid = ""
         self.where: dict[str, tuple[str, str]] = {}  # order id to namespace and name
         self._seats = asyncio.Semaphore(at_once)
@@ -47,21 +47,21 @@ class HubConnection:
         self._inputs: OrderedDict[tuple[str, str, str], Mapping[str, str]] = OrderedDict()
 
     @asynccontextmanager
-    async def call(self, what: str) -> AsyncIterator[None]:
-        """One verb. Unavailable when the hub does not get through with it, or has too many already."""
+    async def call(self, action: str) -> AsyncIterator[None]:
+        """Runs the block as one verb. Unavailable when it takes too long, or too many verbs are under way."""
         try:
             async with asyncio.timeout(self._entry_seconds):
                 await self._seats.acquire()
         except TimeoutError as error:
             raise Unavailable(
-                f"{what}: hub {self.place.hub} is busy with other orders", reason="Busy"
+                f"{action}: hub {self.place.hub} is busy with other orders", reason="Busy"
             ) from error
         try:
             async with asyncio.timeout(self._call_seconds):
                 yield
         except TimeoutError as error:
             raise Unavailable(
-                f"{what}: hub {self.place.hub} did not answer within {self._call_seconds:g} s",
+                f"{action}: hub {self.place.hub} did not answer within {self._call_seconds:g} s",
                 reason="Timeout",
             ) from error
         except Refused as error:
@@ -70,20 +70,20 @@ class HubConnection:
             self._seats.release()
 
     async def check_cluster(self) -> None:
-        """Unavailable, reason OtherCluster, when another cluster answers than the hub was."""
+        """Raises Unavailable, reason OtherCluster, when the answering cluster is not the hub's."""
         await check_cluster(self.objects.client, self.cluster_uid)
 
     async def inputs(self, namespace: str, name: str, version: str) -> Mapping[str, str]:
-        """The contents of an order's Secret, read once per version. Unavailable while it is not there."""
+        """The contents of an order's Secret, read once per version. Unavailable while it does not exist."""
         key = namespace, name, version
-        found = self._inputs.get(key)
-        if found is None:
-            read = await self.objects.read_secret(namespace, name)
-            if read is None:
+        contents = self._inputs.get(key)
+        if contents is None:
+            secret = await self.objects.read_secret(namespace, name)
+            if secret is None:
                 raise Unavailable(
                     f"the Secret {namespace}/{name} of an order is not there", reason="NoSecret"
                 )
-            found = self._inputs[key] = read
+            contents = self._inputs[key] = secret
             if len(self._inputs) > _MOST_KEPT:
                 self._inputs.popitem(last=False)
-        return found
+        return contents

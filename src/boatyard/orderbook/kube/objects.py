@@ -1,6 +1,6 @@
 """Requests about orders, their secrets and leftovers on a Kubernetes hub. Used by the book `kube` and the hub's queue.
 
-Every write of an order is guarded by the version that was read: Conflict when somebody was quicker.
+Every write of an order is guarded by the version that was read: Conflict when another write came first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class HubObjects:
     # --- orders ----------------------------------------------------------------------------------
 
     async def find_order(self, order_id: str) -> Object | None:
-        """The object of that order, wherever it is: by its name, which nobody can take off it."""
+        """The object of that order in any namespace. It is found by its name, which cannot change."""
         name = hub_names.order_name(order_id)
         listed = await self.client.list(
             CLUSTER_ORDERS, self.place.one_namespace, fields=f"metadata.name={name}"
@@ -53,7 +53,7 @@ class HubObjects:
             return None
 
     async def create_order(self, order_id: str, tenant: str, spec: Object) -> Object:
-        """A new order, held by both finalizers from the start. Exists when the name is taken."""
+        """Creates an order with both finalizers. Exists when the name is taken."""
         namespace = self.place.namespace(tenant)
         body: Object = {
             "metadata": {
@@ -71,9 +71,15 @@ class HubObjects:
         return await self.client.create(CLUSTER_ORDERS, body, namespace)
 
     async def replace_spec(self, item: Item, spec: Object) -> Object:
-        """What it asks for, anew; fields that are none of ours stay."""
-        kept = {k: v for k, v in (item.get("spec") or {}).items() if k not in to_kube.FIELDS}
-        return await self.client.replace(CLUSTER_ORDERS, {**item, "spec": {**kept, **spec}})
+        """Replaces our fields of the spec; other fields stay."""
+        foreign_fields = {
+            name: value
+            for name, value in (item.get("spec") or {}).items()
+            if name not in to_kube.FIELDS
+        }
+        return await self.client.replace(
+            CLUSTER_ORDERS, {**item, "spec": {**foreign_fields, **spec}}
+        )
 
     async def patch_order(
         self,
@@ -83,47 +89,47 @@ class HubObjects:
         metadata: Object | None = None,
         guarded: bool = True,
     ) -> Object:
-        """Some fields, by merge; None takes one away. Not guarded, it is said whatever else was changed meanwhile."""
-        about = item["metadata"]
+        """Merges fields into the order; None removes one. Without the guard, whatever else was changed meanwhile."""
+        current = item["metadata"]
         guard = "resourceVersion" if guarded else "uid"
-        patch: Object = {"metadata": {guard: about[guard], **(metadata or {})}}
+        patch: Object = {"metadata": {guard: current[guard], **(metadata or {})}}
         if spec:
             patch["spec"] = spec
         return await self.client.merge_patch(
-            CLUSTER_ORDERS, about["name"], patch, about["namespace"]
+            CLUSTER_ORDERS, current["name"], patch, current["namespace"]
         )
 
     async def set_finalizers(self, item: Item, *, add: str = "", remove: str = "") -> Object | None:
-        """The order with the finalizer put on or taken off; None when it went with the last one."""
-        now = list(item["metadata"].get("finalizers") or ())
-        wanted = [one for one in now if one != remove]
-        if add and add not in wanted:
-            wanted.append(add)
-        if wanted == now:
+        """Adds or removes a finalizer and returns the order; None when it was deleted with its last finalizer."""
+        current_finalizers = list(item["metadata"].get("finalizers") or ())
+        finalizers = [finalizer for finalizer in current_finalizers if finalizer != remove]
+        if add and add not in finalizers:
+            finalizers.append(add)
+        if finalizers == current_finalizers:
             return dict(item)
         try:
-            return await self.patch_order(item, metadata={"finalizers": wanted or None})
+            return await self.patch_order(item, metadata={"finalizers": finalizers or None})
         except NotFound:
             return None
 
     async def apply_status(self, item: Item, order: Order, now: datetime) -> Object:
-        about = item["metadata"]
+        metadata = item["metadata"]
         body: Object = {
-            "metadata": {"resourceVersion": about["resourceVersion"]},
+            "metadata": {"resourceVersion": metadata["resourceVersion"]},
             "status": status.to_status(order, item, now),
         }
         return await self.client.apply(
-            CLUSTER_ORDERS, about["name"], body, about["namespace"], subresource="status"
+            CLUSTER_ORDERS, metadata["name"], body, metadata["namespace"], subresource="status"
         )
 
     async def delete_order(self, item: Item) -> None:
-        about = item["metadata"]
+        metadata = item["metadata"]
         await self.client.delete(
-            CLUSTER_ORDERS, about["name"], about["namespace"], uid=about["uid"]
+            CLUSTER_ORDERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
         )
 
     async def ensure_namespace(self, tenant: str) -> None:
-        """Where a tenant's orders are. An existing one is left as it is."""
+        """Creates the namespace of a tenant's orders. An existing one is left as it is."""
         body: Object = {
             "metadata": {
                 "name": self.place.namespace(tenant),
@@ -139,28 +145,28 @@ class HubObjects:
             return
 
     async def get(self, kind: str, item: Item) -> Object | None:
-        """An order or a leftover as it is now; None when it is gone or another has its name."""
-        about = item["metadata"]
+        """Reads an order or a leftover again; None when it was deleted, or another object has its name."""
+        metadata = item["metadata"]
         try:
-            found = await self.client.get(_KINDS[kind], about["name"], about["namespace"])
+            current = await self.client.get(_KINDS[kind], metadata["name"], metadata["namespace"])
         except NotFound:
             return None
-        return found if found["metadata"]["uid"] == about["uid"] else None
+        return current if current["metadata"]["uid"] == metadata["uid"] else None
 
     # --- secrets ---------------------------------------------------------------------------------
 
     async def read_secret(self, namespace: str, name: str) -> dict[str, str] | None:
         try:
-            found = await self.client.get(SECRETS, name, namespace)
+            secret = await self.client.get(SECRETS, name, namespace)
         except NotFound:
             return None
-        data = found.get("data") or {}
+        data = secret.get("data") or {}
         return {key: base64.b64decode(value).decode() for key, value in data.items()}
 
     async def write_secret(
         self, namespace: str, name: str, contents: Mapping[str, str], *, order_name: str
     ) -> str:
-        """The Secret with these contents and no others; its version."""
+        """Writes the Secret with exactly these contents. Returns its version."""
         body: Object = {
             "metadata": {
                 "labels": {hub_names.ORDER: order_name, hub_names.MANAGED_BY: hub_names.BOATYARD},
@@ -170,22 +176,24 @@ class HubObjects:
                 key: base64.b64encode(text.encode()).decode() for key, text in contents.items()
             },
         }
-        made = await self.client.apply(SECRETS, name, body, namespace)
-        return str(made["metadata"]["resourceVersion"])
+        secret = await self.client.apply(SECRETS, name, body, namespace)
+        return str(secret["metadata"]["resourceVersion"])
 
     async def delete_secret(self, namespace: str, name: str) -> None:
         await self.client.delete(SECRETS, name, namespace)
 
     async def read_credentials(self, item: Item) -> Credentials:
-        """What opens the cluster; empty before there is any."""
-        place = from_kube.credentials_ref(item)
-        found = await self.read_secret(place["namespace"], place["name"]) if place else None
-        said = found or {}
+        """The cluster's credentials; empty before there are any."""
+        reference = from_kube.credentials_ref(item)
+        secret = (
+            await self.read_secret(reference["namespace"], reference["name"]) if reference else None
+        )
+        contents = secret or {}
         return Credentials(
-            kubeconfig=said.get("kubeconfig", ""),
-            username=said.get("username", ""),
-            password=said.get("password", ""),
-            simulated=said.get(_SIMULATED) == "true",
+            kubeconfig=contents.get("kubeconfig", ""),
+            username=contents.get("username", ""),
+            password=contents.get("password", ""),
+            simulated=contents.get(_SIMULATED) == "true",
         )
 
     async def write_credentials(self, item: Item, order: Order) -> None:
@@ -194,22 +202,22 @@ class HubObjects:
         contents = {name: text for name, text in contents.items() if text}
         if credentials.simulated:
             contents[_SIMULATED] = "true"
-        place = status.place_of_credentials(order, item)
+        reference = status.place_of_credentials(order, item)
         await self.write_secret(
-            place["namespace"], place["name"], contents, order_name=item["metadata"]["name"]
+            reference["namespace"], reference["name"], contents, order_name=item["metadata"]["name"]
         )
 
     async def delete_credentials(self, item: Item) -> None:
-        """Also where no status tells of them: whoever wrote them may not have come to say so."""
-        about = item["metadata"]
-        told = from_kube.credentials_ref(item) or {}
-        name = hub_names.credentials_secret_name(about["name"])
-        for namespace in dict.fromkeys((about["namespace"], told.get("namespace"))):
+        """Deletes the credentials, also when no status refers to them: their writer may have died before it did."""
+        metadata = item["metadata"]
+        reference = from_kube.credentials_ref(item) or {}
+        name = hub_names.credentials_secret_name(metadata["name"])
+        for namespace in dict.fromkeys((metadata["namespace"], reference.get("namespace"))):
             if namespace:
                 await self.delete_secret(namespace, name)
 
     async def delete_inputs(self, item: Item) -> None:
-        """What it was made of. The service's business, unless somebody took off what makes the order wait for it."""
+        """Deletes the order's inputs. The service does this, unless somebody removed its finalizer from the order."""
         reference = from_kube.secret_ref(item)
         if reference is not None:
             await self.delete_secret(item["metadata"]["namespace"], reference.name)
@@ -227,9 +235,9 @@ class HubObjects:
         return None
 
     async def create_leftover(self, leftover: Leftover) -> Object | None:
-        """Made before, by whoever died before it could say so: None, it stands.
+        """Creates the leftover. None when it exists: a process created it and died before it recorded that.
 
-        Where its tenant's namespace is gone, or nobody knows whose it was, it is set aside.
+        When its tenant's namespace is deleted, or its tenant is not known, it is created in `place.aside`.
         """
         try:
             if leftover.metadata.tenant or not self.place.aside:
@@ -247,12 +255,14 @@ class HubObjects:
             return None
 
     async def replace_leftover(self, item: Item, leftover: Leftover) -> Object:
-        made: Object = {**item, "status": camel.dump(leftover.status)}
-        return await self.client.replace(LEFTOVERS, made)
+        body: Object = {**item, "status": camel.dump(leftover.status)}
+        return await self.client.replace(LEFTOVERS, body)
 
     async def delete_leftover(self, item: Item) -> None:
-        about = item["metadata"]
-        await self.client.delete(LEFTOVERS, about["name"], about["namespace"], uid=about["uid"])
+        metadata = item["metadata"]
+        await self.client.delete(
+            LEFTOVERS, metadata["name"], metadata["namespace"], uid=metadata["uid"]
+        )
 
 
 def has_finalizer(item: Item, finalizer: str) -> bool:

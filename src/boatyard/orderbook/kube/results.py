@@ -1,8 +1,8 @@
-"""Carries what a turn has changed to a Kubernetes hub. Called by the hub's queue.
+"""Writes the changes of a reconcile pass to a Kubernetes hub. Called by the hub's queue.
 
-In the ledger all changes of a turn are one transaction. Here they are requests in an order in which dying between any
-two of them loses and leaks nothing: what is left behind stands in a Leftover before its order lets go of it; what was
-released outside is free before the order forgets it; and the finalizer goes last.
+In the ledger all changes of a pass are one transaction. Here they are separate requests, sorted so that a crash between
+any two of them loses and leaks nothing: a Leftover is written before its order drops the items in it; a claim is
+deleted before the order forgets the item; the finalizer is removed last.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from boatyard.orderbook.kube.view import HubView, Key
 
 Object = dict[str, Any]
 Item = Mapping[str, Any]
-Tell = Callable[[Item, Note], None]  # words about an object, for people; may be lost
+Tell = Callable[[Item, Note], None]  # publishes a note about an object, for people; may be lost
 
 _DELETED = camel.enum_prefix(OrderPhase) + OrderPhase.DELETED.name
 _NEXT_LOOK = camel.camel("next_look")
 _QUIET = (_NEXT_LOOK, camel.camel("tries"))
-_QUIET_FOR = timedelta(minutes=1)  # so old may be what people read of tries and next looks
+_QUIET_FOR = timedelta(minutes=1)  # tries and next looks in the status may be this much out of date
 
 
 def nobody(item: Item, note: Note) -> None:
-    """Nobody listens."""
+    """Drops the note."""
 
 
 class HubResults:
-    """Every write is guarded by the version that the turn has read, and by `check` (LeaseLost)."""
+    """Writes results to a hub. Every write is guarded by the version the pass has read, and by `check` (LeaseLost)."""
 
     def __init__(
         self,
@@ -54,24 +54,26 @@ class HubResults:
         self._claims = claims
         self._check = check
         self._tell = tell
-        self._read: dict[Key, Object] = {}  # what the turns under way have read or written last
-        self._quiet_since: dict[Key, datetime] = {}  # first of what was not worth a write
+        self._read: dict[Key, Object] = {}  # what the passes under way have read or written last
+        self._quiet_since: dict[
+            Key, datetime
+        ] = {}  # when the first unwritten small change was made
 
     def read(self, key: Key) -> Object | None:
-        """The object for a turn. What the turn writes is guarded by it."""
+        """The object for a pass. What the pass writes is guarded by its version."""
         item = self._view.object(key)
         if item is not None:
             self._read[key] = item
         return item
 
     def end(self, key: Key) -> None:
-        """The turn is over."""
+        """Ends the pass: forgets what it has read."""
         self._read.pop(key, None)
 
     async def carry_out(self, key: Key, changes: Sequence[Change], now: datetime) -> None:
-        """Conflict when somebody was quicker: then the object is read anew, and nothing of it was written.
+        """Writes the changes. Conflict when another write came first: then the object is read again and not written.
 
-        What concerns the service alone (reservations, the cluster) is the service's business.
+        Changes that concern the service alone (reservations, the cluster) are left to the service.
         """
         try:
             await self._carry_out(key, changes, now)
@@ -80,34 +82,36 @@ class HubResults:
             raise
         except NotFound:
             self._quiet_since.pop(key, None)
-            self._view.is_gone(key)  # it went meanwhile, and with it what we had to say
+            self._view.is_gone(key)  # it was deleted meanwhile: there is nothing to write to
 
     async def settle(self, key: Key) -> None:
-        """An order is held by our finalizer while there is work on it, and not longer."""
+        """Adds our finalizer to an order that has items, and removes it from an order that has ended."""
         item = self._read.get(key) or self._view.object(key)
         if item is None or key[0] != "Order":
             return
         progress = (item.get("status") or {}).get("boatyard") or {}
-        ended = progress.get("phase") == _DELETED
-        if not ended and progress.get("items"):
+        is_deleted = progress.get("phase") == _DELETED
+        if not is_deleted and progress.get("items"):
             await self._hold(item)
-        elif ended and _is_held(item):
+        elif is_deleted and _is_held(item):
             await self._clear_secrets(item)
             self._check()
             self._quiet_since.pop(key, None)
-            left = await self._objects.set_finalizers(item, remove=hub_names.OPERATOR_FINALIZER)
-            if left is None:
+            updated_item = await self._objects.set_finalizers(
+                item, remove=hub_names.OPERATOR_FINALIZER
+            )
+            if updated_item is None:
                 self._view.is_gone(key)
             else:
-                self._view.wrote("Order", left)
+                self._view.wrote("Order", updated_item)
 
     async def _carry_out(self, key: Key, changes: Sequence[Change], now: datetime) -> None:
         for change in changes:
             if isinstance(change, Insert) and isinstance(change.doc, Leftover):
                 self._check()
-                made = await self._objects.create_leftover(change.doc)
-                if made is not None:
-                    self._view.wrote("Leftover", made)
+                leftover_item = await self._objects.create_leftover(change.doc)
+                if leftover_item is not None:
+                    self._view.wrote("Leftover", leftover_item)
         for change in changes:
             if isinstance(change, Unclaim):
                 self._check()
@@ -118,8 +122,10 @@ class HubResults:
                     await self._replace_order(key, order, note, now)
                 case Replace(doc=Leftover() as leftover):
                     self._check()
-                    made = await self._objects.replace_leftover(self._before(key), leftover)
-                    self._wrote(key, made)
+                    leftover_item = await self._objects.replace_leftover(
+                        self._before(key), leftover
+                    )
+                    self._wrote(key, leftover_item)
                 case Archive(doc=Leftover()):
                     self._check()
                     await self._objects.delete_leftover(self._before(key))
@@ -141,7 +147,7 @@ class HubResults:
                 return
         self._quiet_since.pop(key, None)
         if order.status.phase == OrderPhase.DELETED and not _is_held(item):
-            await self._clear_secrets(item)  # there is no finalizer of ours left to do it by
+            await self._clear_secrets(item)  # without our finalizer `settle` does not do it
             self._check()
         item = await self._objects.apply_status(item, order, now)
         self._wrote(key, item)
@@ -149,19 +155,21 @@ class HubResults:
             self._tell(item, note)
 
     async def _hold(self, item: Object) -> Object:
-        """The order with our finalizer on it: others made it, or somebody took it off."""
-        leaving = item["metadata"].get("deletionTimestamp")  # Kubernetes adds none any more
-        if leaving or _is_held(item):
+        """Adds our finalizer if it is missing: another tool created the order, or somebody removed it."""
+        is_deleting = item["metadata"].get(
+            "deletionTimestamp"
+        )  # Kubernetes accepts no new finalizer then
+        if is_deleting or _is_held(item):
             return item
         self._check()
-        held = await self._objects.set_finalizers(item, add=hub_names.OPERATOR_FINALIZER)
-        if held is None:
+        updated_item = await self._objects.set_finalizers(item, add=hub_names.OPERATOR_FINALIZER)
+        if updated_item is None:
             raise NotFound("the order went meanwhile")
-        self._view.wrote("Order", held)
-        return held
+        self._view.wrote("Order", updated_item)
+        return updated_item
 
     async def _clear_secrets(self, item: Object) -> None:
-        """Of an order that ends; before it is let go, for then nobody knows of them."""
+        """Deletes the secrets of an order that ends, before its finalizer goes: afterwards nobody can find them."""
         self._check()
         await self._objects.delete_credentials(item)
         if not has_finalizer(item, hub_names.FEEDBACK_FINALIZER):
@@ -178,15 +186,15 @@ class HubResults:
         self._view.wrote(key[0], item)
 
     async def _refresh(self, key: Key) -> None:
-        """The watch is still to tell what happened: look for ourselves."""
+        """Reads the object again, because the watch has not reported the conflicting write yet."""
         item = self._read.get(key)
         if item is None:
             return
-        found = await self._objects.get(key[0], item)
-        if found is None:
+        current_item = await self._objects.get(key[0], item)
+        if current_item is None:
             self._view.is_gone(key)
         else:
-            self._view.wrote(key[0], found)
+            self._view.wrote(key[0], current_item)
 
 
 def _is_held(item: Item) -> bool:
@@ -194,9 +202,9 @@ def _is_held(item: Item) -> bool:
 
 
 def _with_quiet_news(item: Item, order: Order) -> Object | None:
-    """The object with this status, when all that is new is how often something was tried and when to look next.
+    """The object with the new status, if only the numbers of tries and the next looks differ.
 
-    None when there is other news, or none was ever told.
+    None when something else differs too, or the object has no status yet.
     """
     old = (item.get("status") or {}).get("boatyard")
     if not old:
@@ -208,7 +216,7 @@ def _with_quiet_news(item: Item, order: Order) -> Object | None:
 
 
 def _loud(progress: Item) -> Object:
-    """Whether there is a next look at all is news; when it is, is not."""
+    """The status without what need not be written at once. Whether there is a next look counts; its time does not."""
     steps = [
         {
             **{name: value for name, value in step.items() if name not in _QUIET},

@@ -1,6 +1,6 @@
-"""What a hub keeps of who holds what, and claims there that nobody stands behind. Called by the operator, now and then.
+"""Reads a hub's orders, leftovers and claims, and deletes claims without an owner. Called by the operator's sweep.
 
-An operator that was stopped just before a claim was made may make it after its successor has released everything.
+An operator that pauses just before it creates a claim may create it after its successor has released everything.
 """
 
 from __future__ import annotations
@@ -23,38 +23,38 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Books:
-    """Claims, and what was recorded after they had been seen."""
+    """The claims on a hub, and the items that orders and leftovers recorded; these were read after the claims."""
 
     claims: Sequence[dict[str, Any]] = ()
     recorded: Mapping[str, set[str]] = field(default_factory=dict)  # keys of items, by order
     names: frozenset[str] = frozenset()  # of the orders' objects
 
     def knows(self, order_id: str) -> bool:
-        """Whether there is an order or a leftover of that id. Nobody can take an order's name off it."""
+        """Whether there is an order or a leftover of that id. An order counts by its name too, which cannot change."""
         return order_id in self.recorded or hub_names.order_name(order_id) in self.names
 
 
-async def read_books(client: KubeClient, place: Place, namespace: str, *, whole: bool) -> Books:
-    """Asked of the API server in this order, each question after the answer before: claims, orders, leftovers.
+async def read_books(client: KubeClient, place: Place, namespace: str, *, read_all: bool) -> Books:
+    """Lists claims, then orders, then leftovers on the API server, each after the answer before.
 
-    An item is recorded before it is claimed and given back before it is forgotten, and what is left is in a Leftover
-    before its order lets go: whoever stands behind a claim is seen after it. Without claims nothing more is asked,
-    unless all is wanted.
+    An item is recorded before it is claimed, its claim is deleted before it is forgotten, and a Leftover is written
+    before its order drops the items: so the owner of every claim in the list is read after it. Without claims, orders
+    and leftovers are read only with `read_all`.
     """
     claims = (await client.list(CLAIMS, namespace)).items
-    if not claims and not whole:
+    if not claims and not read_all:
         return Books()
     recorded: dict[str, set[str]] = {}
     listed = (await client.list(CLUSTER_ORDERS, place.one_namespace)).items
     for item in listed:
-        found = ((item.get("status") or {}).get("boatyard") or {}).get("items") or ()
+        items = ((item.get("status") or {}).get("boatyard") or {}).get("items") or ()
         keys = recorded.setdefault(from_kube.order_id(item, place), set())
-        keys |= {str(one.get("key")) for one in found}
+        keys |= {str(entry.get("key")) for entry in items}
     names = frozenset(str(item["metadata"]["name"]) for item in listed)
     for item in (await client.list(LEFTOVERS, place.one_namespace)).items:
-        found = (item.get("status") or {}).get("items") or ()
+        items = (item.get("status") or {}).get("items") or ()
         keys = recorded.setdefault(leftovers.leftover_id(item, place), set())
-        keys |= {str(one.get("key")) for one in found}
+        keys |= {str(entry.get("key")) for entry in items}
     return Books(claims=claims, recorded=recorded, names=names)
 
 
@@ -65,22 +65,25 @@ async def free_claims(
     books: Books,
     *,
     check: Callable[[], None],
-    spared: Callable[[str], bool],
+    is_protected: Callable[[str], bool],
 ) -> int:
-    """Gives back the claims that nobody stands behind, but for orders that are `spared`; how many there were."""
-    swept = 0
+    """Deletes claims that no order or leftover stands behind. Returns how many there were.
+
+    Claims of orders for which `is_protected` is true stay.
+    """
+    count = 0
     for claim in books.claims:
         owner = owner_of(claim)
         order = order_of(owner)
         if any(is_below(owner, f"{order}/{key}") for key in books.recorded.get(order, ())):
             continue
-        if spared(order):
+        if is_protected(order):
             continue
         check()
-        about = claim["metadata"]
-        there = await client.delete(CLAIMS, about["name"], namespace, uid=about["uid"])
+        metadata = claim["metadata"]
+        existed = await client.delete(CLAIMS, metadata["name"], namespace, uid=metadata["uid"])
         view.gone(claim)
-        if there:  # else its owner gave it back between our questions
-            swept += 1
+        if existed:  # else its owner deleted it after we listed it
+            count += 1
             logger.warning("claim without an owner removed", extra={"owner": owner})
-    return swept
+    return count

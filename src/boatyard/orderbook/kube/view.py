@@ -1,7 +1,7 @@
-"""A hub's orders, leftovers and claims as they are now, kept by watching. Used by the hub's queue and its book.
+"""A copy of a hub's orders, leftovers and claims, kept up to date by watches. Used by the hub's queue and order book.
 
-What we write ourselves is seen here at once, before the watch tells it. Objects are kept as their JSON: as Python
-objects five thousand of them would take ten times the memory.
+Our own writes are visible here at once, before the watch reports them. Objects are stored as JSON: as Python objects
+five thousand of them would take ten times the memory.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ from boatyard.orderbook.port import RETRY
 
 Object = dict[str, Any]
 Key = tuple[str, str]  # kind and id: ("Order", "c-1")
-OnChange = Callable[[Key], None]  # it changed in a way that concerns us, or is gone
-OnGone = Callable[
-    [Object], None
-]  # an order, as it was last seen, that went without our letting it go
+OnChange = Callable[[Key], None]  # the object changed in a way that needs a pass, or was deleted
+OnGone = Callable[[Object], None]  # an order that was deleted, as it was last seen
 
 _MOST_GIVEN_BACK = 10_000
-_LONGEST_PAUSE = 5.0  # between tries while the server is away: back soon after it is
-# A watch ends and is resumed this often, so one that says nothing for longer has lost its connection without a word.
+_LONGEST_PAUSE = 5.0  # between tries while the API server is away
+# A watch ends and is resumed this often, so one that is silent for longer has lost its connection without an error.
 _WATCH_SECONDS, _SILENCE_SECONDS = 25, 35.0
 
 
 class HubView:
-    """Run `informers` in tasks of your own, and wait for `synced`."""
+    """The view of one hub. The caller runs each of `informers` in a task, and waits for `synced`."""
 
     def __init__(
         self,
@@ -49,26 +47,28 @@ class HubView:
         self.on_change = on_change
         self.on_gone: OnGone = lambda item: None
         self._names: dict[Key, str] = {}  # to the informer's key
-        self._own: dict[Key, Object] = {}  # what we wrote and have not been told of yet
+        self._own: dict[Key, Object] = {}  # our own writes that the watch has not reported yet
         self._stamps: dict[Key, object] = {}
         self._claims: dict[str, dict[str, Object]] = {}  # by order, by name
         self._taken: set[str] = set()
-        self._given_back: dict[str, None] = {}  # uids of claims whose end we may not have heard of
+        self._given_back: dict[
+            str, None
+        ] = {}  # uids of claims we deleted; the watch may lag behind
         limits: Any = {
             "longest_pause": _LONGEST_PAUSE,
             "seconds": _WATCH_SECONDS,
             "silence": _SILENCE_SECONDS,
         }
-        where = place.one_namespace
+        namespace = place.one_namespace
         self._informers = {
             "Order": Informer(
-                *(client, CLUSTER_ORDERS, where),
+                *(client, CLUSTER_ORDERS, namespace),
                 shape=lambda item: self._shaped("Order", item),
                 on_change=lambda name, old, new: self._heard("Order", name, old, new),
                 **limits,
             ),
             "Leftover": Informer(
-                *(client, LEFTOVERS, where),
+                *(client, LEFTOVERS, namespace),
                 shape=lambda item: self._shaped("Leftover", item),
                 on_change=lambda name, old, new: self._heard("Leftover", name, old, new),
                 **limits,
@@ -86,14 +86,14 @@ class HubView:
         return (*self._informers.values(), self._claims_informer)
 
     async def synced(self) -> None:
-        """Returns once everything there was has been seen."""
+        """Returns once every kind has been listed completely."""
         for informer in self.informers:
             await informer.synced.wait()
 
     @property
     def problem(self) -> str:
-        """Why this may be behind; empty while all is well."""
-        return next((one.problem for one in self.informers if one.problem), "")
+        """Why the view may be out of date; empty while all is well."""
+        return next((informer.problem for informer in self.informers if informer.problem), "")
 
     def phases(self) -> Mapping[str, int]:
         """How many orders are in each of OSAC's phases."""
@@ -111,52 +111,52 @@ class HubView:
         return self.object(("Leftover", leftover_id))
 
     def object(self, key: Key) -> Object | None:
-        """As it is now, ours to change; None when there is none."""
+        """The object as it is now; the caller may change it. None when there is none."""
         own = self._own.get(key)
         if own is not None:
             return msgspec.json.decode(own["packed"], type=dict[str, Any])
         name = self._names.get(key)
-        kept = self._informers[key[0]].get(name) if name is not None else None
-        return None if kept is None else msgspec.json.decode(kept["packed"], type=dict[str, Any])
+        entry = self._informers[key[0]].get(name) if name is not None else None
+        return None if entry is None else msgspec.json.decode(entry["packed"], type=dict[str, Any])
 
     def tenant(self, key: Key) -> str:
-        kept = self._own.get(key) or self._informers[key[0]].get(self._names.get(key, ""))
-        return str(kept["tenant"]) if kept is not None else ""
+        entry = self._own.get(key) or self._informers[key[0]].get(self._names.get(key, ""))
+        return str(entry["tenant"]) if entry is not None else ""
 
     def wrote(self, kind: str, item: Mapping[str, Any]) -> None:
-        """The object as our own write left it, or as we have just read it."""
+        """Takes in the object as our own write left it, or as it was just read from the API server."""
         packed = self._packed(kind, dict(item))
         key = (kind, packed["id"])
         self._stamps[key] = packed["stamp"]
         name = f"{packed['metadata']['namespace']}/{packed['metadata']['name']}"
         self._names.setdefault(key, name)
-        heard = self._informers[kind].get(name)
-        if heard is None or _version(heard) < _version(packed):
+        watched_entry = self._informers[kind].get(name)
+        if watched_entry is None or _version(watched_entry) < _version(packed):
             self._own[key] = packed
 
     def keep_in_mind(self, kind: str, item: Mapping[str, Any]) -> None:
-        """The object with more than was written of it: gone with us, or with the next change of it."""
+        """Takes in an object whose status was not written. It is lost when this process ends or the object changes."""
         packed = self._packed(kind, dict(item))
         key = (kind, packed["id"])
         name = self._names.get(key)
-        heard = self._informers[kind].get(name) if name is not None else None
-        if heard is not None and _version(heard) <= _version(packed):
+        watched_entry = self._informers[kind].get(name) if name is not None else None
+        if watched_entry is not None and _version(watched_entry) <= _version(packed):
             self._own[key] = packed
 
     def is_gone(self, key: Key) -> None:
-        """The API server says that it is not there; the watch will say so too."""
+        """Removes an object that the API server says does not exist; the watch will report that too."""
         self._forget(key, self._informers[key[0]].get(self._names.get(key, "")))
 
-    def _forget(self, key: Key, seen: Object | None) -> None:
-        """`seen` is what the watch told last. Whoever wants to know of orders that go is told once."""
-        last = self._own.pop(key, None) or seen
-        known = self._names.pop(key, None) is not None
+    def _forget(self, key: Key, watched_entry: Object | None) -> None:
+        """Removes an object; `watched_entry` is the watch's last copy of it. Calls `on_gone` once per order."""
+        last_entry = self._own.pop(key, None) or watched_entry
+        was_listed = self._names.pop(key, None) is not None
         self._stamps.pop(key, None)
-        if known and last is not None and key[0] == "Order":
-            self.on_gone(msgspec.json.decode(last["packed"], type=dict[str, Any]))
+        if was_listed and last_entry is not None and key[0] == "Order":
+            self.on_gone(msgspec.json.decode(last_entry["packed"], type=dict[str, Any]))
 
     def _shaped(self, kind: str, item: Object) -> Object:
-        """As it is kept. Every write of ours comes back by the watch: that one was packed when it was written."""
+        """The entry to store for an object. Our own writes come back by the watch: those were packed already."""
         own = self._own.get((kind, _identify(kind, item, self.place)))
         if own is None or own["metadata"]["uid"] != item["metadata"].get("uid"):
             return self._packed(kind, item)
@@ -166,14 +166,14 @@ class HubView:
 
     def _packed(self, kind: str, item: Object) -> Object:
         item.setdefault("metadata", {}).pop("managedFields", None)
-        about = item["metadata"]
+        metadata = item["metadata"]
         return {
             "metadata": {
-                name: about.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
+                name: metadata.get(name) for name in ("namespace", "name", "resourceVersion", "uid")
             },
             "id": _identify(kind, item, self.place),
             "tenant": _tenant(kind, item, self.place),
-            "stamp": _stamp(kind, about),
+            "stamp": _stamp(kind, metadata),
             "phase": (item.get("status") or {}).get("phase") or "",
             "packed": msgspec.json.encode(item),
         }
@@ -183,7 +183,7 @@ class HubView:
             key = (kind, old["id"])
             if self._names.get(key) == name:
                 if new is not None:
-                    self._own.pop(key, None)  # it has another id now, and is still there
+                    self._own.pop(key, None)  # it has another id now and still exists
                 self._forget(key, old if new is None else None)
                 self.on_change(key)
         if new is None:
@@ -224,8 +224,8 @@ class HubView:
         name = claim["metadata"]["name"]
         order = order_of(owner_of(claim))
         of_order = self._claims.get(order, {})
-        kept = of_order.get(name)
-        if kept is None or kept["metadata"]["uid"] != claim["metadata"]["uid"]:
+        current = of_order.get(name)
+        if current is None or current["metadata"]["uid"] != claim["metadata"]["uid"]:
             return
         self._taken.discard(name)
         del of_order[name]
@@ -237,14 +237,16 @@ class HubView:
             self._take_off(old)
         if new is None:
             self._given_back.pop(old["metadata"]["uid"] if old else "", None)
-        elif new["metadata"]["uid"] not in self._given_back:  # else told late: it is no longer held
+        elif (
+            new["metadata"]["uid"] not in self._given_back
+        ):  # else a late event of a claim that we deleted
             self.made(new)
 
 
 def _small_claim(claim: Object) -> Object:
-    about = claim["metadata"]
+    metadata = claim["metadata"]
     return {
-        "metadata": {name: about.get(name) for name in ("name", "resourceVersion", "uid")},
+        "metadata": {name: metadata.get(name) for name in ("name", "resourceVersion", "uid")},
         "spec": {name: claim["spec"][name] for name in ("pool", "item", "owner")},
     }
 
@@ -255,16 +257,16 @@ def _identify(kind: str, item: Object, place: Place) -> str:
     )
 
 
-def _stamp(kind: str, about: Mapping[str, Any]) -> object:
-    """What must be looked at when it changes. Not the status: that is our own word."""
+def _stamp(kind: str, metadata: Mapping[str, Any]) -> object:
+    """The parts of an object whose change needs a pass. Not the status: we write that ourselves."""
     if kind == "Leftover":
-        return about.get("uid")
-    annotations = about.get("annotations") or {}
+        return metadata.get("uid")
+    annotations = metadata.get("annotations") or {}
     return (
-        about.get("uid"),
-        about.get("generation"),
-        about.get("deletionTimestamp"),
-        tuple(sorted(about.get("finalizers") or ())),
+        metadata.get("uid"),
+        metadata.get("generation"),
+        metadata.get("deletionTimestamp"),
+        tuple(sorted(metadata.get("finalizers") or ())),
         tuple(annotations.get(name) for name in (RETRY, hub_names.MANAGEMENT_STATE)),
     )
 
@@ -276,5 +278,5 @@ def _tenant(kind: str, item: Mapping[str, Any], place: Place) -> str:
 
 
 def _version(item: Mapping[str, Any]) -> int:
-    """Versions of one kind are comparable: the API server counts."""
+    """The resource version as a number; those of one kind are comparable."""
     return int(item["metadata"]["resourceVersion"])

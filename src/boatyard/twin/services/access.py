@@ -1,4 +1,4 @@
-"""What an administrator of a simulated cluster is given. Well formed, and good for nothing."""
+"""The admin credentials of a simulated cluster: well formed, but nothing accepts them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ users:
 
 
 def make_access(name: str, api_name: str, ingress_name: str, seed: str) -> dict[str, str]:
-    """The same for the same seed, another for every other."""
+    """Makes credentials that depend on the seed only: the same for the same seed."""
     api_url = f"https://{api_name}:6443"
     apps = ingress_name.removeprefix("*.")
     return {
@@ -45,12 +45,12 @@ def make_access(name: str, api_name: str, ingress_name: str, seed: str) -> dict[
 
 
 def _quoted(name: str) -> str:
-    """Names go into YAML: only what needs no quotes stays."""
+    """The name for use in YAML: characters that need quotes become dashes."""
     return "".join(letter if letter.isalnum() or letter in "-." else "-" for letter in name)
 
 
 def _authority(seed: str) -> str:
-    """PEM around bytes that are no certificate."""
+    """A PEM block, in base64, whose bytes are no certificate."""
     body = base64.encodebytes(_bytes(seed, "authority", 480)).decode().replace("\n", "")
     lines = "\n".join(body[start : start + 64] for start in range(0, len(body), 64))
     pem = f"-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n"

@@ -1,4 +1,4 @@
-"""Where and when a verb is carried out, and the few moves all services share. Pure."""
+"""The context of a verb (state, hub, time), and what the verbs of all services share. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LATEST = 5.0
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """One hub at one moment."""
+    """The twin's state, one hub of it, and the time of the call."""
 
     state: State
     hub: Hub
@@ -36,9 +36,9 @@ class At:
         return self.state.make(Thing(kind, self.hub.name, key, name, ref, extra, *times), self.now)
 
     def due(self, delay: str, key: str, start: float = 0.0) -> float:
-        """When something that begins now, or at `start`, is through.
+        """When something that begins now, or at `start`, is finished.
 
-        In whole milliseconds: a clock that is stepped there must not arrive a hair too early.
+        In whole milliseconds: a clock that is stepped to that time must not be a rounding error early.
         """
         start = start or self.now
         seconds = self.state.delays.of(delay, key)
@@ -48,7 +48,7 @@ class At:
         return self.state.set(thing, **fields)
 
     def answer(self, thing: Thing, why: str, facts: dict[str, str], *, named: str = "") -> Outcome:
-        """Done once the thing is ready; until then, or for ever in some moods, something else."""
+        """Done once the thing is ready, Waiting until then. The mood of its order may change that."""
         match self.mood(thing.kind, thing.key, named):
             case "stuck":
                 return Waiting(why, LATEST, reason="Stuck")
@@ -70,16 +70,16 @@ class At:
         step = STEP_OF_KIND[kind]
         if self.state.moods:
             order = order_of(key)
-            for asked in ((order, step), ("*", step)):
-                if asked in self.state.moods:
-                    return self.state.moods[asked]
+            for mood_key in ((order, step), ("*", step)):
+                if mood_key in self.state.moods:
+                    return self.state.moods[mood_key]
         return mood_of_name(named, step)
 
     def wait(self, why: str, until: float) -> Waiting:
         return Waiting(why, min(max(until - self.now, SOONEST), LATEST))
 
     def release(self, thing: Thing | None, why: str = "", *, named: str = "") -> Outcome:
-        """Takes the thing away after its kind's delay for that; content when there is none."""
+        """Removes the thing after its kind's delay for removals. Done when there is none."""
         if thing is None:
             return Done()
         if self.mood(thing.kind, thing.key, named) == "kept":
@@ -100,12 +100,12 @@ Verb = Callable[..., Any]
 
 
 def look(kinds: tuple[str, ...]) -> Verb:
-    """A verb that shows what is really there, for drivers that verify what they were told."""
+    """A verb that returns what is really there, for drivers that verify an answer."""
 
-    def look_at(at: At, kind: str, id: str) -> dict[str, Any] | None:
+    def look_at(context: At, kind: str, id: str) -> dict[str, Any] | None:
         if kind not in kinds:
             raise Refused(f"this service has no {kind!r}; it has {', '.join(kinds)}")
-        thing = at.find(kind, id)
+        thing = context.find(kind, id)
         if thing is None:
             return None
         return {
@@ -113,7 +113,7 @@ def look(kinds: tuple[str, ...]) -> Verb:
             "name": thing.name,
             "ref": thing.ref,
             "extra": list(thing.extra),
-            "ready": thing.ready_at <= at.now,
+            "ready": thing.ready_at <= context.now,
             "leaving": bool(thing.gone_at),
         }
 
@@ -121,19 +121,19 @@ def look(kinds: tuple[str, ...]) -> Verb:
 
 
 def list_owned(kinds: tuple[str, ...]) -> Verb:
-    """A verb that names everything of these kinds on the hub whose key starts with `prefix`."""
+    """A verb that lists everything of these kinds on the hub whose key starts with `prefix`."""
 
-    def list_things(at: At, prefix: str = "") -> list[list[str]]:
-        found = [
+    def list_things(context: At, prefix: str = "") -> list[list[str]]:
+        rows = [
             [thing.key, thing.kind, thing.name]
-            for thing in at.state.things(prefix, at.hub.name)
+            for thing in context.state.things(prefix, context.hub.name)
             if thing.kind in kinds
         ]
-        return sorted(found)
+        return sorted(rows)
 
     return list_things
 
 
-def ping(at: At) -> bool:
-    """Answers, so that a driver knows somebody is there."""
+def ping(context: At) -> bool:
+    """Answers, so that a driver knows that the twin is there."""
     return True

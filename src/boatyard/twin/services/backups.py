@@ -1,4 +1,4 @@
-"""Copies of what simulated clusters hold. They outlive the clusters, and nobody counts them as left over."""
+"""Backups of simulated clusters. They outlive the clusters and do not count as left over."""
 
 from __future__ import annotations
 
@@ -22,36 +22,38 @@ class BackupFields(NamedTuple):
     folder: str
 
 
-def ensure_backup(at: At, key: str, cluster_key: str, folder: str = "") -> Outcome:
-    at.called("backup", key)
-    backup = at.find("backup", key)
+def ensure_backup(context: At, key: str, cluster_key: str, folder: str = "") -> Outcome:
+    context.called("backup", key)
+    backup = context.find("backup", key)
     if backup is None:
-        backup = _make(at, key, cluster_key, folder)
+        backup = _make(context, key, cluster_key, folder)
     if backup.gone_at:
-        return at.wait("The backup is still being removed.", backup.gone_at)
-    return at.answer(backup, "The backup is being written.", _facts(backup), named=backup.name)
+        return context.wait("The backup is still being removed.", backup.gone_at)
+    return context.answer(backup, "The backup is being written.", _facts(backup), named=backup.name)
 
 
-def _make(at: At, key: str, cluster_key: str, folder: str) -> Thing:
-    cluster = at.find("cluster", cluster_key)
-    if cluster is None or cluster.gone_at or not is_available(at, cluster):
+def _make(context: At, key: str, cluster_key: str, folder: str) -> Thing:
+    cluster = context.find("cluster", cluster_key)
+    if cluster is None or cluster.gone_at or not is_available(context, cluster):
         raise Unavailable("the cluster to keep a copy of does not answer", reason="NoCluster")
-    at.refuse_in_mood("backup", key, cluster.name)
-    fields = BackupFields(version_now(at, cluster), ClusterFields(*cluster.extra).contents, folder)
-    return at.make("backup", key, cluster.name, ref=cluster_key, extra=fields)
+    context.refuse_in_mood("backup", key, cluster.name)
+    fields = BackupFields(
+        version_now(context, cluster), ClusterFields(*cluster.extra).contents, folder
+    )
+    return context.make("backup", key, cluster.name, ref=cluster_key, extra=fields)
 
 
-def release_backup(at: At, key: str) -> Outcome:
-    at.called("backup", key)
-    backup = at.find("backup", key)
+def release_backup(context: At, key: str) -> Outcome:
+    context.called("backup", key)
+    backup = context.find("backup", key)
     named = backup.name if backup is not None else ""
-    return at.release(backup, "The backup is being removed.", named=named)
+    return context.release(backup, "The backup is being removed.", named=named)
 
 
-def kept_contents(at: At, key: str) -> str:
-    """What a backup holds. Refused when there is none, or none yet."""
-    backup = at.find("backup", key)
-    if backup is None or backup.gone_at or backup.ready_at > at.now:
+def kept_contents(context: At, key: str) -> str:
+    """The contents of a backup. Refused when there is none, or it is not written yet."""
+    backup = context.find("backup", key)
+    if backup is None or backup.gone_at or backup.ready_at > context.now:
         raise Refused("there is no such backup here", reason="NoBackup")
     return BackupFields(*backup.extra).contents
 

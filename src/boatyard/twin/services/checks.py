@@ -1,4 +1,4 @@
-"""What one finds when one looks at a finished cluster from outside. Changes nothing."""
+"""What checks see of a finished cluster from outside. Changes nothing."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from boatyard.twin.services.dns import resolve
 from boatyard.twin.services.platform import observe
 
 
-def reach(at: At, address: str) -> str:
-    """For what purpose the address is routed to something that exists; empty when it is not."""
-    floating = at.hub.taken["floating"].get(address)
-    if floating is None or floating.ready_at > at.now or floating.gone_at:
+def reach(context: At, address: str) -> str:
+    """The purpose (api, ingress) for which the address is routed; empty when it is not routed."""
+    floating = context.hub.taken["floating"].get(address)
+    if floating is None or floating.ready_at > context.now or floating.gone_at:
         return ""
-    subnet = at.find("subnet", floating.ref)
+    subnet = context.find("subnet", floating.ref)
     return floating.extra[0] if subnet is not None else ""
 
 
-def cluster(at: At, cluster_key: str) -> dict[str, Any]:
-    """What the cluster's own API says, with the mood its name asks for."""
-    return observe(at, cluster_key) | {"mood": _mood(at, cluster_key)}
+def cluster(context: At, cluster_key: str) -> dict[str, Any]:
+    """What the cluster's own API reports, and the mood of the cluster's checks."""
+    return observe(context, cluster_key) | {"mood": _mood(context, cluster_key)}
 
 
-def _mood(at: At, cluster_key: str) -> str:
-    found = at.find("cluster", cluster_key)
-    return at.mood("check", cluster_key, found.name if found else "")
+def _mood(context: At, cluster_key: str) -> str:
+    thing = context.find("cluster", cluster_key)
+    return context.mood("check", cluster_key, thing.name if thing else "")
 
 
 VERBS: Mapping[str, Verb] = {

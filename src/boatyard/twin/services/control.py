@@ -1,4 +1,4 @@
-"""Verbs of the twin itself: faults, moods, delays, broken hosts, and its truth to compare with."""
+"""Verbs of the twin itself: faults, moods, delays, broken hosts, and what it really holds."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def hubs(state: State, now: float) -> dict[str, Any]:
 
 
 def add_hub(state: State, now: float, hub: str, layout: Mapping[str, Any]) -> None:
-    """Lays out one more hub. The same again changes nothing; one that holds things is Refused."""
+    """Adds a hub. The same layout again changes nothing; another one is Refused while it holds things."""
     try:
-        wanted = msgspec.convert(layout, HubLayout)
-        _ = wanted.subnet_list, wanted.floating_list
+        hub_layout = msgspec.convert(layout, HubLayout)
+        _ = hub_layout.subnet_list, hub_layout.floating_list
     except (msgspec.ValidationError, ValueError) as error:
         raise Refused(f"the layout of hub {hub} is not one: {error}") from error
-    if hub not in state.hubs or state.hubs[hub].layout != wanted:
-        state.change("hub", hub, msgspec.to_builtins(wanted))
+    if hub not in state.hubs or state.hubs[hub].layout != hub_layout:
+        state.change("hub", hub, msgspec.to_builtins(hub_layout))
 
 
 def set_fault(
@@ -100,7 +100,7 @@ def repair_host(state: State, now: float, hub: str, host: str) -> None:
 
 
 def power_off(state: State, now: float, hub: str, host: str, on: bool = False) -> None:
-    """Switches a host off, or on again. One that is off may be handed out: taking it starts it."""
+    """Switches a host off, or on again. A host that is off can be held: holding it starts it."""
     _flag(state, now, hub, host, off=not on)
 
 
@@ -116,7 +116,7 @@ def _flag(state: State, now: float, hub: str, host: str, **flags: bool) -> None:
 
 
 def write_objects(state: State, now: float, hub: str, cluster_key: str, contents: str) -> None:
-    """What a tenant does in a cluster: all it holds becomes this text."""
+    """Replaces all objects in a cluster by this text, as a tenant would."""
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
     cluster = state.hubs[hub].things["cluster"].get(cluster_key)
@@ -127,7 +127,7 @@ def write_objects(state: State, now: float, hub: str, cluster_key: str, contents
 
 
 def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, Any]:
-    """What the cluster was last asked to be, and each of its nodes by slot. Secrets are digests."""
+    """The cluster's last requested fields, and those of its nodes by slot. Secrets are digests."""
     if hub not in state.hubs:
         raise Refused(f"there is no hub {hub!r}")
     cluster = state.hubs[hub].things["cluster"].get(cluster_key)
@@ -145,23 +145,23 @@ def wishes(state: State, now: float, hub: str, cluster_key: str) -> dict[str, An
 
 
 def effects(state: State, now: float, prefix: str = "") -> list[dict[str, Any]]:
-    """Per key and kind: really made, really taken away, asked for. Net is applied minus removed."""
-    found = []
+    """Per key and kind: how often it was made (applied), removed, and requested (calls)."""
+    rows = []
     for order in state.orders(prefix, state.effects):
         for (kind, key), counts in state.effects[order].items():
             if key.startswith(prefix):
-                found.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
-    return sorted(found, key=lambda effect: (effect["key"], effect["kind"]))
+                rows.append({"key": key, "kind": kind, **msgspec.structs.asdict(counts)})
+    return sorted(rows, key=lambda effect: (effect["key"], effect["kind"]))
 
 
 def truth(state: State, now: float, hub: str = "", prefix: str = "") -> dict[str, Any]:
-    """Everything held now: by hub, by kind, by key, the names held under it."""
-    found: dict[str, dict[str, dict[str, list[str]]]] = {}
+    """The names of everything that exists now, by hub, kind and key."""
+    names_by_hub: dict[str, dict[str, dict[str, list[str]]]] = {}
     things = state.things(prefix, hub)
     for thing in sorted(things, key=lambda thing: (thing.hub, thing.kind, thing.key, thing.name)):
-        kinds = found.setdefault(thing.hub, {})
+        kinds = names_by_hub.setdefault(thing.hub, {})
         kinds.setdefault(thing.kind, {}).setdefault(thing.key, []).append(thing.name)
-    return found
+    return names_by_hub
 
 
 def totals(state: State, now: float) -> dict[str, dict[str, int]]:
@@ -172,7 +172,7 @@ def totals(state: State, now: float) -> dict[str, dict[str, int]]:
 
 
 def history(state: State, now: float, after: int = 0, limit: int = 10_000) -> dict[str, Any]:
-    """What was made and taken away, in order, numbered without gaps, from `oldest` still known."""
+    """What was made and removed, in order and numbered without gaps; `oldest` is the first kept."""
     oldest = state.history[0].number if state.history else state.happened + 1
     start = max(after + 1 - oldest, 0)
     rows: Sequence[Any] = list(state.history)[start : start + limit]
@@ -184,7 +184,7 @@ def history(state: State, now: float, after: int = 0, limit: int = 10_000) -> di
 
 
 def forget(state: State, now: float, prefix: str = "") -> None:
-    """Drops the counts of orders that hold nothing any more."""
+    """Drops the counts of orders that hold nothing now."""
     state.change("forget", prefix)
 
 

@@ -1,4 +1,4 @@
-"""What is known of one simulated control plane, and what can be said of it at a moment. Pure."""
+"""The fields of one simulated control plane, and its state at a given time. Pure."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _OUT_OF_REACH = ("restore", "resume")
 class ClusterFields(NamedTuple):
     """What `extra` holds for a cluster."""
 
-    version: str  # empty until the first install is through
+    version: str  # empty until the first install is finished
     target: str
     api_name: str
     api_address: str
     ingress_name: str
     ingress_address: str
     rest: str = ""  # empty, frozen or stopped
-    doing: str = ""  # what the last correction was
+    doing: str = ""  # the last change: upgrade, restore, rest or resume
     contents: str = ""  # stands for all objects in it
     restored: str = ""  # the request of the last restore
-    # What else it was asked to be. Nothing here depends on it; it is kept so that it can be compared.
+    # Other requested fields. Nothing here depends on them; they are stored to be compared.
     release_image: str = ""
     pod_cidr: str = ""
     service_cidr: str = ""
@@ -47,24 +47,26 @@ class ClusterFields(NamedTuple):
     host_types: str = ""  # JSON
 
 
-def is_available(at: At, cluster: Thing) -> bool:
+def is_available(context: At, cluster: Thing) -> bool:
     """A cluster that has been installed once stays available while it is upgraded."""
     fields = ClusterFields(*cluster.extra)
     if fields.rest:
         return False
-    return cluster.ready_at <= at.now or bool(fields.version and fields.doing not in _OUT_OF_REACH)
+    return cluster.ready_at <= context.now or bool(
+        fields.version and fields.doing not in _OUT_OF_REACH
+    )
 
 
-def version_now(at: At, cluster: Thing) -> str:
+def version_now(context: At, cluster: Thing) -> str:
     fields = ClusterFields(*cluster.extra)
-    return fields.target if cluster.ready_at <= at.now else fields.version
+    return fields.target if cluster.ready_at <= context.now else fields.version
 
 
-def stage(at: At, cluster: Thing) -> str:
-    """Where an install is, in words that stay the same for a while."""
+def stage(context: At, cluster: Thing) -> str:
+    """The stage of an install or change, as a sentence that stays the same for a while."""
     fields = ClusterFields(*cluster.extra)
     if fields.version:
         return _DOING.get(fields.doing, _DOING["upgrade"])
-    whole = cluster.ready_at - cluster.made_at
-    passed = (at.now - cluster.made_at) / whole if whole > 0 else 1.0
-    return STAGES[min(int(passed * len(STAGES)), len(STAGES) - 1)]
+    total = cluster.ready_at - cluster.made_at
+    fraction = (context.now - cluster.made_at) / total if total > 0 else 1.0
+    return STAGES[min(int(fraction * len(STAGES)), len(STAGES) - 1)]

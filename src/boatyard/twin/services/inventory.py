@@ -1,4 +1,4 @@
-"""Hosts: which are free, who holds which, and what their agents report."""
+"""Hosts: which are free, which key holds which, and what their agents report."""
 
 from __future__ import annotations
 
@@ -18,109 +18,113 @@ FIRST_LEASE = 10
 UNUSABLE = "HostUnusable"
 
 
-def list_free(at: At, host_type: str, limit: int, seed: str = "") -> list[dict[str, Any]]:
-    names = at.hub.free.get(host_type, [])
+def list_free(context: At, host_type: str, limit: int, seed: str = "") -> list[dict[str, Any]]:
+    names = context.hub.free.get(host_type, [])
     start = zlib.crc32(seed.encode()) % len(names) if seed and names else 0
     chosen = names[start : start + limit]
     chosen += names[: min(start, limit - len(chosen))]
     return [
-        {"name": name, "host_type": host_type, "facts": at.hub.facts(at.hub.hosts[name])}
+        {"name": name, "host_type": host_type, "facts": context.hub.facts(context.hub.hosts[name])}
         for name in chosen
     ]
 
 
-def capacity(at: At) -> dict[str, int]:
-    return dict(at.hub.usable)
+def capacity(context: At) -> dict[str, int]:
+    return dict(context.hub.usable)
 
 
-def ensure_held(at: At, key: str, host: str) -> Outcome:
-    at.called("host", key)
-    at.refuse_in_mood("host", key)
-    machine = at.hub.hosts.get(host)
+def ensure_held(context: At, key: str, host: str) -> Outcome:
+    context.called("host", key)
+    context.refuse_in_mood("host", key)
+    machine = context.hub.hosts.get(host)
     if machine is None:
         raise Refused("there is no such host on this hub", reason=UNUSABLE)
-    held = at.find("host", host)
-    if held is not None and held.key != key:
+    hold = context.find("host", host)
+    if hold is not None and hold.key != key:
         raise Refused("the host is held under another key", reason="HeldByAnother")
-    if held is not None and held.gone_at:
-        return at.wait("A host is still being wiped.", held.gone_at)
-    if held is None:
+    if hold is not None and hold.gone_at:
+        return context.wait("A host is still being wiped.", hold.gone_at)
+    if hold is None:
         if not machine.usable:
             raise Refused("the host is broken", reason=UNUSABLE)
         if "off" in machine.flags:
-            at.state.flag(at.hub.name, host, {"off": False}, at.now)
-        held = at.make("host", key, host)
-    return at.answer(held, "A host is starting its agent.", at.hub.facts(machine))
+            context.state.flag(context.hub.name, host, {"off": False}, context.now)
+        hold = context.make("host", key, host)
+    return context.answer(hold, "A host is starting its agent.", context.hub.facts(machine))
 
 
-def release_held(at: At, key: str, host: str) -> Outcome:
-    at.called("host", key)
-    held = at.find("host", host)
-    if held is None:
+def release_held(context: At, key: str, host: str) -> Outcome:
+    context.called("host", key)
+    hold = context.find("host", host)
+    if hold is None:
         return Done()
-    if held.key != key:
+    if hold.key != key:
         raise Refused("the host is held under another key", reason="HeldByAnother")
-    if not at.hub.host(host).usable:
-        # Nobody can wipe a broken host. It goes back as it is, and is not free until repaired.
-        at.state.remove(held, at.now)
+    if not context.hub.host(host).usable:
+        # A broken host cannot be wiped. It is released as it is, and is not free until repaired.
+        context.state.remove(hold, context.now)
         return Done()
-    return at.release(held, "A host is being wiped.")
+    return context.release(hold, "A host is being wiped.")
 
 
-def agent_address(at: At, key: str, host: str) -> Outcome:
-    machine = at.hub.host(host)
-    held, port = at.find("host", host), at.find("port", host)
-    if held is not None and held.key != key:
+def agent_address(context: At, key: str, host: str) -> Outcome:
+    machine = context.hub.host(host)
+    hold, port = context.find("host", host), context.find("port", host)
+    if hold is not None and hold.key != key:
         raise Refused("the host is held under another key", reason="HeldByAnother")
-    if held is None or port is None:
+    if hold is None or port is None:
         return Waiting("A host's agent is on no network yet.")
     if machine.flags:
         return Waiting("A host's agent does not answer.", LATEST, reason="HostDoesNotAnswer")
-    if at.mood("port", key) == "stuck":
+    if context.mood("port", key) == "stuck":
         return Waiting("A host's agent has not been seen on its network.", LATEST, reason="Stuck")
-    seen_at = at.due("agent", host, start=max(held.ready_at, port.ready_at))
-    if seen_at > at.now:
-        at.state.remind(seen_at, port)
-        return at.wait("A host's agent has not been seen on its network.", seen_at)
-    return Done({"address": _address(at, port)})
+    seen_at = context.due("agent", host, start=max(hold.ready_at, port.ready_at))
+    if seen_at > context.now:
+        context.state.remind(seen_at, port)
+        return context.wait("A host's agent has not been seen on its network.", seen_at)
+    return Done({"address": _address(context, port)})
 
 
-def machines(at: At, names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """What the machines do, for whoever plays their operating system; names of no host are left out.
+def machines(context: At, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The machines' state, for simulated operating systems. Names of unknown hosts are left out.
 
-    A machine runs since `since` and needs `boot` seconds from there until it can be a node.
+    A machine runs since `since` and needs `boot` seconds from then until it can be a node.
     """
-    found = {}
+    states = {}
     for name in names:
-        machine = at.hub.hosts.get(name)
+        machine = context.hub.hosts.get(name)
         if machine is None:
             continue
-        held = at.find("host", name)
-        found[name] = {
+        hold = context.find("host", name)
+        states[name] = {
             "power": "off" not in machine.flags,
             "broken": "broken" in machine.flags,
             "unready": "unready" in machine.flags,
-            "attached": held is not None and not held.gone_at and bool(at.find("port", name)),
-            "since": max(machine.started_at, 0.0 if held is None else held.ready_at),
-            "boot": at.state.delays.of("node", name),
+            "attached": hold is not None and not hold.gone_at and bool(context.find("port", name)),
+            "since": max(machine.started_at, 0.0 if hold is None else hold.ready_at),
+            "boot": context.state.delays.of("node", name),
         }
-    return found
+    return states
 
 
-def _address(at: At, port: Thing) -> str:
-    """From the subnet's DHCP when one is on the network; until then the agent helps itself."""
-    binding = next(iter(at.hub.on("binding", port.ref).values()), None)
-    subnet = None if binding is None else at.find("subnet", binding.name)
+def _address(context: At, port: Thing) -> str:
+    """An address from the DHCP of the network's subnet; a link-local one while there is no subnet."""
+    binding = next(iter(context.hub.on("binding", port.ref).values()), None)
+    subnet = None if binding is None else context.find("subnet", binding.name)
     if subnet is None:
-        number = at.hub.hosts[port.name].number
+        number = context.hub.hosts[port.name].number
         return f"169.254.{number // 250 % 250 + 1}.{number % 250 + 1}"
-    # The first of what the port has leased is the subnet, the second the address in it.
+    # `extra` of a port is its lease: the subnet and the address in it.
     if port.extra[:1] == (subnet.name,):
         return port.extra[1]
-    leased = {other.extra[1] for other in at.hub.on("port", port.ref).values() if other.extra}
+    leased = {other.extra[1] for other in context.hub.on("port", port.ref).values() if other.extra}
     numbers = itertools.count(FIRST_LEASE)
-    address = next(a for a in (nth_address(subnet.name, n) for n in numbers) if a not in leased)
-    at.set(port, extra=(subnet.name, address))
+    address = next(
+        candidate
+        for candidate in (nth_address(subnet.name, number) for number in numbers)
+        if candidate not in leased
+    )
+    context.set(port, extra=(subnet.name, address))
     return address
 
 

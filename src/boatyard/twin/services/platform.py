@@ -33,7 +33,7 @@ class NodeFields(NamedTuple):
 
 
 def ensure_cluster(
-    at: At,
+    context: At,
     key: str,
     name: str,
     version: str,
@@ -55,16 +55,15 @@ def ensure_cluster(
     settings: str = "",
     host_types: str = "",
 ) -> Outcome:
-    """`restore` is a request: once for each the cluster's objects become those of the backup.
+    """Makes the cluster, or changes it to these fields. Callers pass secrets as digests only.
 
-    Everything is stored as it comes, and stored again when it has changed. Callers hand over secrets
-    as digests only.
+    `restore` is the id of a request: each new one replaces the cluster's objects by the backup's.
     """
-    at.called("cluster", key)
-    at.refuse_in_mood("cluster", key, name)
-    if at.hub.layout.versions and version not in at.hub.layout.versions:
+    context.called("cluster", key)
+    context.refuse_in_mood("cluster", key, name)
+    if context.hub.layout.versions and version not in context.hub.layout.versions:
         raise Refused(f"this platform does not offer version {version}", reason="NoSuchVersion")
-    wishes = {
+    desired_fields = {
         "target": version,
         "api_name": api_name,
         "api_address": api_address,
@@ -81,45 +80,51 @@ def ensure_cluster(
         "settings": settings,
         "host_types": host_types,
     }
-    cluster = at.find("cluster", key)
+    cluster = context.find("cluster", key)
     if cluster is None:
-        cluster = at.make("cluster", key, name, extra=ClusterFields("", **wishes))
+        cluster = context.make("cluster", key, name, extra=ClusterFields("", **desired_fields))
     if cluster.gone_at:
-        return at.wait("The cluster is still being removed.", cluster.gone_at)
-    have = ClusterFields(*cluster.extra)
-    fields = have._replace(**wishes)
-    doing = []
-    if have.target != version:
-        _refuse_failing_upgrade(at, cluster, version)
-        doing.append("upgrade")
-    if restore and have.restored != restore:
-        fields = fields._replace(contents=kept_contents(at, backup_key), restored=restore)
-        doing.append("restore")
-    if have.rest != rest:
-        fields = fields._replace(rest=rest)
-        doing.append("rest" if rest else "resume")
-    if doing:
-        fields = fields._replace(version=version_now(at, cluster), doing=doing[-1])
-        ready_at = max(at.due(delay, key) for delay in doing)
-        if not fields.version:
+        return context.wait("The cluster is still being removed.", cluster.gone_at)
+    current_fields = ClusterFields(*cluster.extra)
+    new_fields = current_fields._replace(**desired_fields)
+    operations = []
+    if current_fields.target != version:
+        _refuse_failing_upgrade(context, cluster, version)
+        operations.append("upgrade")
+    if restore and current_fields.restored != restore:
+        new_fields = new_fields._replace(
+            contents=kept_contents(context, backup_key), restored=restore
+        )
+        operations.append("restore")
+    if current_fields.rest != rest:
+        new_fields = new_fields._replace(rest=rest)
+        operations.append("rest" if rest else "resume")
+    if operations:
+        new_fields = new_fields._replace(
+            version=version_now(context, cluster), doing=operations[-1]
+        )
+        ready_at = max(context.due(delay, key) for delay in operations)
+        if not new_fields.version:
             ready_at = max(ready_at, cluster.ready_at)  # it is still being installed
-        cluster = at.set(cluster, name=name, extra=fields, ready_at=ready_at)
-    elif (cluster.name, have) != (name, fields):
-        cluster = at.set(cluster, name=name, extra=fields)
-    answer = at.answer(cluster, stage(at, cluster), {"version": version}, named=name)
+        cluster = context.set(cluster, name=name, extra=new_fields, ready_at=ready_at)
+    elif (cluster.name, current_fields) != (name, new_fields):
+        cluster = context.set(cluster, name=name, extra=new_fields)
+    answer = context.answer(cluster, stage(context, cluster), {"version": version}, named=name)
     if isinstance(answer, Waiting) and answer.reason == "Waiting":
-        soon = (cluster.ready_at - cluster.made_at) / STAGES_OF_INSTALL
-        return at.wait(answer.why, min(cluster.ready_at, at.now + max(soon, SOONEST)))
+        stage_seconds = (cluster.ready_at - cluster.made_at) / STAGES_OF_INSTALL
+        return context.wait(
+            answer.why, min(cluster.ready_at, context.now + max(stage_seconds, SOONEST))
+        )
     return answer
 
 
-def _refuse_failing_upgrade(at: At, cluster: Thing, version: str) -> None:
-    """In this mood a new version does not come up: the cluster is back at the old one at once."""
-    running = version_now(at, cluster)
+def _refuse_failing_upgrade(context: At, cluster: Thing, version: str) -> None:
+    """Refuses a new version when the mood says so: the cluster stays at its old version."""
+    running = version_now(context, cluster)
     if (
         running
         and version != running
-        and at.mood("upgrade", cluster.key, cluster.name) == "refused"
+        and context.mood("upgrade", cluster.key, cluster.name) == "refused"
     ):
         raise Refused(
             f"version {version} did not come up; the cluster runs {running} again",
@@ -127,22 +132,22 @@ def _refuse_failing_upgrade(at: At, cluster: Thing, version: str) -> None:
         )
 
 
-def release_cluster(at: At, key: str) -> Outcome:
-    at.called("cluster", key)
-    cluster = at.find("cluster", key)
+def release_cluster(context: At, key: str) -> Outcome:
+    context.called("cluster", key)
+    cluster = context.find("cluster", key)
     if cluster is None:
         return Done()
-    nodes = at.hub.on("node", key).values()
-    if nodes and at.mood("cluster", key, cluster.name) != "kept":
-        # Those that are already being drained go by themselves; the others somebody has to release.
+    nodes = context.hub.on("node", key).values()
+    if nodes and context.mood("cluster", key, cluster.name) != "kept":
+        # Nodes that are being drained go by themselves; the caller has to release the others.
         gone_at = [node.gone_at or math.inf for node in nodes]
-        waiting = at.wait("The cluster still has nodes.", max(gone_at))
+        waiting = context.wait("The cluster still has nodes.", max(gone_at))
         return Waiting(waiting.why, waiting.look_again, reason="HasNodes")
-    return at.release(cluster, "The control plane is being removed.", named=cluster.name)
+    return context.release(cluster, "The control plane is being removed.", named=cluster.name)
 
 
 def ensure_node(
-    at: At,
+    context: At,
     key: str,
     cluster_key: str,
     slot: str,
@@ -151,85 +156,87 @@ def ensure_node(
     address: str,
     host_type: str = "",
 ) -> Outcome:
-    at.called("node", key)
-    cluster = at.find("cluster", cluster_key)
+    context.called("node", key)
+    cluster = context.find("cluster", cluster_key)
     if cluster is None or cluster.gone_at:
         raise Unavailable("the cluster to join is not there", reason="NoCluster")
     if ClusterFields(*cluster.extra).rest:
         raise Unavailable("the cluster to join rests", reason="ClusterRests")
-    at.refuse_in_mood("node", key, cluster.name)
-    at.hub.host(host)
-    in_use = at.hub.taken["node"].get(host)
-    if in_use is not None and in_use.key != key:
+    context.refuse_in_mood("node", key, cluster.name)
+    context.hub.host(host)
+    holder = context.hub.taken["node"].get(host)
+    if holder is not None and holder.key != key:
         raise Refused("the host is a node under another key", reason="HeldByAnother")
-    _refuse_other_key(at, key, cluster_key, slot)
-    node = at.find("node", key)
+    _refuse_other_key(context, key, cluster_key, slot)
+    node = context.find("node", key)
     fields = NodeFields(slot, node_set, address, host_type)
     if node is not None and node.gone_at:
-        return at.wait("A node is still being drained.", node.gone_at)
+        return context.wait("A node is still being drained.", node.gone_at)
     if node is None:
-        node = at.make("node", key, host, ref=cluster_key, extra=fields)
+        node = context.make("node", key, host, ref=cluster_key, extra=fields)
     elif (node.name, node.ref) != (host, cluster_key):
-        ready_at = at.due("node", key)
-        node = at.set(node, name=host, ref=cluster_key, extra=fields, ready_at=ready_at)
+        ready_at = context.due("node", key)
+        node = context.set(node, name=host, ref=cluster_key, extra=fields, ready_at=ready_at)
     elif tuple(node.extra) != fields:
-        node = at.set(node, extra=fields)
-    trouble = trouble_of(at, node)
-    if trouble and node.ready_at <= at.now:
+        node = context.set(node, extra=fields)
+    trouble = trouble_of(context, node)
+    if trouble and node.ready_at <= context.now:
         return Waiting(trouble, LATEST, reason="HostDoesNotAnswer")
-    return at.answer(node, "A node is joining.", {}, named=cluster.name)
+    return context.answer(node, "A node is joining.", {}, named=cluster.name)
 
 
-def release_node(at: At, key: str, cluster_key: str, slot: str, drain: bool = True) -> Outcome:
-    """Draining takes its time; without it the node goes at once, also one that is being drained."""
-    at.called("node", key)
-    _refuse_other_key(at, key, cluster_key, slot)
-    cluster = at.find("cluster", cluster_key)
+def release_node(context: At, key: str, cluster_key: str, slot: str, drain: bool = True) -> Outcome:
+    """Drains and removes a node. Without `drain` it goes at once, even while it is being drained."""
+    context.called("node", key)
+    _refuse_other_key(context, key, cluster_key, slot)
+    cluster = context.find("cluster", cluster_key)
     named = cluster.name if cluster else ""
-    node = at.find("node", key)
-    if node is not None and not drain and at.mood("node", key, named) != "kept":
-        at.state.remove(node, at.now)
+    node = context.find("node", key)
+    if node is not None and not drain and context.mood("node", key, named) != "kept":
+        context.state.remove(node, context.now)
         return Done()
-    return at.release(node, "A node is being drained.", named=named)
+    return context.release(node, "A node is being drained.", named=named)
 
 
 def choose_leaving(
-    at: At, cluster_key: str, node_set: str, slots: Sequence[str], count: int
+    context: At, cluster_key: str, node_set: str, slots: Sequence[str], count: int
 ) -> list[str]:
-    nodes = {NodeFields(*node.extra).slot: node for node in at.hub.on("node", cluster_key).values()}
+    nodes = {
+        NodeFields(*node.extra).slot: node for node in context.hub.on("node", cluster_key).values()
+    }
 
     def leaves_first(slot: str) -> tuple[int, float, int, str]:
         node = nodes.get(slot)
         number = slot.rpartition("-")[2]
         youngest = (-int(number) if number.isdigit() else 0, slot)
-        if node is None or node.ready_at > at.now:
+        if node is None or node.ready_at > context.now:
             return 0, 0.0, *youngest
-        return (1 if trouble_of(at, node) else 2), -node.made_at, *youngest
+        return (1 if trouble_of(context, node) else 2), -node.made_at, *youngest
 
     return sorted(slots, key=leaves_first)[: max(count, 0)]
 
 
-def observe(at: At, cluster_key: str) -> dict[str, Any]:
-    cluster = at.find("cluster", cluster_key)
+def observe(context: At, cluster_key: str) -> dict[str, Any]:
+    cluster = context.find("cluster", cluster_key)
     if cluster is None:
         return {"exists": False}
     rest = ClusterFields(*cluster.extra).rest
     nodes = [
-        observe_node(at, node, asleep=bool(rest))
-        for node in at.hub.on("node", cluster_key).values()
+        observe_node(context, node, asleep=bool(rest))
+        for node in context.hub.on("node", cluster_key).values()
     ]
-    available = is_available(at, cluster)
+    available = is_available(context, cluster)
     lost = any(node["joined"] and not node["ready"] for node in nodes)
     message = "Some nodes are not ready." if lost and not rest else ""
-    if cluster.ready_at > at.now:
-        message = stage(at, cluster)
+    if cluster.ready_at > context.now:
+        message = stage(context, cluster)
     if cluster.gone_at:
         available, message = False, "The control plane is being removed."
     return {
         "exists": True,
         "available": available,
         "degraded": available and lost,
-        "version": version_now(at, cluster),
+        "version": version_now(context, cluster),
         "message": message,
         "rest": rest,
         "contents": ClusterFields(*cluster.extra).contents,
@@ -237,10 +244,10 @@ def observe(at: At, cluster_key: str) -> dict[str, Any]:
     }
 
 
-def observe_node(at: At, node: Thing, *, asleep: bool = False) -> dict[str, Any]:
+def observe_node(context: At, node: Thing, *, asleep: bool = False) -> dict[str, Any]:
     fields = NodeFields(*node.extra)
-    joined = node.ready_at <= at.now
-    message = trouble_of(at, node) if joined else "The node is joining."
+    joined = node.ready_at <= context.now
+    message = trouble_of(context, node) if joined else "The node is joining."
     if asleep:
         message = "The node rests with its cluster."
     if node.gone_at:
@@ -254,9 +261,9 @@ def observe_node(at: At, node: Thing, *, asleep: bool = False) -> dict[str, Any]
     }
 
 
-def access(at: At, cluster_key: str) -> dict[str, str]:
-    cluster = at.find("cluster", cluster_key)
-    if cluster is None or cluster.gone_at or not is_available(at, cluster):
+def access(context: At, cluster_key: str) -> dict[str, str]:
+    cluster = context.find("cluster", cluster_key)
+    if cluster is None or cluster.gone_at or not is_available(context, cluster):
         raise NotFound("there is no access to the cluster yet")
     fields = ClusterFields(*cluster.extra)
     return make_access(
@@ -264,21 +271,21 @@ def access(at: At, cluster_key: str) -> dict[str, str]:
     )
 
 
-def trouble_of(at: At, node: Thing) -> str:
-    """Why the node's host is no use to it now; empty when all is well."""
-    flags = at.hub.hosts[node.name].flags
+def trouble_of(context: At, node: Thing) -> str:
+    """Why the node's host cannot run it now; empty when all is well."""
+    flags = context.hub.hosts[node.name].flags
     if "broken" in flags or "off" in flags:
         return "The node's host does not answer."
     if "unready" in flags:
         return "The node reports that it is not ready."
-    held = at.find("host", node.name)
-    if held is None or held.gone_at or at.find("port", node.name) is None:
+    hold = context.find("host", node.name)
+    if hold is None or hold.gone_at or context.find("port", node.name) is None:
         return "The node's host is not on the cluster's network."
     return ""
 
 
-def _refuse_other_key(at: At, key: str, cluster_key: str, slot: str) -> None:
-    for node in at.hub.on("node", cluster_key).values():
+def _refuse_other_key(context: At, key: str, cluster_key: str, slot: str) -> None:
+    for node in context.hub.on("node", cluster_key).values():
         if node.extra[0] == slot and node.key != key:
             raise Refused(f"node {slot} belongs to another key", reason="HeldByAnother")
 

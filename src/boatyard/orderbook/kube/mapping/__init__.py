@@ -1,1 +1,1 @@
-"""An order as an object on a Kubernetes hub, and back. Pure; used by the order book `kube` and by the hub's queue."""
+"""Converts orders to objects on a Kubernetes hub and back. Pure; used by the order book `kube` and the hub's queue."""

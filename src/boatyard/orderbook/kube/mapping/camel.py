@@ -1,4 +1,4 @@
-"""Frozen structs as the JSON that Kubernetes objects hold: camelCase names, enums by name, no empty fields. Pure."""
+"""Converts structs to the JSON of Kubernetes objects and back: camelCase, enums by name, no empty fields. Pure."""
 
 from __future__ import annotations
 
@@ -18,38 +18,40 @@ _CAPITALS = {"id": "ID", "cidr": "CIDR"}  # as osac.openshift.io/v1alpha1 spells
 
 
 def dump(value: msgspec.Struct) -> dict[str, Any]:
-    """The struct without what is empty; times in RFC 3339."""
-    made: dict[str, Any] = _dumper(type(value))(value)
-    return made
+    """The struct's fields that are not empty; times in RFC 3339."""
+    fields: dict[str, Any] = _dumper(type(value))(value)
+    return fields
 
 
-def load(cls: type[S], said: Mapping[str, Any]) -> S:
-    """The struct that was dumped. What this version does not know is left out.
+def load(cls: type[S], fields: Mapping[str, Any]) -> S:
+    """The struct that was dumped. Fields that this version does not know are left out.
 
-    Refused with the field when something is not of its type: somebody else wrote it.
+    Refused, with the name of the field, when a value is not of its type: others may write these objects.
     """
     try:
-        return msgspec.convert(_loader(cls)(said), cls)
+        return msgspec.convert(_loader(cls)(fields), cls)
     except (msgspec.ValidationError, AttributeError, TypeError) as error:
         raise Refused(f"{cls.__name__} cannot be read: {error}", reason="Unreadable") from error
 
 
-def load_readable(cls: type[S], said: Mapping[str, Any]) -> S:
+def load_readable(cls: type[S], fields: Mapping[str, Any]) -> S:
     """The struct without those of its fields that `load` would refuse."""
-    return load(cls, {name: one for name, one in said.items() if _can_load(cls, {name: one})})
+    return load(
+        cls, {name: value for name, value in fields.items() if _can_load(cls, {name: value})}
+    )
 
 
-def _can_load(cls: type[msgspec.Struct], said: Mapping[str, Any]) -> bool:
+def _can_load(cls: type[msgspec.Struct], fields: Mapping[str, Any]) -> bool:
     try:
-        load(cls, said)
+        load(cls, fields)
     except Refused:
         return False
     return True
 
 
 def camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(_CAPITALS.get(word, word.capitalize()) for word in rest)
+    first_word, *other_words = name.split("_")
+    return first_word + "".join(_CAPITALS.get(word, word.capitalize()) for word in other_words)
 
 
 @cache
@@ -75,27 +77,27 @@ def _dumper(cls: type[msgspec.Struct]) -> Shape:
     ]
 
     def dump_struct(value: Any) -> dict[str, Any]:
-        found = {}
+        json_object = {}
         for attribute, name, default, shape in fields:
             content = getattr(value, attribute)
             # Maps have a factory for a default: an empty one is left out by its length.
             if content is default or content is None or content == default or content == {}:
                 continue
-            found[name] = content if shape is None else shape(content)
-        return found
+            json_object[name] = content if shape is None else shape(content)
+        return json_object
 
     return dump_struct
 
 
 def _shape_of(kind: Any) -> Shape | None:
-    """How values of an annotated type are dumped; None: as they are."""
+    """The function that dumps values of an annotated type; None when they stay as they are."""
     return _dumping(msgspec.inspect.type_info(kind))
 
 
 def _dumping(kind: msgspec.inspect.Type) -> Shape | None:
     match kind:
         case msgspec.inspect.StructType(cls=cls):
-            return lambda value: _dumper(cls)(value)  # made when first needed
+            return lambda value: _dumper(cls)(value)  # built when first needed
         case msgspec.inspect.EnumType(cls=cls):
             prefix = enum_prefix(cls)
             return lambda value: prefix + value.name
@@ -108,8 +110,10 @@ def _dumping(kind: msgspec.inspect.Type) -> Shape | None:
             inner = _dumping(item)
             return dict if inner is None else _each_value(inner)
         case msgspec.inspect.UnionType(types=types):
-            some = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
-            return _dumping(some[0])
+            members = [
+                member for member in types if not isinstance(member, msgspec.inspect.NoneType)
+            ]
+            return _dumping(members[0])
     return None
 
 
@@ -123,14 +127,14 @@ def _loader(cls: type[Any]) -> Shape:
         for field in msgspec.structs.fields(cls)
     }
 
-    def load_struct(said: Mapping[str, Any]) -> dict[str, Any]:
-        found = {}
-        for name, content in said.items():
-            known = fields.get(name)
-            if known is not None and content is not None:
-                encoded, shape = known
-                found[encoded] = content if shape is None else shape(content)
-        return found
+    def load_struct(json_object: Mapping[str, Any]) -> dict[str, Any]:
+        values = {}
+        for name, content in json_object.items():
+            field = fields.get(name)
+            if field is not None and content is not None:
+                encoded, shape = field
+                values[encoded] = content if shape is None else shape(content)
+        return values
 
     return load_struct
 
@@ -142,11 +146,11 @@ def _info(kind: Any) -> msgspec.inspect.Type:
 def _loading(kind: msgspec.inspect.Type) -> Shape | None:
     match kind:
         case msgspec.inspect.StructType(cls=cls):
-            return lambda said: _loader(cls)(said)
+            return lambda value: _loader(cls)(value)
         case msgspec.inspect.EnumType(cls=cls):
             prefix = enum_prefix(cls)
             numbers = {prefix + member.name: member.value for member in cls}
-            return lambda said: numbers.get(said, said)
+            return lambda value: numbers.get(value, value)
         case msgspec.inspect.VarTupleType(item_type=item):
             inner = _loading(item)
             return None if inner is None else _each(inner)
@@ -154,8 +158,10 @@ def _loading(kind: msgspec.inspect.Type) -> Shape | None:
             inner = _loading(item)
             return None if inner is None else _each_value(inner)
         case msgspec.inspect.UnionType(types=types):
-            some = [one for one in types if not isinstance(one, msgspec.inspect.NoneType)]
-            return _loading(some[0])
+            members = [
+                member for member in types if not isinstance(member, msgspec.inspect.NoneType)
+            ]
+            return _loading(members[0])
     return None
 
 

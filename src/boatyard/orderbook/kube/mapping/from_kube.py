@@ -1,7 +1,7 @@
-"""A ClusterOrder of anybody's as an order. Pure; the way there is in `to_kube`.
+"""Reads a ClusterOrder, ours or another tool's, as an Order. Pure; the other direction is in `to_kube`.
 
-What OSAC's fields cannot say stands in `spec.boatyard`. An order without that object was made by somebody else's
-tool and is understood from OSAC's fields alone.
+What OSAC's fields cannot express is in `spec.boatyard`. A ClusterOrder without that object was created by another tool
+and is read from OSAC's fields alone.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from boatyard.roles.values import seal_text
 
 Object = dict[str, Any]
 
-MASK = "***"  # in place of credentials that there are but that were not read
+MASK = "***"  # in place of credentials that exist but were not read
 PULL_SECRET, PARAMETERS = "pullSecret", "parameters"  # keys of the Secret beside an order
-DELETE_WITHIN = timedelta(minutes=15)  # for whoever deletes an order without saying by when
+DELETE_WITHIN = timedelta(minutes=15)  # for orders that are deleted without a deadline
 
 _CREATOR = "system"
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -43,17 +43,17 @@ _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 @dataclass(frozen=True)
 class Place:
-    """How a hub keeps its orders: whose hub it is, and where orders are."""
+    """Where a hub keeps its orders: the hub's id, its namespaces, and how orders are written there."""
 
     hub: str
     one_namespace: str = ""  # for all tenants' orders; empty: one for each tenant
-    system_namespace: str = ""  # our own on the hub; nobody but us writes there
-    osac_compatible: bool = False  # secrets also in the clear, for playbooks that know no other way
+    system_namespace: str = ""  # Boatyard's own on the hub; nobody else writes there
+    osac_compatible: bool = False  # secrets also in the spec, for playbooks that read them there
     delete_within: timedelta = DELETE_WITHIN
 
     @classmethod
     def of(cls, hub_id: str, settings: Mapping[str, str], *, system_namespace: str = "") -> Place:
-        """As the settings of the hub say."""
+        """The place that the hub's settings describe."""
         return cls(
             hub=hub_id,
             system_namespace=system_namespace,
@@ -66,24 +66,24 @@ class Place:
 
     @property
     def aside(self) -> str:
-        """Where that is left whose tenant's namespace is gone, or whose tenant nobody knows any more."""
+        """The namespace for leftovers whose tenant's namespace is deleted, or whose tenant is not known."""
         return self.one_namespace or self.system_namespace
 
 
 def order_id(item: Mapping[str, Any], place: Place) -> str:
-    """Whose order an object is: the cluster's id, or the object's own where nobody of ours made it.
+    """The id of an object's order: the cluster's id, or the object's uid when another tool created it.
 
-    An id that the object names counts only where that very order belongs; otherwise whoever may write into one
-    namespace could speak for a cluster in another.
+    A cluster id in the object counts only if name and namespace are those of that cluster's order. Otherwise whoever
+    may write into one namespace could act for a cluster in another.
     """
-    about, wish = item["metadata"], _wish(item)
-    named = str(wish.get("clusterID") or "")
-    ours = (
-        named
-        and about["name"] == hub_names.order_name(named)
-        and about["namespace"] == place.namespace(str(wish.get("tenant") or ""))
+    metadata, extension = item["metadata"], _wish(item)
+    cluster_id = str(extension.get("clusterID") or "")
+    is_ours = (
+        cluster_id
+        and metadata["name"] == hub_names.order_name(cluster_id)
+        and metadata["namespace"] == place.namespace(str(extension.get("tenant") or ""))
     )
-    return named if ours else str(about["uid"])
+    return cluster_id if is_ours else str(metadata["uid"])
 
 
 def _is_ours(item: Mapping[str, Any], place: Place) -> bool:
@@ -91,11 +91,11 @@ def _is_ours(item: Mapping[str, Any], place: Place) -> bool:
 
 
 def tenant_of(item: Mapping[str, Any], place: Place) -> str:
-    """Of ours, whom the order says; of others', whom its annotation names, else the namespace itself."""
-    about = item["metadata"]
+    """The tenant of an order. For another tool's order: the tenant its annotation names, else its namespace."""
+    metadata = item["metadata"]
     if _is_ours(item, place):
         return str(_wish(item).get("tenant") or "")
-    return str((about.get("annotations") or {}).get(hub_names.TENANT) or about["namespace"])
+    return str((metadata.get("annotations") or {}).get(hub_names.TENANT) or metadata["namespace"])
 
 
 def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -103,27 +103,32 @@ def _wish(item: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def secret_ref(item: Mapping[str, Any]) -> ClusterOrderSecretReference | None:
-    """The Secret beside the order; None when it needs none.
+    """The Secret with the order's inputs; None when it has none.
 
-    Any other than its own does not count: whoever may write an order may not have others' Secrets read or deleted.
+    A reference to any other Secret is ignored: who may write an order must not have others' Secrets read or deleted.
     """
-    said = _wish(item).get("secretRef")
-    reference = camel.load(ClusterOrderSecretReference, said) if said else None
-    own = hub_names.inputs_secret_name(item["metadata"]["name"])
-    return reference if reference is not None and reference.name == own else None
+    fields = _wish(item).get("secretRef")
+    reference = camel.load(ClusterOrderSecretReference, fields) if fields else None
+    own_name = hub_names.inputs_secret_name(item["metadata"]["name"])
+    return reference if reference is not None and reference.name == own_name else None
 
 
 def credentials_ref(item: Mapping[str, Any]) -> Object | None:
-    """Where the status says that the cluster's kubeconfig is; None when it says nothing, or a place not its own."""
-    said: Object = (item.get("status") or {}).get("credentialsRef") or {}
-    about = item["metadata"]
-    if said.get("name") != hub_names.credentials_secret_name(about["name"]):
+    """The Secret of the cluster's kubeconfig, by the status; None when there is none, or it is not this order's."""
+    reference: Object = (item.get("status") or {}).get("credentialsRef") or {}
+    metadata = item["metadata"]
+    if reference.get("name") != hub_names.credentials_secret_name(metadata["name"]):
         return None
-    where, beside = str(said.get("namespace")), str(about["namespace"])
-    own = (beside, hub_names.cluster_namespace(beside, about["name"]))
-    # The cluster of another tool's order is called after the object's uid, which nobody chooses.
-    theirs = hub_names.order_namespace_of(where, hub_names.order_name(str(about["uid"])))
-    return said if where in own or theirs else None
+    namespace, order_namespace = str(reference.get("namespace")), str(metadata["namespace"])
+    own_namespaces = (
+        order_namespace,
+        hub_names.cluster_namespace(order_namespace, metadata["name"]),
+    )
+    # The cluster of another tool's order is named after the object's uid, which nobody can choose.
+    is_foreign_cluster = hub_names.order_namespace_of(
+        namespace, hub_names.order_name(str(metadata["uid"]))
+    )
+    return reference if namespace in own_namespaces or is_foreign_cluster else None
 
 
 def to_order(
@@ -133,25 +138,30 @@ def to_order(
     secrets: Mapping[str, str] | None = None,
     credentials: Credentials | None = None,
 ) -> Order:
-    """The order that an object is, with the secrets given, and `***` for credentials that were not.
+    """The order in an object, with the secrets given, and `***` for existing credentials that were not given.
 
-    Whoever may write orders may write what cannot be understood. Such an order has `unreadable` set and asks for
-    nothing, under generation 0; who it is, whether it leaves and what it holds is told all the same, so that it can be
-    taken back. Refused only when not even its items can be read, which the CRD rules out.
+    Whoever may write orders may write one that cannot be read. Such an order has `unreadable` set, an empty spec and
+    generation 0. Its identity, its deletion and its items are read all the same, so that it can be deleted. Refused
+    only when not even its items can be read, which the CRD rules out.
     """
-    said = (item.get("status") or {}).get("boatyard") or {}
-    wish = _wish(item) if _is_ours(item, place) else {}
+    progress = (item.get("status") or {}).get("boatyard") or {}
+    extension_fields = _wish(item) if _is_ours(item, place) else {}
     try:
-        read = _read_ours(item, secrets or {}) if wish else _read_theirs(item, place)
-        status, known = camel.load(OrderStatus, said), camel.load(ClusterOrderWish, wish)
-        kept = _kept_annotations(item)
+        spec = _read_ours(item, secrets or {}) if extension_fields else _read_theirs(item, place)
+        status, extension = (
+            camel.load(OrderStatus, progress),
+            camel.load(ClusterOrderWish, extension_fields),
+        )
+        annotations = _kept_annotations(item)
     except Refused as error:
-        known = camel.load_readable(ClusterOrderWish, wish)
-        read = _unread(item, place, known)
-        items = camel.load(OrderStatus, {"items": said.get("items")}).items
-        status = msgspec.structs.replace(camel.load_readable(OrderStatus, said), items=items)
-        kept = {**_kept_annotations(item), UNREADABLE: str(error)}
-    return _order(item, place, read, _with_credentials(status, item, credentials), known, kept)
+        extension = camel.load_readable(ClusterOrderWish, extension_fields)
+        spec = _unread(item, place, extension)
+        items = camel.load(OrderStatus, {"items": progress.get("items")}).items
+        status = msgspec.structs.replace(camel.load_readable(OrderStatus, progress), items=items)
+        annotations = {**_kept_annotations(item), UNREADABLE: str(error)}
+    return _order(
+        item, place, spec, _with_credentials(status, item, credentials), extension, annotations
+    )
 
 
 def _with_credentials(
@@ -169,7 +179,7 @@ def _order(
     place: Place,
     spec: OrderSpec,
     status: OrderStatus,
-    wish: ClusterOrderWish,
+    extension: ClusterOrderWish,
     annotations: Mapping[str, str],
 ) -> Order:
     id = order_id(item, place)
@@ -179,9 +189,9 @@ def _order(
             name=id,
             tenant=tenant_of(item, place),
             creator=_CREATOR,
-            creation_timestamp=wish.ordered_at
+            creation_timestamp=extension.ordered_at
             or _moment(item["metadata"].get("creationTimestamp")),
-            deletion_timestamp=_deleted_at(item, wish),
+            deletion_timestamp=_deleted_at(item, extension),
             annotations=annotations,
         ),
         spec=spec,
@@ -189,78 +199,88 @@ def _order(
     )
 
 
-def _deleted_at(item: Mapping[str, Any], wish: ClusterOrderWish) -> datetime | None:
-    """Kubernetes says whether; our own clock says when, if it was us who asked."""
-    asked = _moment(item["metadata"].get("deletionTimestamp"))
-    return (wish.deleted_at or asked) if asked else None
+def _deleted_at(item: Mapping[str, Any], extension: ClusterOrderWish) -> datetime | None:
+    """When deletion was requested: Kubernetes says whether, and for our own requests our own clock says when."""
+    deletion_time = _moment(item["metadata"].get("deletionTimestamp"))
+    return (extension.deleted_at or deletion_time) if deletion_time else None
 
 
 def _kept_annotations(item: Mapping[str, Any]) -> dict[str, str]:
-    said = item["metadata"].get("annotations") or {}
-    return {name: str(said[name]) for name in (hub_names.MANAGEMENT_STATE, RETRY) if name in said}
+    annotations = item["metadata"].get("annotations") or {}
+    return {
+        name: str(annotations[name])
+        for name in (hub_names.MANAGEMENT_STATE, RETRY)
+        if name in annotations
+    }
 
 
-def _unread(item: Mapping[str, Any], place: Place, wish: ClusterOrderWish) -> OrderSpec:
-    """In place of a wish that cannot be understood: what taking the order back needs."""
-    asked = _moment(item["metadata"].get("deletionTimestamp"))
+def _unread(item: Mapping[str, Any], place: Place, extension: ClusterOrderWish) -> OrderSpec:
+    """The spec of an order that cannot be read: only what its deletion needs."""
+    deletion_time = _moment(item["metadata"].get("deletionTimestamp"))
     return OrderSpec(
-        cluster_name=wish.cluster_name or item["metadata"]["name"],
-        hub=wish.hub or place.hub,
-        platform_settings=wish.platform_settings,
-        delete_by=(wish.delete_by or asked + place.delete_within) if asked else None,
+        cluster_name=extension.cluster_name or item["metadata"]["name"],
+        hub=extension.hub or place.hub,
+        platform_settings=extension.platform_settings,
+        delete_by=(extension.delete_by or deletion_time + place.delete_within)
+        if deletion_time
+        else None,
     )
 
 
 def _read_ours(item: Mapping[str, Any], secrets: Mapping[str, str]) -> OrderSpec:
     spec = item["spec"]
-    wish = camel.load(ClusterOrderWish, spec["boatyard"])
-    if wish.secret_ref.name and secret_ref(item) is None:
+    extension = camel.load(ClusterOrderWish, spec["boatyard"])
+    if extension.secret_ref.name and secret_ref(item) is None:
         raise Refused(
             "spec.boatyard.secretRef names a Secret that is not this order's;"
             f" name {hub_names.inputs_secret_name(item['metadata']['name'])}",
             reason="BadReference",
         )
     network = spec.get("network") or {}
-    shown = parameters.from_text(spec.get("templateParameters") or "", wish.parameter_types)
-    hidden = parameters.from_text(secrets.get(PARAMETERS, ""), wish.parameter_types)
+    visible_parameters = parameters.from_text(
+        spec.get("templateParameters") or "", extension.parameter_types
+    )
+    hidden_parameters = parameters.from_text(secrets.get(PARAMETERS, ""), extension.parameter_types)
     return OrderSpec(
-        cluster_name=wish.cluster_name,
-        hub=wish.hub,
-        template=wish.template if "template" in spec["boatyard"] else spec["templateID"],
+        cluster_name=extension.cluster_name,
+        hub=extension.hub,
+        template=extension.template if "template" in spec["boatyard"] else spec["templateID"],
         template_parameters={
-            name: value for name, value in shown.items() if name not in wish.secret_parameters
+            name: value
+            for name, value in visible_parameters.items()
+            if name not in extension.secret_parameters
         },
-        template_digest=wish.template_digest,
-        template_phases=wish.template_phases,
-        labels=wish.labels,
-        annotations=wish.annotations,
-        project=wish.project,
-        display_name=wish.display_name,
-        secret_parameters=wish.secret_parameters,
-        secret_values=seal_text(hidden),
+        template_digest=extension.template_digest,
+        template_phases=extension.template_phases,
+        labels=extension.labels,
+        annotations=extension.annotations,
+        project=extension.project,
+        display_name=extension.display_name,
+        secret_parameters=extension.secret_parameters,
+        secret_values=seal_text(hidden_parameters),
         node_sets=_node_sets(spec.get("nodeRequests") or (), ours=True),
-        version=wish.version,
-        release_image=wish.release_image or spec.get("releaseImage") or "",
-        ssh_public_key=wish.ssh_public_key or spec.get("sshPublicKey") or "",
+        version=extension.version,
+        release_image=extension.release_image or spec.get("releaseImage") or "",
+        ssh_public_key=extension.ssh_public_key or spec.get("sshPublicKey") or "",
         pull_secret=secrets.get(PULL_SECRET) or spec.get("pullSecret") or "",
-        pod_cidr=wish.pod_cidr or network.get("podCIDR") or "",
-        service_cidr=wish.service_cidr or network.get("serviceCIDR") or "",
-        generation=wish.generation,
-        delete_by=wish.delete_by,
-        platform_settings=wish.platform_settings,
-        rest=wish.rest,
-        restore=wish.restore,
+        pod_cidr=extension.pod_cidr or network.get("podCIDR") or "",
+        service_cidr=extension.service_cidr or network.get("serviceCIDR") or "",
+        generation=extension.generation,
+        delete_by=extension.delete_by,
+        platform_settings=extension.platform_settings,
+        rest=extension.rest,
+        restore=extension.restore,
     )
 
 
 def _read_theirs(item: Mapping[str, Any], place: Place) -> OrderSpec:
-    spec, about = item.get("spec") or {}, item["metadata"]
+    spec, metadata = item.get("spec") or {}, item["metadata"]
     network = spec.get("network") or {}
     image = str(spec.get("releaseImage") or "")
     version = _VERSION.search(image.rpartition(":")[2])
-    asked = _moment(about.get("deletionTimestamp"))
+    deletion_time = _moment(metadata.get("deletionTimestamp"))
     return OrderSpec(
-        cluster_name=about["name"],
+        cluster_name=metadata["name"],
         hub=place.hub,
         template=str(spec.get("templateID") or ""),
         template_parameters=parameters.from_text(spec.get("templateParameters") or "", {}),
@@ -271,14 +291,14 @@ def _read_theirs(item: Mapping[str, Any], place: Place) -> OrderSpec:
         pull_secret=str(spec.get("pullSecret") or ""),
         pod_cidr=str(network.get("podCIDR") or ""),
         service_cidr=str(network.get("serviceCIDR") or ""),
-        generation=int(about.get("generation") or 1),
-        delete_by=asked + place.delete_within if asked else None,
+        generation=int(metadata.get("generation") or 1),
+        delete_by=deletion_time + place.delete_within if deletion_time else None,
     )
 
 
 def _node_sets(requests: Sequence[Mapping[str, Any]], *, ours: bool) -> dict[str, OrderNodeSet]:
-    """By name. One that has none is called after its resource class; two of a class are told apart by number."""
-    found: dict[str, OrderNodeSet] = {}
+    """Node sets by name. One without a name is named after its resource class; equal names get a number."""
+    node_sets: dict[str, OrderNodeSet] = {}
     for request in requests:
         size = int(request["numberOfNodes"])
         instance = str((request.get("bareMetal") or {}).get("instanceType") or "")
@@ -286,15 +306,15 @@ def _node_sets(requests: Sequence[Mapping[str, Any]], *, ours: bool) -> dict[str
         name = str(request.get("nodeSet") or "")
         if not ours:
             host_type = host_type or name
-            name = _free_name(name or host_type, found)
-        found[name] = OrderNodeSet(host_type=host_type, size=size)
-    return found
+            name = _free_name(name or host_type, node_sets)
+        node_sets[name] = OrderNodeSet(host_type=host_type, size=size)
+    return node_sets
 
 
-def _free_name(text: str, taken: Mapping[str, object]) -> str:
+def _free_name(text: str, used_names: Mapping[str, object]) -> str:
     stem = _NOT_IN_NAMES.sub("-", text.lower()).strip("-") or "nodes"
     name, number = stem, 1
-    while name in taken:
+    while name in used_names:
         number += 1
         name = f"{stem}-{number}"
     return name

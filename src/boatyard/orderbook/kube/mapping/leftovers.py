@@ -1,4 +1,4 @@
-"""What a deletion left behind as an object beside the hub's orders, and back. Pure."""
+"""Converts a Leftover to an object beside the hub's orders and back. Pure."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from boatyard.orderbook.kube.mapping.from_kube import Object, Place
 
 
 def leftover_name(order_id: str) -> str:
-    """As the order's, which it outlives in the same namespace."""
+    """The name of a Leftover's object: that of its order, in the same namespace."""
     return hub_names.order_name(order_id)
 
 
 def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Object:
-    """Beside its tenant's orders, or `aside` where there is no such place."""
-    about = leftover.metadata
+    """The object, in the namespace of its tenant's orders, or `aside` when there is no such namespace."""
+    metadata = leftover.metadata
     spec = HubLeftoverSpec(
         order=leftover.id,
-        tenant=about.tenant,
+        tenant=metadata.tenant,
         cluster_name=leftover.spec.cluster_name,
         hub=leftover.spec.hub,
-        left_at=about.creation_timestamp,
+        left_at=metadata.creation_timestamp,
     )
     return {
         "metadata": {
             "name": leftover_name(leftover.id),
-            "namespace": place.aside if aside else place.namespace(about.tenant),
+            "namespace": place.aside if aside else place.namespace(metadata.tenant),
             "labels": {hub_names.ORDER_UUID: hub_names.label_value(leftover.id)},
-            "annotations": {hub_names.TENANT: about.tenant},
+            "annotations": {hub_names.TENANT: metadata.tenant},
         },
         "spec": camel.dump(spec),
         "status": camel.dump(leftover.status),
@@ -46,15 +46,15 @@ def to_object(leftover: Leftover, place: Place, *, aside: bool = False) -> Objec
 
 def leftover_id(item: Mapping[str, Any], place: Place) -> str:
     """The id of its order, where name and namespace are that order's; else the object's own."""
-    about, spec = item["metadata"], item.get("spec") or {}
-    named = str(spec.get("order") or "")
-    places = (place.aside, place.namespace(str(spec.get("tenant") or "")))
-    ours = about["name"] == leftover_name(named) and about["namespace"] in places
-    return named if ours else str(about["uid"])
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    order_id = str(spec.get("order") or "")
+    namespaces = (place.aside, place.namespace(str(spec.get("tenant") or "")))
+    is_ours = metadata["name"] == leftover_name(order_id) and metadata["namespace"] in namespaces
+    return order_id if is_ours else str(metadata["uid"])
 
 
 def to_leftover(item: Mapping[str, Any], place: Place) -> Leftover:
-    """The leftover that an object is. Its order is its own id: nobody's things but its own are released for it."""
+    """The Leftover in an object. Its order is always its own id, so that it never releases another order's items."""
     id = leftover_id(item, place)
     spec = camel.load(HubLeftoverSpec, item.get("spec") or {})
     return Leftover(

@@ -1,4 +1,4 @@
-"""Template parameters as the JSON map that an order carries as one text, and back. Pure."""
+"""Converts template parameters to the JSON text that a ClusterOrder carries, and back. Pure."""
 
 from __future__ import annotations
 
@@ -15,52 +15,54 @@ Parameters = Mapping[str, Mapping[str, Any]]  # by name: {"@type": …, "value":
 _PREFIX = "type.googleapis.com/google.protobuf."
 _WIDE = (f"{_PREFIX}Int64Value", f"{_PREFIX}UInt64Value")
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,19}")
-_WHOLE = ""  # in place of a type: the value is all there is, its type included
+_WHOLE = ""  # in place of a type: the value is the whole parameter, its type included
 
 
 def to_text(parameters: Parameters) -> str:
-    """Name to plain value, as playbooks read it; empty without parameters."""
+    """A JSON map of name to plain value, as playbooks read it; empty without parameters."""
     if not parameters:
         return ""
-    return msgspec.json.encode({name: _plain(one) for name, one in parameters.items()}).decode()
+    return msgspec.json.encode(
+        {name: _plain(parameter) for name, parameter in parameters.items()}
+    ).decode()
 
 
 def types_of(parameters: Parameters) -> dict[str, str]:
     """The types that cannot be told from the plain values."""
-    found = {name: _type(one) for name, one in parameters.items()}
+    types = {name: _type(parameter) for name, parameter in parameters.items()}
     return {
         name: kind
-        for name, kind in found.items()
+        for name, kind in types.items()
         if kind == _WHOLE or kind != _guess(_plain(parameters[name]))
     }
 
 
 def from_text(text: str, types: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """The parameters again. Refused when the text is no JSON map: somebody else wrote it."""
+    """The parameters in a JSON text. Refused when it is no JSON map: others may write it."""
     if not text:
         return {}
     try:
-        said = msgspec.json.decode(text, type=dict[str, Any])
+        values = msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
         raise Refused(
             "spec.templateParameters is no JSON map encoded as a string;"
             """ write it like '{"name": "value"}', or leave it out""",
             reason="BadParameters",
         ) from error
-    return {name: _typed(value, types.get(name)) for name, value in said.items()}
+    return {name: _typed(value, types.get(name)) for name, value in values.items()}
 
 
-def _plain(one: Mapping[str, Any]) -> Any:
-    if one.keys() != {"@type", "value"}:
-        return dict(one)
-    value = one["value"]
+def _plain(parameter: Mapping[str, Any]) -> Any:
+    if parameter.keys() != {"@type", "value"}:
+        return dict(parameter)
+    value = parameter["value"]
     # The wire's JSON has wide integers as texts; playbooks read numbers.
-    wide = one["@type"] in _WIDE and isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value)
+    wide = parameter["@type"] in _WIDE and isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value)
     return int(value) if wide else value
 
 
-def _type(one: Mapping[str, Any]) -> str:
-    return str(one["@type"]) if one.keys() == {"@type", "value"} else _WHOLE
+def _type(parameter: Mapping[str, Any]) -> str:
+    return str(parameter["@type"]) if parameter.keys() == {"@type", "value"} else _WHOLE
 
 
 def _typed(value: Any, kind: str | None) -> dict[str, Any]:
@@ -72,10 +74,10 @@ def _typed(value: Any, kind: str | None) -> dict[str, Any]:
                 reason="BadParameters",
             )
         return value
-    found = _guess(value) if kind is None else kind
-    if found in _WIDE and isinstance(value, int):
+    type_name = _guess(value) if kind is None else kind
+    if type_name in _WIDE and isinstance(value, int):
         value = str(value)
-    return {"@type": found, "value": value}
+    return {"@type": type_name, "value": value}
 
 
 def _guess(value: Any) -> str:

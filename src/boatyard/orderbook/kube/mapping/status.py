@@ -1,4 +1,4 @@
-"""How far an order has come, in the words of a ClusterOrder's status. Pure; written by the operator."""
+"""Converts an order's status to that of a ClusterOrder. Pure; the operator writes it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ _LEAVING = (OrderPhase.DELETING, OrderPhase.DELETED)
 def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
     """The whole status, without credentials. `before` is the object as it was read."""
     status = order.status
-    kept = msgspec.structs.replace(status, credentials=Credentials())
+    public_status = msgspec.structs.replace(status, credentials=Credentials())
     sizes = [node_set.size for node_set in order.spec.node_sets.values()]
-    made: Object = {
+    fields: Object = {
         "phase": PHASES[status.phase],
         "conditions": list(_conditions(order, before, now)),
         "clusterReference": _reference(order, before),
@@ -50,23 +50,23 @@ def to_status(order: Order, before: Mapping[str, Any], now: datetime) -> Object:
         "desiredWorkers": sum(sizes),
         "currentWorkers": sum(status.nodes.values()),
         "readyWorkers": sum(status.ready_nodes.values()),
-        "boatyard": camel.dump(kept),
+        "boatyard": camel.dump(public_status),
     }
-    return {name: value for name, value in made.items() if value not in ("", None, [])}
+    return {name: value for name, value in fields.items() if value not in ("", None, [])}
 
 
 def cluster_namespace(order: Order) -> str:
-    """The namespace on the hub in which the cluster's own things are; empty when its platform makes none."""
+    """The namespace on the hub with the cluster's own objects; empty when its platform creates none."""
     cluster = next((item for item in order.status.items if item.kind == "cluster"), None)
     return cluster.facts.get("namespace", "") if cluster is not None else ""
 
 
 def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
-    """Stays once it is known: whoever cleans up by hand must find the place."""
+    """The reference to the cluster. It stays once it was set: whoever cleans up by hand must find the namespace."""
     namespace = cluster_namespace(order)
     if not namespace:
-        known: Object | None = (before.get("status") or {}).get("clusterReference")
-        return known
+        reference: Object | None = (before.get("status") or {}).get("clusterReference")
+        return reference
     return {
         "namespace": namespace,
         "hostedClusterName": str(before["metadata"]["name"]),
@@ -76,31 +76,34 @@ def _reference(order: Order, before: Mapping[str, Any]) -> Object | None:
 
 
 def place_of_credentials(order: Order, item: Mapping[str, Any]) -> Object:
-    """Where the cluster's kubeconfig is to be kept: in the cluster's own namespace, or beside the order."""
-    about = item["metadata"]
-    namespace = cluster_namespace(order) or about["namespace"]
-    return {"namespace": str(namespace), "name": hub_names.credentials_secret_name(about["name"])}
+    """The Secret for the cluster's kubeconfig: in the cluster's own namespace, or beside the order."""
+    metadata = item["metadata"]
+    namespace = cluster_namespace(order) or metadata["namespace"]
+    return {
+        "namespace": str(namespace),
+        "name": hub_names.credentials_secret_name(metadata["name"]),
+    }
 
 
 def _credentials_ref(order: Order, before: Mapping[str, Any]) -> Object | None:
     if not order.status.credentials.kubeconfig:
         return None
-    if order.status.credentials.kubeconfig == MASK:  # they are where they were
+    if order.status.credentials.kubeconfig == MASK:  # not read, so not moved
         return credentials_ref(before)
     return place_of_credentials(order, before)
 
 
 def _observed(name: str, order: Order, count: int) -> Object:
-    wanted = order.spec.node_sets.get(name)
-    host_type = wanted.host_type if wanted else ""
-    made: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": count}
+    node_set = order.spec.node_sets.get(name)
+    host_type = node_set.host_type if node_set else ""
+    node_request: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": count}
     if host_type:
-        made["bareMetal"] = {"instanceType": host_type}
-    return made
+        node_request["bareMetal"] = {"instanceType": host_type}
+    return node_request
 
 
 def _conditions(order: Order, before: Mapping[str, Any], now: datetime) -> Iterator[Object]:
-    """Ours, and those by which OSAC's tools follow an order."""
+    """The order's own conditions, then those that OSAC's tools read."""
     generation = int(before["metadata"].get("generation") or 0)
     for condition in order.status.conditions:
         yield _condition(
@@ -111,22 +114,29 @@ def _conditions(order: Order, before: Mapping[str, Any], now: datetime) -> Itera
             since=condition.last_transition_time or now,
             generation=generation,
         )
-    old = {one["type"]: one for one in (before.get("status") or {}).get("conditions") or ()}
+    previous_conditions = {
+        condition["type"]: condition
+        for condition in (before.get("status") or {}).get("conditions") or ()
+    }
     for name, holds, reason in _of_osac(order):
-        known = old.get(name)
-        same = known is not None and known["status"] == str(holds)
-        since = known["lastTransitionTime"] if known is not None and same else now
+        previous = previous_conditions.get(name)
+        is_unchanged = previous is not None and previous["status"] == str(holds)
+        since = previous["lastTransitionTime"] if previous is not None and is_unchanged else now
         yield _condition(name, holds, reason, "", since=since, generation=generation)
 
 
 def _of_osac(order: Order) -> Iterator[tuple[str, bool, str]]:
     status = order.status
     yield "Accepted", True, "Initialized"
-    leaving = status.phase in _LEAVING
-    yield "Deleting", leaving, "Deleting" if leaving else "AsExpected"
-    made = any(i.kind == "cluster" and i.state == ItemState.PRESENT for i in status.items)
-    yield "ControlPlaneCreated", made, "Created" if made else "Progressing"
-    available = any(c.type == "ClusterAvailable" and c.status for c in status.conditions)
+    is_deleting = status.phase in _LEAVING
+    yield "Deleting", is_deleting, "Deleting" if is_deleting else "AsExpected"
+    cluster_exists = any(
+        item.kind == "cluster" and item.state == ItemState.PRESENT for item in status.items
+    )
+    yield "ControlPlaneCreated", cluster_exists, "Created" if cluster_exists else "Progressing"
+    available = any(
+        condition.type == "ClusterAvailable" and condition.status for condition in status.conditions
+    )
     yield "ControlPlaneAvailable", available, "Ready" if available else "Progressing"
     if cluster_namespace(order):
         yield "NamespaceCreated", True, "Created"

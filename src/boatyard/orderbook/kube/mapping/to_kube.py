@@ -1,6 +1,6 @@
-"""An order's wish as the spec of a ClusterOrder. Pure; the way back is in `from_kube`.
+"""Converts an order's spec to that of a ClusterOrder. Pure; the other direction is in `from_kube`.
 
-OSAC's fields are filled as its tools expect them; what they cannot say stands in `spec.boatyard`.
+OSAC's fields are filled as its tools expect them; what they cannot express is in `spec.boatyard`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from boatyard.orderbook.kube.mapping import camel, parameters
 from boatyard.orderbook.kube.mapping.from_kube import PARAMETERS, PULL_SECRET, Object, Place
 from boatyard.roles.values import unsealed
 
-# The fields of a spec that an order of ours fills; others' are left as they are.
+# The fields of a ClusterOrder's spec that we write; other fields are left as they are.
 FIELDS = frozenset(
     (
         *("templateID", "templateParameters", "nodeRequests", "pullSecret", "sshPublicKey"),
@@ -33,14 +33,14 @@ _LONGEST_IMAGE, _LONGEST_KEY = 512, 16384
 
 
 def secrets_of(spec: OrderSpec) -> dict[str, str]:
-    """What goes into the Secret beside the order; empty when nothing of it is secret."""
-    found: dict[str, str] = {}
+    """The contents of the Secret beside the order; empty when the order has no secrets."""
+    secrets: dict[str, str] = {}
     if spec.pull_secret:
-        found[PULL_SECRET] = spec.pull_secret
-    hidden = _parameters(spec, secret=True)
-    if hidden:
-        found[PARAMETERS] = parameters.to_text(hidden)
-    return found
+        secrets[PULL_SECRET] = spec.pull_secret
+    hidden_parameters = _parameters(spec, secret=True)
+    if hidden_parameters:
+        secrets[PARAMETERS] = parameters.to_text(hidden_parameters)
+    return secrets
 
 
 def to_spec(
@@ -53,12 +53,12 @@ def to_spec(
     deleted_at: datetime | None = None,
     secret_ref: ClusterOrderSecretReference = NO_CLUSTER_ORDER_SECRET_REFERENCE,
 ) -> Object:
-    """The spec of the ClusterOrder. Nothing secret is in it unless the hub is to be compatible."""
+    """The spec of the ClusterOrder. It contains secrets only if the hub is `osac_compatible`."""
     compatible = place.osac_compatible
-    shown = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
-    made: Object = {
+    visible_parameters = _all_parameters(spec) if compatible else _parameters(spec, secret=False)
+    fields: Object = {
         "templateID": spec.template if _TEMPLATE.fullmatch(spec.template) else _fit(spec.template),
-        "templateParameters": parameters.to_text(shown),
+        "templateParameters": parameters.to_text(visible_parameters),
         "nodeRequests": [
             _node_request(name, node_set.host_type, node_set.size)
             for name, node_set in sorted(spec.node_sets.items())
@@ -72,8 +72,8 @@ def to_spec(
             if _CIDR.fullmatch(cidr)
         },
     }
-    made = {name: value for name, value in made.items() if value}
-    wish = ClusterOrderWish(
+    fields = {name: value for name, value in fields.items() if value}
+    extension = ClusterOrderWish(
         cluster_id=order_id,
         tenant=tenant,
         cluster_name=spec.cluster_name,
@@ -100,10 +100,10 @@ def to_spec(
         pod_cidr="" if _CIDR.fullmatch(spec.pod_cidr) else spec.pod_cidr,
         service_cidr="" if _CIDR.fullmatch(spec.service_cidr) else spec.service_cidr,
     )
-    made["boatyard"] = camel.dump(wish)
-    if made["templateID"] != spec.template:
-        made["boatyard"]["template"] = spec.template
-    return made
+    fields["boatyard"] = camel.dump(extension)
+    if fields["templateID"] != spec.template:
+        fields["boatyard"]["template"] = spec.template
+    return fields
 
 
 def _all_parameters(spec: OrderSpec) -> parameters.Parameters:
@@ -119,11 +119,11 @@ def _parameters(spec: OrderSpec, *, secret: bool) -> parameters.Parameters:
 
 
 def _node_request(name: str, host_type: str, size: int) -> Object:
-    """Both shapes that are in use, at once."""
-    made: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": size}
+    """A node request in both forms that OSAC's tools read, at once."""
+    node_request: Object = {"nodeSet": name, "resourceClass": host_type, "numberOfNodes": size}
     if host_type:
-        made["bareMetal"] = {"instanceType": host_type}
-    return made
+        node_request["bareMetal"] = {"instanceType": host_type}
+    return node_request
 
 
 def _fit(template: str) -> str:
