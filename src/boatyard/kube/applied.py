@@ -16,4 +16,4 @@ def as_yaml(json: bytes) -> bytes:
     text = json.decode()
     if text.isascii() and "\x7f" not in text:
         return json
-    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

@@ -96,25 +96,25 @@ class KubeClient:
 
     async def _pages(self, path: str, query: Query, limit: int) -> Listed:
         items: list[Object] = []
-        more = ""
+        continue_token = ""
         while True:
-            asked = dict(query)
+            parameters = dict(query)
             if limit:
-                asked["limit"] = str(limit)
-            if more:
-                asked["continue"] = more
-            found = await self._object(Question("GET", path, asked))
-            items += found.get("items") or ()
-            about = found.get("metadata") or {}
-            more = about.get("continue") or ""
-            if not more:
-                return Listed(items, str(about.get("resourceVersion") or ""))
+                parameters["limit"] = str(limit)
+            if continue_token:
+                parameters["continue"] = continue_token
+            page = await self._object(Question("GET", path, parameters))
+            items += page.get("items") or ()
+            metadata = page.get("metadata") or {}
+            continue_token = metadata.get("continue") or ""
+            if not continue_token:
+                return Listed(items, str(metadata.get("resourceVersion") or ""))
 
     async def create(self, kind: Kind, body: Mapping[str, Any], namespace: str = "") -> Object:
         """Creates the object. Exists when the name is taken. Never asked twice after a doubtful answer."""
         namespace = namespace or _namespace(body)
-        question = self._writing("POST", kind.path(namespace), _complete(kind, body))
-        return await self._object(question)
+        request = self._writing("POST", kind.path(namespace), _complete(kind, body))
+        return await self._object(request)
 
     async def replace(
         self, kind: Kind, body: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
@@ -165,15 +165,15 @@ class KubeClient:
         that is no longer the present one. `strict`: a field that the kind does not have is Refused.
         `manager` is another name to apply under: what one name says, the other does not take away.
         """
-        whole = _complete(kind, body)
-        whole["metadata"] = {**whole.get("metadata", {}), "name": name}
+        manifest = _complete(kind, body)
+        manifest["metadata"] = {**manifest.get("metadata", {}), "name": name}
         path = kind.path(namespace, name, subresource)
         query = {"force": "true"} if force else {}
         if strict:
             query |= _STRICT
         if manager:
             query["fieldManager"] = manager
-        return await self._object(self._writing("PATCH", path, whole, APPLY_PATCH, query))
+        return await self._object(self._writing("PATCH", path, manifest, APPLY_PATCH, query))
 
     async def delete(
         self,
@@ -197,12 +197,12 @@ class KubeClient:
             options["preconditions"] = {"uid": uid}
         if propagation:
             options["propagationPolicy"] = propagation
-        question = Question("DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
-        answer, tries = await self._ask(question)
+        request = Question("DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
+        response, tries = await self._ask(request)
         # A try whose answer was lost may have been the one that did it.
-        if answer.code == 404:
+        if response.code == 404:
             return tries > 1
-        self._check(question, answer)
+        self._check(request, response)
         return True
 
     async def evict(self, pod: str, namespace: str, *, grace: int | None = None) -> bool:
@@ -215,13 +215,13 @@ class KubeClient:
         if grace is not None:
             eviction["deleteOptions"] = {"gracePeriodSeconds": grace}
         path = PODS.path(namespace, pod, "eviction")
-        question = Question("POST", path, body=msgspec.json.encode(eviction))
-        answer, _ = await self._ask(question)
-        if answer.code == 404:
+        request = Question("POST", path, body=msgspec.json.encode(eviction))
+        response, _ = await self._ask(request)
+        if response.code == 404:
             return True
-        if answer.code == 429 and disrupts(parse_status(answer.body)):
+        if response.code == 429 and disrupts(parse_status(response.body)):
             return False
-        self._check(question, answer)
+        self._check(request, response)
         return True
 
     def watch(
@@ -252,8 +252,8 @@ class KubeClient:
             query["resourceVersion"] = resource_version
         if initial:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        question = Question("GET", kind.path(namespace), query)
-        return watch_events(self._transport, question, silence=silence)
+        request = Question("GET", kind.path(namespace), query)
+        return watch_events(self._transport, request, silence=silence)
 
     async def call(
         self,
@@ -270,10 +270,10 @@ class KubeClient:
 
     async def text(self, path: str, *, query: Query | None = None) -> str:
         """The answer as it is: /readyz, a pod's log."""
-        question = Question("GET", path, query or {}, accept="*/*")
-        answer, _ = await self._ask(question)
-        self._check(question, answer)
-        return answer.body.decode(errors="replace")
+        request = Question("GET", path, query or {}, accept="*/*")
+        response, _ = await self._ask(request)
+        self._check(request, response)
+        return response.body.decode(errors="replace")
 
     async def close(self) -> None:
         """Ends all that is under way with Unavailable. May be called twice."""
@@ -293,60 +293,60 @@ class KubeClient:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> Question:
-        asked = {"fieldManager": self.manager, **(query or {})}
+        parameters = {"fieldManager": self.manager, **(query or {})}
         data = msgspec.json.encode(body)
         if content_type == APPLY_PATCH:
             data = as_yaml(data)
-        return Question(method, path, asked, data, content_type)
+        return Question(method, path, parameters, data, content_type)
 
-    async def _object(self, question: Question) -> Object:
-        found = await self._json(question)
-        if not isinstance(found, dict):
-            raise Unavailable(f"{question}: the answer is no object", reason="NotJson")
-        return found
+    async def _object(self, request: Question) -> Object:
+        decoded = await self._json(request)
+        if not isinstance(decoded, dict):
+            raise Unavailable(f"{request}: the answer is no object", reason="NotJson")
+        return decoded
 
-    async def _json(self, question: Question) -> Any:
-        answer, _ = await self._ask(question)
-        self._check(question, answer)
+    async def _json(self, request: Question) -> Any:
+        response, _ = await self._ask(request)
+        self._check(request, response)
         try:
-            return msgspec.json.decode(answer.body)
+            return msgspec.json.decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Not chained: the decoder may quote what it stumbled over.
-            raise Unavailable(f"{question}: the answer is not JSON", reason="NotJson") from None
+            raise Unavailable(f"{request}: the answer is not JSON", reason="NotJson") from None
 
-    async def _ask(self, question: Question) -> tuple[Answer, int]:
+    async def _ask(self, request: Question) -> tuple[Answer, int]:
         """The last answer, and how many tries it took."""
         time = asyncio.get_running_loop().time
         end = time() + self._patience
-        waited = 0.0  # counted, not only measured: a stepped pause takes no time
+        total_pause = 0.0  # counted, not only measured: a stepped pause takes no time
         tries = 0
         while True:
             tries += 1
-            answer: Answer | None = None
+            response: Answer | None = None
             cut: Cut | None = None
             try:
-                answer = await self._transport.exchange(question)
+                response = await self._transport.exchange(request)
             except Cut as error:
                 cut = error
-            pause = pause_before_retry(question, answer, tries)
-            if pause is None or waited + pause > self._patience or time() + pause > end:
-                if answer is None:
+            pause = pause_before_retry(request, response, tries)
+            if pause is None or total_pause + pause > self._patience or time() + pause > end:
+                if response is None:
                     assert cut is not None
                     raise cut
-                return answer, tries
-            waited += pause
+                return response, tries
+            total_pause += pause
             await self._pause(pause)
 
-    def _check(self, question: Question, answer: Answer) -> None:
-        if 200 <= answer.code < 300:
+    def _check(self, request: Question, response: Answer) -> None:
+        if 200 <= response.code < 300:
             return
-        status = parse_status(answer.body)
-        raise error_for(answer.code, status, what=str(question), secret=question.secret)
+        status = parse_status(response.body)
+        raise error_for(response.code, status, operation=str(request), secret=request.secret)
 
 
 def _selecting(labels: str, fields: str) -> dict[str, str]:
-    asked = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: value for name, value in asked.items() if value}
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: value for name, value in selectors.items() if value}
 
 
 def _complete(kind: Kind, body: Mapping[str, Any]) -> Object:

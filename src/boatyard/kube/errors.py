@@ -28,10 +28,10 @@ class Expired(Conflict):
 def parse_status(body: bytes) -> dict[str, Any]:
     """The Status object in an answer that is no success; empty when the body is something else."""
     try:
-        found = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+    return decoded if isinstance(decoded, dict) and decoded.get("kind") == "Status" else {}
 
 
 def about_an_order(error: Refused) -> BoatyardError:
@@ -49,14 +49,14 @@ def disrupts(status: dict[str, Any]) -> bool:
     return any(cause.get("reason") == "DisruptionBudget" for cause in _causes(status))
 
 
-def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> BoatyardError:
-    """The error for an answer with this code. `what` says what was attempted, without any secret.
+def error_for(code: int, status: dict[str, Any], *, operation: str, secret: bool) -> BoatyardError:
+    """The error for an answer with this code. `operation` says what was attempted, without any secret.
 
     Of a request about something secret the server's words on its contents are left out: they may quote them.
     """
     reason = str(status.get("reason") or "")
     text = _words(code, status, secret=secret)
-    message = f"{what}: {text}"
+    message = f"{operation}: {text}"
     match code:
         case 404:
             return NotFound(message)

@@ -40,14 +40,14 @@ class Gate:
     def failing(self) -> bool:
         return self._failed >= self._allowed
 
-    def enter(self, what: str) -> None:
+    def enter(self, operation: str) -> None:
         """Called before each request. Unavailable, with the last failure's words, when it is not to be sent now."""
         if not self.failing:
             return
         now = self._now()
         if now < self._next:
             raise Unavailable(
-                f"{what}: not asked, for the API server fails: {self._why}", reason=FAILING
+                f"{operation}: not asked, for the API server fails: {self._why}", reason=FAILING
             )
         self._next = now + self._spacing
 
@@ -58,10 +58,10 @@ class Gate:
         else:
             self._failed = 0
 
-    def failed(self, why: str) -> None:
+    def failed(self, error_text: str) -> None:
         """No answer: not reached, cut, too late."""
         self._failed += 1
-        self._why = why
+        self._why = error_text
         if self._failed == self._allowed:
             self._next = self._now() + self._spacing
 

@@ -12,8 +12,8 @@ _OLDEST_NAMESPACE = "kube-system"  # made with the cluster, never made anew, and
 
 async def cluster_uid(client: KubeClient) -> str:
     """The cluster's own, whatever its address, certificates and versions are."""
-    found = await client.get(NAMESPACES, _OLDEST_NAMESPACE)
-    return str(found["metadata"]["uid"])
+    namespace = await client.get(NAMESPACES, _OLDEST_NAMESPACE)
+    return str(namespace["metadata"]["uid"])
 
 
 async def check_cluster(client: KubeClient, uid: str) -> None:
@@ -21,10 +21,10 @@ async def check_cluster(client: KubeClient, uid: str) -> None:
     if not uid:
         return
     try:
-        found = await cluster_uid(client)
+        actual_uid = await cluster_uid(client)
     except NotFound:
-        found = ""  # every cluster has one
-    if found != uid:
+        actual_uid = ""  # every cluster has one
+    if actual_uid != uid:
         raise Unavailable(
             f"what answers at {client.config.server} is another cluster than the hub was",
             reason=OTHER_CLUSTER,

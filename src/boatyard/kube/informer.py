@@ -21,9 +21,9 @@ OnChange = Callable[[Key, Object | None, Object | None], None]
 
 
 def key_of(item: Mapping[str, Any]) -> Key:
-    about = item["metadata"]
-    namespace = about.get("namespace")
-    return f"{namespace}/{about['name']}" if namespace else str(about["name"])
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def split_key(key: Key) -> tuple[str, str]:
@@ -155,10 +155,10 @@ class Informer:
 
     async def _list(self) -> None:
         listed = await self._client.list(self.kind, self._namespace, **self._selecting)
-        found = {key_of(item): item for item in listed.items}
-        for key in self._store.keys() - found.keys():
+        items_by_key = {key_of(item): item for item in listed.items}
+        for key in self._store.keys() - items_by_key.keys():
             self._put(key, None)
-        for key, item in found.items():
+        for key, item in items_by_key.items():
             self._put(key, item)
         self._version = listed.resource_version
         self._is_well()
@@ -167,7 +167,7 @@ class Informer:
     async def _watch(self, *, initial: bool) -> None:
         loop = asyncio.get_running_loop()
         started, events = loop.time(), 0
-        told: set[Key] | None = set() if initial else None
+        initial_keys: set[Key] | None = set() if initial else None
         version = self._version
         watch = self._client.watch(
             self.kind,
@@ -183,14 +183,14 @@ class Informer:
                 if event.type != BOOKMARK:
                     key = key_of(event.object)
                     self._put(key, None if event.type == DELETED else event.object)
-                    if told is not None:
-                        told.add(key)
-                elif told is not None and event.ends_initial:
-                    for key in self._store.keys() - told:
+                    if initial_keys is not None:
+                        initial_keys.add(key)
+                elif initial_keys is not None and event.ends_initial:
+                    for key in self._store.keys() - initial_keys:
                         self._put(key, None)
-                    told = None
+                    initial_keys = None
                     self.synced.set()
-                if told is None:  # before that, resuming would miss what was not told yet
+                if initial_keys is None:  # before that, resuming would miss what was not told yet
                     self._version = event.resource_version
                     self._relists = 0
                     self._is_well()
@@ -243,7 +243,11 @@ class Informer:
             return
 
 
-def _same(one: Object, other: Object) -> bool:
-    a, b = one["metadata"], other["metadata"]
-    version = a.get("resourceVersion")
-    return version == b.get("resourceVersion") and a.get("uid") == b.get("uid") and bool(version)
+def _same(first: Object, second: Object) -> bool:
+    first_metadata, second_metadata = first["metadata"], second["metadata"]
+    version = first_metadata.get("resourceVersion")
+    return (
+        version == second_metadata.get("resourceVersion")
+        and first_metadata.get("uid") == second_metadata.get("uid")
+        and bool(version)
+    )

@@ -10,7 +10,7 @@ _FIRST_PAUSE = 0.2
 _SHORTEST, _UNKNOWN = 0.1, 1.0
 
 
-def pause_before_retry(question: Question, answer: Answer | None, tries: int) -> float | None:
+def pause_before_retry(request: Question, response: Answer | None, tries: int) -> float | None:
     """Seconds to wait before the next try; None when the answer stands.
 
     No answer means that the connection was cut. 429 means that nothing was done: any request may be asked again.
@@ -18,18 +18,18 @@ def pause_before_retry(question: Question, answer: Answer | None, tries: int) ->
     """
     if tries >= MOST_TRIES:
         return None
-    if answer is not None and answer.code == 429:
-        if disrupts(parse_status(answer.body)):
+    if response is not None and response.code == 429:
+        if disrupts(parse_status(response.body)):
             return None  # an answer about the pod, not about the server
-        return _asked_for(answer) or _growing(tries)
-    if question.method == "POST":
+        return _asked_for(response) or _growing(tries)
+    if request.method == "POST":
         return None
-    if answer is None:
+    if response is None:
         return _growing(tries) if tries <= 2 else None
-    if answer.code == 504:
-        return _asked_for(answer) or _growing(tries)
-    if answer.code >= 500:
-        return _asked_for(answer)
+    if response.code == 504:
+        return _asked_for(response) or _growing(tries)
+    if response.code >= 500:
+        return _asked_for(response)
     return None
 
 
@@ -37,11 +37,11 @@ def _growing(tries: int) -> float:
     return float(_FIRST_PAUSE * 2 ** (tries - 1))
 
 
-def _asked_for(answer: Answer) -> float | None:
-    said = answer.headers.get("Retry-After")
-    if said is None:
+def _asked_for(response: Answer) -> float | None:
+    retry_after = response.headers.get("Retry-After")
+    if retry_after is None:
         return None
     try:
-        return max(float(said), _SHORTEST)
+        return max(float(retry_after), _SHORTEST)
     except ValueError:  # a date: Kubernetes never sends one, a proxy between might
         return _UNKNOWN
