@@ -89,18 +89,18 @@ def _canonical(files: Files) -> bytes:
 
 def _files(plain: bytes) -> Files:
     """Bytes whose digest was right were made by `_canonical`."""
-    found: dict[str, RoleFile] = {}
-    at = len(_HEAD)
-    while at < len(plain):
-        end = plain.index(b"\n", at)
-        length, executable, size = (int(number) for number in plain[at:end].split())
+    files: dict[str, RoleFile] = {}
+    position = len(_HEAD)
+    while position < len(plain):
+        end = plain.index(b"\n", position)
+        length, executable, size = (int(number) for number in plain[position:end].split())
         start = end + 1 + length
         path = plain[end + 1 : start].decode()
         if path_problem(path):
             raise Refused("the content has a file that leads elsewhere", reason="BadContent")
-        found[path] = RoleFile(plain[start : start + size], bool(executable))
-        at = start + size
-    return found
+        files[path] = RoleFile(plain[start : start + size], bool(executable))
+        position = start + size
+    return files
 
 
 def _digest(plain: bytes) -> str:

@@ -28,25 +28,25 @@ def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = Fal
     `everything`: also what editors and Python leave behind.
     """
     root = Path(os.path.realpath(folder))
-    found: dict[str, RoleFile] = {}
+    files: dict[str, RoleFile] = {}
     for path in _walk(root, mistakes, everything):
         name = path.relative_to(root).as_posix()
         problem = path_problem(name)
         if problem:
             mistakes.append(Mistake(repr(name)[:200], 0, "", problem, "name it otherwise"))
             continue
-        if len(found) == MOST_FILES:
+        if len(files) == MOST_FILES:
             mistakes.append(Mistake("", 0, "", f"the role has more than {MOST_FILES} files"))
             break
         file = _read(root, path, name)
         if isinstance(file, Mistake):
             mistakes.append(file)
         else:
-            found[name] = file
-    problem = size_problem(found)
+            files[name] = file
+    problem = size_problem(files)
     if problem:
         mistakes.append(Mistake("", 0, "", f"the role {problem}"))
-    return found
+    return files
 
 
 def is_left_out(name: str) -> bool:
@@ -86,10 +86,10 @@ def _read(root: Path, path: Path, name: str) -> RoleFile | Mistake:
     except OSError as error:
         return wrong(f"cannot be read: {error.strerror}")
     with open(handle, "rb") as stream:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
+        file_stat = os.fstat(handle)
+        if not stat.S_ISREG(file_stat.st_mode):
             return wrong("is no file", "take it out of the role")
         data = stream.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         return wrong(f"has more than {LARGEST_FILE} bytes", "have the role fetch it instead")
-    return RoleFile(data, bool(about.st_mode & stat.S_IXUSR))
+    return RoleFile(data, bool(file_stat.st_mode & stat.S_IXUSR))

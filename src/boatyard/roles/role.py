@@ -48,30 +48,30 @@ def is_template(files: Mapping[str, RoleFile]) -> bool:
 
 def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role | Faulty:
     """The role, or everything that is wrong with it, `mistakes` found before included."""
-    found = list(mistakes)
-    about = _about(name, files, found)
+    all_mistakes = list(mistakes)
+    template = _about(name, files, all_mistakes)
     osac = not any(file in files for file in TEMPLATE)
-    form = _form(files, found, osac=osac)
+    form = _form(files, all_mistakes, osac=osac)
     phases = phases_of(files)
     for phase in PHASES:
-        _check_tasks(phase, files, found)
-    hooks = about.hooks if about is not None else None
+        _check_tasks(phase, files, all_mistakes)
+    hooks = template.hooks if template is not None else None
     if not phases and hooks is None:
         remedy = f"one of {', '.join(PHASES)}.yaml; or say hooks: [] if nothing is to be run"
-        found.append(Mistake("tasks", 0, "", "has nothing that is run", remedy))
+        all_mistakes.append(Mistake("tasks", 0, "", "has nothing that is run", remedy))
     for hook in hooks or ():
         if hook not in phases:
-            found.append(
+            all_mistakes.append(
                 Mistake(_first(TEMPLATE, files), 0, "hooks", f"there is no tasks/{hook}.yaml")
             )
-    if found or about is None:
-        return Faulty(name, in_order(found))
+    if all_mistakes or template is None:
+        return Faulty(name, in_order(all_mistakes))
     if hooks is not None:
         phases = tuple(phase for phase in phases if phase in hooks or phase == "install")
     return Role(
         name=name,
-        about=about,
-        form=form if form.options else about.form,
+        about=template,
+        form=form if form.options else template.form,
         phases=phases,
         digest=digest_of(files),
         file=_first(OSAC if osac else TEMPLATE, files),
@@ -118,14 +118,14 @@ def _check_tasks(phase: str, files: Files, mistakes: list[Mistake]) -> None:
 
 def _only(candidates: Sequence[str], files: Files, mistakes: list[Mistake]) -> str:
     """The one of these files that is there; two of a kind are a mistake, for each reader takes another."""
-    there = [name for name in candidates if name in files]
+    present = [name for name in candidates if name in files]
     stems: dict[str, str] = {}
-    for name in there:
+    for name in present:
         stem = name.rpartition(".")[0]
         if stem in stems:
             mistakes.append(Mistake(name, 0, "", f"is there beside {stems[stem]}", "keep one"))
         stems.setdefault(stem, name)
-    return there[0] if there else ""
+    return present[0] if present else ""
 
 
 def _first(candidates: Sequence[str], files: Files) -> str:

@@ -145,11 +145,11 @@ class _Reader:
         return None
 
     def _mapping(self, node: yaml.MappingNode, path: Path, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        own_values: dict[str, Any] = {}
+        merged_values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _MERGE:
-                merged = {**self._merged(value_node, path, depth), **merged}
+                merged_values = {**self._merged(value_node, path, depth), **merged_values}
                 continue
             if key_node.tag not in _TEXTS:
                 self._wrong(
@@ -164,23 +164,23 @@ class _Reader:
             if not _can_be_kept(key):
                 self._wrong(key_node, path, "has a key with a character that cannot be kept")
                 continue
-            if key in found:
+            if key in own_values:
                 self._wrong(key_node, (*path, key), "is there twice", "keep one of them")
                 continue
-            found[key] = self.plain(value_node, (*path, key), depth + 1)
-        return {**merged, **found}
+            own_values[key] = self.plain(value_node, (*path, key), depth + 1)
+        return {**merged_values, **own_values}
 
     def _merged(self, node: yaml.Node, path: Path, depth: int) -> dict[str, Any]:
         """What `<<` brings along: of several, the first counts."""
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        found: dict[str, Any] = {}
+        merged_values: dict[str, Any] = {}
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
                 self._wrong(part, path, "<< needs a mapping")
                 continue
             self._count += 1
-            found = {**self._mapping(part, path, depth + 1), **found}
-        return found
+            merged_values = {**self._mapping(part, path, depth + 1), **merged_values}
+        return merged_values
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         self._measure(node.value)
@@ -211,7 +211,7 @@ class _Reader:
 
 def _can_be_kept(text: str) -> bool:
     """PostgreSQL keeps no NUL, and half a character is none."""
-    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(tag: str) -> str:
