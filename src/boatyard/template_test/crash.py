@@ -36,20 +36,22 @@ async def ask_crash(trial: Trial) -> Answer:
     expected = {part: run for part, run in expected.items() if part not in trial.once_only}
     # A boundary before each task, and one after the last.
     boundaries = {part: len(run.tasks) + 1 for part, run in expected.items()}
-    gate = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(number: int) -> list[str]:
-        async with gate:
-            return await _cluster(trial, number, expected, scales=scales, deletes=deletes)
+    async def try_boundary(boundary: int) -> list[str]:
+        async with semaphore:
+            return await _cluster(trial, boundary, expected, scales=scales, deletes=deletes)
 
     numbers = range(1, max(boundaries.values(), default=0) + 1)
-    found = await asyncio.gather(*(one(number) for number in numbers))
-    seen = [words for some in found for words in some]
+    problems_by_boundary = await asyncio.gather(*(try_boundary(number) for number in numbers))
+    problems = [
+        problem for cluster_problems in problems_by_boundary for problem in cluster_problems
+    ]
     if any(trial.overrun(_name(number)) for number in numbers):
         return skipped("crash", SEE_BOUNDS)
     killed = sum(run.was_killed for number in numbers for run in trial.runs(_name(number)))
-    if seen:
-        return failed("crash", f"{count(killed, 'kill')}, and not the same end", seen, _REMEDY)
+    if problems:
+        return failed("crash", f"{count(killed, 'kill')}, and not the same end", problems, _REMEDY)
     if not killed:
         return skipped("crash", "no part that could be killed was run")
     return passed("crash", f"{count(killed, 'kill')}, at every task of {', '.join(boundaries)}")
@@ -69,45 +71,51 @@ async def _cluster(
     end = await trial.yard.ready(id)
     if isinstance(end, Stuck):
         return [_told(trial, number, end)]
-    seen: list[str] = []
-    held = await trial.yard.held(id)
-    for place in sorted({*held, *trial.held}):
-        if held.get(place, 0) != trial.held.get(place, 0):
-            seen.append(
-                f"{_when(trial, number)}: the data centre holds {held.get(place, 0)} of {place} "
+    problems: list[str] = []
+    twin_items = await trial.yard.held(id)
+    for place in sorted({*twin_items, *trial.held}):
+        if twin_items.get(place, 0) != trial.held.get(place, 0):
+            problems.append(
+                f"{_when(trial, number)}: the data centre holds {twin_items.get(place, 0)} of {place} "
                 f"instead of {trial.held.get(place, 0)}"
             )
-    made = await trial.look_outside(name)
-    if made != trial.made:
-        seen.append(f"{_when(trial, number)}: outside there is {made!r} instead of {trial.made!r}")
+    external_state = await trial.look_outside(name)
+    if external_state != trial.made:
+        problems.append(
+            f"{_when(trial, number)}: outside there is {external_state!r} instead of {trial.made!r}"
+        )
     if scales and "scale" in expected:
-        node_set, wanted = min(trial.role.about.node_sets.items())
-        await trial.yard.client.scale_cluster(id, {node_set: wanted.size + 1})
+        node_set, default_set = min(trial.role.about.node_sets.items())
+        await trial.yard.client.scale_cluster(id, {node_set: default_set.size + 1})
         end = await trial.yard.ready(id)
         if isinstance(end, Stuck):
-            return [*seen, _told(trial, number, end)]
+            return [*problems, _told(trial, number, end)]
     if deletes:
         await trial.yard.client.delete_cluster(id)
-        seen += [f"{_when(trial, number)}: {words}" for words in await see_gone(trial, name, id)]
-    return [*seen, *_compared(trial, number, expected)]
+        problems += [
+            f"{_when(trial, number)}: {problem}" for problem in await see_gone(trial, name, id)
+        ]
+    return [*problems, *_compared(trial, number, expected)]
 
 
 def _compared(trial: Trial, number: int, expected: Mapping[str, Run]) -> list[str]:
-    seen = []
-    done = {run.part: run for run in reversed(trial.runs(_name(number)))}
-    for part, before in expected.items():
-        run = done.get(part)
+    problems = []
+    runs_by_part = {run.part: run for run in reversed(trial.runs(_name(number)))}
+    for part, undisturbed in expected.items():
+        run = runs_by_part.get(part)
         if run is None:
-            seen.append(f"{part} was not run in cluster {_name(number)!r}")
+            problems.append(f"{part} was not run in cluster {_name(number)!r}")
             continue
-        if number <= len(before.tasks) + 1 and not run.was_killed:
-            seen.append(f"{part} did not come to its task {number} in cluster {_name(number)!r}")
-        for fact in trial.differing(before, run):
-            seen.append(
-                f"{part}, killed {_where(before, number)}: the fact {fact!r} is "
-                f"{run.facts.get(fact)!r} instead of {before.facts.get(fact)!r}"
+        if number <= len(undisturbed.tasks) + 1 and not run.was_killed:
+            problems.append(
+                f"{part} did not come to its task {number} in cluster {_name(number)!r}"
             )
-    return seen
+        for fact in trial.differing(undisturbed, run):
+            problems.append(
+                f"{part}, killed {_where(undisturbed, number)}: the fact {fact!r} is "
+                f"{run.facts.get(fact)!r} instead of {undisturbed.facts.get(fact)!r}"
+            )
+    return problems
 
 
 def _told(trial: Trial, number: int, end: Stuck) -> str:

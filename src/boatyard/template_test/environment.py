@@ -79,8 +79,10 @@ class Yard:
         """Offers the content; its digest. Refused with every mistake when it cannot be offered."""
         source = await self.client.publish_role(name, files)
         if source.status.state != TemplateSourceState.OFFERED:
-            told = "; ".join(f"{one.file}: {one.message}" for one in source.status.mistakes)
-            raise Refused(f"the role is not offered: {told}")
+            mistakes = "; ".join(
+                f"{mistake.file}: {mistake.message}" for mistake in source.status.mistakes
+            )
+            raise Refused(f"the role is not offered: {mistakes}")
         await label_hub(self.ledger, source.status.template, HUB)
         return source.status.digest
 
@@ -110,12 +112,12 @@ class Yard:
                 and cluster.status.observed_generation == cluster.metadata.generation
             )
 
-        found = await self._until(id, is_ready)
-        return found if found is not None else Stuck("it is gone")
+        end = await self._until(id, is_ready)
+        return end if end is not None else Stuck("it is gone")
 
     async def gone(self, id: str) -> Stuck | None:
-        found = await self._until(id, lambda cluster: cluster is None)
-        return found if isinstance(found, Stuck) else None
+        end = await self._until(id, lambda cluster: cluster is None)
+        return end if isinstance(end, Stuck) else None
 
     async def _until(
         self, id: str, done: Callable[[Cluster | None], bool]
@@ -134,10 +136,12 @@ class Yard:
                         return Stuck(why)
                     await asyncio.sleep(_LOOK_SECONDS)
         state = cluster.status.state.name if cluster else "gone"
-        waits = [
-            f"{s.name}: {s.message}" for s in (order.status.steps if order else ()) if s.message
+        messages = [
+            f"{step.name}: {step.message}"
+            for step in (order.status.steps if order else ())
+            if step.message
         ]
-        return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(waits)}")
+        return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(messages)}")
 
     async def begin_anew(self, id: str, key: str, attempt: int) -> Stuck | None:
         """Has the order run a part once more that had come to a good end; returns when it has again.
@@ -167,46 +171,48 @@ class Yard:
             except Conflict:
                 continue
             break
-        found = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
-        if isinstance(found, Stuck):
-            return found
+        outcome = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
+        if isinstance(outcome, Stuck):
+            return outcome
         end = await self.ready(id)
         return end if isinstance(end, Stuck) else None
 
     async def held(self, id: str) -> dict[str, int]:
         """What the twin holds for an order, by kind and key without the order's id."""
-        found: dict[str, int] = {}
-        for one in await truth(self.twin, f"{id}/"):
-            place = f"{one.kind} {one.key.partition('/')[2]}"
-            found[place] = found.get(place, 0) + 1
-        return found
+        counts: dict[str, int] = {}
+        for item in await truth(self.twin, f"{id}/"):
+            label = f"{item.kind} {item.key.partition('/')[2]}"
+            counts[label] = counts.get(label, 0) + 1
+        return counts
 
 
 def sent(option: Option | None, value: Any) -> dict[str, Any]:
     """As a client sends it; what does not fit its type goes as it is, to be refused."""
-    as_it_is = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
+    untyped = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
     if option is None:
-        return as_it_is
+        return untyped
     match option.type, value:
         case "int", bool():
-            return as_it_is
+            return untyped
         case ("int", int()) if abs(value) >= 2**63:
-            return as_it_is
+            return untyped
         case ("int", int()) | ("float", int() | float()) | ("bool", bool()):
             return typed(option, value)
         case (("str" | "path" | "bytes" | "bits"), str()):
             return typed(option, value)
-    return as_it_is
+    return untyped
 
 
 def _stuck(order: Order | None, cluster: Cluster | None) -> str:
     for step in order.status.steps if order is not None else ():
         if step.state in STUCK:
             return f"step {step.name}: {step.message}"
-    failed = (ClusterState.FAILED, ClusterState.DELETE_FAILED)
-    if order is None and cluster is not None and cluster.status.state in failed:
-        told = [one.message for one in cluster.status.conditions if one.message]
-        return "; ".join(told) or "it has failed"
+    failed_states = (ClusterState.FAILED, ClusterState.DELETE_FAILED)
+    if order is None and cluster is not None and cluster.status.state in failed_states:
+        messages = [
+            condition.message for condition in cluster.status.conditions if condition.message
+        ]
+        return "; ".join(messages) or "it has failed"
     return ""
 
 
@@ -238,17 +244,17 @@ async def open_yard(
         )
         await seed_catalogue.fill(ledger, layout, now=ledger.clock.now())
         await more_of_catalogue(ledger, role.about)
-        doors = await stack.enter_async_context(serve_api(ledger, settings))
-        token = doors.issuer.create_token(
+        api = await stack.enter_async_context(serve_api(ledger, settings))
+        token = api.issuer.create_token(
             tenant=SHARED,
             user="template-test",
             role=Rights.OPERATOR,
             ttl=timedelta(days=1),
-            now=doors.now(),
+            now=api.now(),
         )
-        client = await stack.enter_async_context(Client(Target(address=doors.grpc, token=token)))
+        client = await stack.enter_async_context(Client(Target(address=api.grpc, token=token)))
         roles = WatchedRoles(
-            role_runner(ledger, settings, way_to(doors, settings)), part_seconds=part_seconds
+            role_runner(ledger, settings, way_to(api, settings)), part_seconds=part_seconds
         )
         stack.push_async_callback(roles.end_all)
         yard = Yard(ledger, client, twin, roles, directory, patience)
@@ -302,7 +308,13 @@ def _leaves(path: str, value: Any) -> list[tuple[str, str]]:
         case str():
             return [(path, value)]
         case dict():
-            return [leaf for key, one in value.items() for leaf in _leaves(f"{path}.{key}", one)]
+            return [
+                leaf for key, child in value.items() for leaf in _leaves(f"{path}.{key}", child)
+            ]
         case list() | tuple():
-            return [leaf for n, one in enumerate(value) for leaf in _leaves(f"{path}.{n}", one)]
+            return [
+                leaf
+                for index, child in enumerate(value)
+                for leaf in _leaves(f"{path}.{index}", child)
+            ]
     return []

@@ -67,31 +67,31 @@ class Fuzz:
     def least(self) -> dict[str, Any] | None:
         """Only what must be given; everything else has its default, or nothing. None when no values fit."""
         names = [name for name, option in self._form.options.items() if option.must_be_given]
-        if (found := self._fitting(names)) is not None:
-            return found
+        if (values := self._fitting(names)) is not None:
+            return values
         others = [name for name in self._form.options if name not in names]
-        for more in range(1, len(others) + 1):  # relations may ask for more
+        for extra in range(1, len(others) + 1):  # relations may ask for more
             for _ in range(_TRIES // len(others) + 1):
-                found = self._fitting([*names, *self._chance.sample(others, more)])
-                if found is not None:
-                    return found
+                values = self._fitting([*names, *self._chance.sample(others, extra)])
+                if values is not None:
+                    return values
         return None
 
     def most(self) -> dict[str, Any] | None:
         """Everything, or as much of it as may be given together."""
         names = list(self._form.options)
-        if (found := self._fitting(names)) is not None:
-            return found
+        if (values := self._fitting(names)) is not None:
+            return values
         for fewer in range(1, len(names) + 1):
             for _ in range(_TRIES // len(names) + 1):
-                found = self._fitting(self._chance.sample(names, len(names) - fewer))
-                if found is not None:
-                    return found
+                values = self._fitting(self._chance.sample(names, len(names) - fewer))
+                if values is not None:
+                    return values
         return None
 
     def good(self, count: int) -> Iterator[dict[str, Any]]:
         """Sets that must be taken, with odd texts in them. Fewer when hardly any fit."""
-        found = 0
+        produced = 0
         for _ in range(count * 10):
             names = [
                 name
@@ -101,27 +101,31 @@ class Fuzz:
             values = self._fitting(names, odd=True)
             if values is not None:
                 yield values
-                found += 1
-            if found == count:
+                produced += 1
+            if produced == count:
                 return
 
     def bad(self, at: str) -> Iterator[Bad]:
         """One mistake each, in values that are good otherwise."""
-        whole = self.most()
-        if whole is None:
+        values = self.most()
+        if values is None:
             return
         yield Bad(
             "a parameter that is not asked for",
-            {**whole, "never_asked_for": 1},
+            {**values, "never_asked_for": 1},
             f"{at}.never_asked_for",
         )
         for name, option in self._form.options.items():
-            if option.must_be_given and name in whole:
-                less = {other: value for other, value in whole.items() if other != name}
-                yield Bad(f"without {name}, which is required", less, f"{at}.{name}")
-        for name, value in whole.items():
-            for why, wrong, path in self._wrong(self._form.options[name], value, f"{at}.{name}"):
-                yield Bad(why, {**whole, name: wrong}, path)
+            if option.must_be_given and name in values:
+                incomplete = {
+                    other: good_value for other, good_value in values.items() if other != name
+                }
+                yield Bad(f"without {name}, which is required", incomplete, f"{at}.{name}")
+        for name, good_value in values.items():
+            for reason, bad_value, path in self._wrong(
+                self._form.options[name], good_value, f"{at}.{name}"
+            ):
+                yield Bad(reason, {**values, name: bad_value}, path)
 
     def _wrong(self, option: Option, value: Any, at: str) -> Iterator[tuple[str, Any, str]]:
         """Why, the wrong value, and where in it the mistake is."""
@@ -136,29 +140,31 @@ class Fuzz:
         if option.type == "list" and isinstance(value, list) and option.elements:
             element = option.element()
             first = value[0] if value else self._value(element, odd=False)
-            for why, wrong, path in self._wrong(element, first, f"{at}[0]"):
-                yield why, [wrong, *value[1:]], path
+            for reason, bad_value, path in self._wrong(element, first, f"{at}[0]"):
+                yield reason, [bad_value, *value[1:]], path
         if option.type == "dict" and option.options is not None and isinstance(value, dict):
-            inside = at if option.no_log else f"{at}.never_asked_for"
-            yield f"{where} with a key too many", {**value, "never_asked_for": 1}, inside
-            for name, one in value.items():
-                for why, wrong, path in self._wrong(option.options[name], one, f"{at}.{name}"):
-                    yield why, {**value, name: wrong}, path
+            mistake_path = at if option.no_log else f"{at}.never_asked_for"
+            yield f"{where} with a key too many", {**value, "never_asked_for": 1}, mistake_path
+            for name, entry in value.items():
+                for reason, bad_value, path in self._wrong(
+                    option.options[name], entry, f"{at}.{name}"
+                ):
+                    yield reason, {**value, name: bad_value}, path
 
     def _fitting(self, names: list[str], *, odd: bool = False) -> dict[str, Any] | None:
         """Values for these, if the relations between options allow them."""
         for _ in range(4):
-            made = {
+            values = {
                 name: self._value(self._form.options[name], odd=odd, top=True)
                 for name in self._form.options
                 if name in names and name not in self._pinned
             }
-            made |= self._pinned
+            values |= self._pinned
             violations: list[Violation] = []
-            check(self._form, made, violations, at="")
+            check(self._form, values, violations, at="")
             # Only what is missing or excluded: whether a value itself fits is not asked here.
             if not violations or not _is_about_sets(violations, self._form):
-                return made
+                return values
         return None
 
     def _value(self, option: Option, *, odd: bool, top: bool = False) -> Any:
@@ -193,15 +199,19 @@ class Fuzz:
     def _object(self, option: Option, *, odd: bool) -> dict[str, Any]:
         """Relations inside are kept by trying."""
         options = option.options or {}
-        inner = Form(options=options, relations=option.relations)
-        made = Fuzz(inner, self._chance).most()
-        if odd and made is not None:
-            needed = {name for name, one in options.items() if one.must_be_given}
-            fewer = {n: v for n, v in made.items() if n in needed or self._chance.random() < 0.5}
+        subform = Form(options=options, relations=option.relations)
+        values = Fuzz(subform, self._chance).most()
+        if odd and values is not None:
+            needed = {name for name, suboption in options.items() if suboption.must_be_given}
+            fewer = {
+                name: value
+                for name, value in values.items()
+                if name in needed or self._chance.random() < 0.5
+            }
             violations: list[Violation] = []
-            check(inner, fewer, violations, at="")
-            return made if violations else fewer
-        return made or {}
+            check(subform, fewer, violations, at="")
+            return values if violations else fewer
+        return values or {}
 
     def _word(self) -> str:
         return "".join(self._chance.choice(_LETTERS) for _ in range(8))
@@ -209,4 +219,4 @@ class Fuzz:
 
 def _is_about_sets(violations: list[Violation], form: Form) -> bool:
     """Whether what is given, and not its values, is at fault: relations have no path, missing ones are required."""
-    return any(not one.path or one.message == "is required" for one in violations)
+    return any(not violation.path or violation.message == "is required" for violation in violations)

@@ -25,11 +25,13 @@ from boatyard.twin.layout import HubLayout, Layout
 _CLUSTERS = 24  # at once, at most
 
 
-def yard_layout(about: About, hub: str) -> Layout:
+def yard_layout(template: About, hub: str) -> Layout:
     """One hub with room for all clusters that are there at once, each with a node more than by default."""
-    hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *about.allowed_host_types), 20)
-    for one in about.node_sets.values():
-        hosts[one.host_type] = hosts.get(one.host_type, 0) + (one.size + 1) * _CLUSTERS
+    hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *template.allowed_host_types), 20)
+    for node_set in template.node_sets.values():
+        hosts[node_set.host_type] = (
+            hosts.get(node_set.host_type, 0) + (node_set.size + 1) * _CLUSTERS
+        )
     return Layout(
         hubs={
             hub: HubLayout(
@@ -42,7 +44,7 @@ def yard_layout(about: About, hub: str) -> Layout:
     )
 
 
-async def more_of_catalogue(ledger: Ledger, about: About) -> None:
+async def more_of_catalogue(ledger: Ledger, template: About) -> None:
     """Adds what the first catalogue lacks for this role."""
     now = ledger.clock.now()
 
@@ -52,14 +54,19 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
         )
 
     changes: list[Change] = []
-    there = {one.id for one in (await ledger.documents.list(HostType, limit=1000)).items}
-    wanted = {one.host_type for one in about.node_sets.values()} | {*about.allowed_host_types}
-    for name in sorted(wanted - there):
-        changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
-    known = {
-        one.spec.version for one in (await ledger.documents.list(ClusterVersion, limit=1000)).items
+    existing_types = {
+        document.id for document in (await ledger.documents.list(HostType, limit=1000)).items
     }
-    for version in sorted(_versions(about) - known):
+    required_types = {node_set.host_type for node_set in template.node_sets.values()} | {
+        *template.allowed_host_types
+    }
+    for name in sorted(required_types - existing_types):
+        changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
+    existing_versions = {
+        document.spec.version
+        for document in (await ledger.documents.list(ClusterVersion, limit=1000)).items
+    }
+    for version in sorted(_versions(template) - existing_versions):
         spec = ClusterVersionSpec(
             version=version,
             image=f"registry.example/release:{version}",
@@ -88,9 +95,9 @@ async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
             await ledger.commit([change], now=ledger.clock.now())
 
 
-def _versions(about: About) -> set[str]:
+def _versions(template: About) -> set[str]:
     """The default, and one in the role's range."""
-    found = {about.versions.default} if about.versions.default else set()
-    if about.versions.at_least:
-        found.add(".".join([*about.versions.at_least.split("."), "0", "0"][:3]))
-    return found
+    versions = {template.versions.default} if template.versions.default else set()
+    if template.versions.at_least:
+        versions.add(".".join([*template.versions.at_least.split("."), "0", "0"][:3]))
+    return versions

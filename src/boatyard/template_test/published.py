@@ -27,10 +27,10 @@ async def last_published(role: Role, contents: Path) -> tuple[Found | None, str]
         return None, "the same content is on offer"
     if not template.digest:
         return None, "what is on offer under this id was not made of a role"
-    kept = contents / template.digest.removeprefix("sha256:")
-    if not kept.is_dir():
+    folder = contents / template.digest.removeprefix("sha256:")
+    if not folder.is_dir():
         return (
             None,
             f"{template.digest} is on offer, and not kept here; name its folder with --from",
         )
-    return roles_at(kept)[0], ""
+    return roles_at(folder)[0], ""

@@ -45,7 +45,7 @@ class Outside:
 
     def _run(self, cluster: str) -> str:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 self._words,
                 env={**os.environ, "BOATYARD_CLUSTER": cluster},
                 stdin=subprocess.DEVNULL,
@@ -57,7 +57,7 @@ class Outside:
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise Refused(f"--outside: {self._words[0]} did not work: {error}") from error
-        return done.stdout
+        return process.stdout
 
 
 @dataclass
@@ -107,12 +107,13 @@ class Trial:
 
     def differing(self, run: Run, other: Run) -> list[str]:
         """Names of facts that the two report differently, apart from what is each order's own."""
-        one, two = _plain_facts(run), _plain_facts(other)
-        names = sorted({*one, *two})
+        first_facts, second_facts = _plain_facts(run), _plain_facts(other)
+        names = sorted({*first_facts, *second_facts})
         return [
             name
             for name in names
-            if one.get(name) != two.get(name) and (run.part, name) not in self.unsteady
+            if first_facts.get(name) != second_facts.get(name)
+            and (run.part, name) not in self.unsteady
         ]
 
 
@@ -121,24 +122,24 @@ def _plain_facts(run: Run) -> dict[str, str]:
 
 
 def is_overrun(run: Run, cluster: str = "") -> bool:
-    ended = any(words in run.failure for words in _OUT_OF_BOUNDS)
-    return ended and cluster in ("", run.cluster)
+    exceeded = any(phrase in run.failure for phrase in _OUT_OF_BOUNDS)
+    return exceeded and cluster in ("", run.cluster)
 
 
 def why(name: str, stuck: Stuck) -> str:
     return f"cluster {name!r}: {stuck.why}"
 
 
-def passed(question: str, said: str) -> Answer:
-    return Answer(question, PASSED, said)
+def passed(question: str, summary: str) -> Answer:
+    return Answer(question, PASSED, summary)
 
 
-def failed(question: str, said: str, seen: Sequence[str], remedy: str) -> Answer:
-    return Answer(question, FAILED, said, tuple(seen), remedy)
+def failed(question: str, summary: str, problems: Sequence[str], remedy: str) -> Answer:
+    return Answer(question, FAILED, summary, tuple(problems), remedy)
 
 
-def skipped(question: str, said: str) -> Answer:
-    return Answer(question, SKIPPED, said)
+def skipped(question: str, summary: str) -> Answer:
+    return Answer(question, SKIPPED, summary)
 
 
 Ask = Callable[[Trial], Awaitable[Answer]]
