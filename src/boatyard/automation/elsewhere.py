@@ -23,7 +23,7 @@ class AutomationElsewhere:
     async def caution(self) -> str:
         return ""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
         return ELSEWHERE
 
     async def release_run(self, key: str) -> Outcome:

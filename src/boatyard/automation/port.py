@@ -60,7 +60,7 @@ class Automation(Protocol):
     async def caution(self) -> str:
         """What an operator should know of how runs are kept apart; empty when there is nothing. Changes nothing."""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
         """Starts the run, once, and says how it goes. Done with the facts it reported when it has succeeded.
 
         Waiting while it runs, and after a crash of whoever asked: the run is found by its key. One that

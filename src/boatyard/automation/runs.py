@@ -78,7 +78,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.told(line, always=True, state=result.result, result=result)
 
     def events(self, after: int) -> list[RunEvent]:
-        told = enumerate(self.story, start=1)
+        numbered_lines = enumerate(self.story, start=1)
         start = f"{self.attempt} {self.story[0].at}" if self.story else ""
         return [
             RunEvent(
@@ -89,7 +89,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
                 attempt=self.attempt,
                 start=start,
             )
-            for number, line in told
+            for number, line in numbered_lines
             if number > after
         ]
 
@@ -120,10 +120,10 @@ def run_id(key: str, nonce: str) -> str:
 def is_run_id(text: str) -> bool:
     name, _, nonce = text.removeprefix(_PREFIX).partition("-")
     letters = f"{name}{nonce}"
-    right = len(name) == _NAME_LETTERS and len(nonce) == _NONCE_LETTERS
+    has_right_length = len(name) == _NAME_LETTERS and len(nonce) == _NONCE_LETTERS
     return (
         text.startswith(_PREFIX)
-        and right
+        and has_right_length
         and set(letters) <= set("abcdefghijklmnopqrstuvwxyz234567")
     )
 
@@ -137,27 +137,27 @@ class RunBook:
         self._hub = hub_id
 
     async def get(self, key: str) -> Kept | None:
-        found = await self._get(name_of(key))
-        if found is not None and found.run.key != key:
+        stored_run = await self._get(name_of(key))
+        if stored_run is not None and stored_run.run.key != key:
             raise Unavailable(f"the record of run {key} is another's", reason="HeldByAnother")
-        return found
+        return stored_run
 
     async def find(self, id: str) -> Kept | None:
         """The run of this id, while it is the present one of its key."""
-        found = await self._get(id.rpartition("-")[0])
-        return found if found is not None and found.run.id == id else None
+        stored_run = await self._get(id.rpartition("-")[0])
+        return stored_run if stored_run is not None and stored_run.run.id == id else None
 
     async def add(self, run: Run, secret: str) -> None:
         """Exists when somebody else was faster."""
         body = self._body(run, secret)
         await self._client.create(SECRETS, body, self._namespace)
 
-    async def change(self, seen: Kept, run: Run, *, secret: str = "") -> None:
+    async def change(self, stored_run: Kept, run: Run, *, secret: str = "") -> None:
         """Conflict when it is no longer as it was seen, NotFound when it has gone."""
-        body = self._body(run, secret or seen.secret)
-        about = {**body["metadata"], "resourceVersion": seen.version}
+        body = self._body(run, secret or stored_run.secret)
+        metadata = {**body["metadata"], "resourceVersion": stored_run.version}
         await self._client.merge_patch(
-            SECRETS, about["name"], {**body, "metadata": about}, self._namespace
+            SECRETS, metadata["name"], {**body, "metadata": metadata}, self._namespace
         )
 
     async def remove(self, key: str) -> None:
@@ -171,10 +171,10 @@ class RunBook:
 
     async def _get(self, name: str) -> Kept | None:
         try:
-            found = await self._client.get(SECRETS, name, self._namespace)
+            secret_object = await self._client.get(SECRETS, name, self._namespace)
         except NotFound:
             return None
-        return _read(found)
+        return _read(secret_object)
 
     def _body(self, run: Run, secret: str) -> dict[str, Any]:
         return {
@@ -193,14 +193,14 @@ class RunBook:
 
 
 def _read(item: Mapping[str, Any]) -> Kept:
-    about = item["metadata"]
+    metadata = item["metadata"]
     try:
-        run = msgspec.json.decode((about.get("annotations") or {}).get(MARK, ""), type=Run)
+        run = msgspec.json.decode((metadata.get("annotations") or {}).get(MARK, ""), type=Run)
         secret = b64decode((item.get("data") or {}).get(_SIGNING, "")).decode()
     except (msgspec.DecodeError, ValueError):
         # Not chained: the decoder may quote what it stumbled over.
         raise Unavailable(
-            f"Secret {about['name']} holds no run that can be read; delete it, and the run begins anew",
+            f"Secret {metadata['name']} holds no run that can be read; delete it, and the run begins anew",
             reason="Unreadable",
         ) from None
-    return Kept(run=run, secret=secret, version=about["resourceVersion"])
+    return Kept(run=run, secret=secret, version=metadata["resourceVersion"])

@@ -21,18 +21,20 @@ _LONGEST_TIMESTAMP = 12  # digits
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
     """The value of the signature header."""
-    signed = timestamp.encode() + b"." + body
-    return _METHOD + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    message = timestamp.encode() + b"." + body
+    return _METHOD + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def is_fresh(timestamp: str, now: float) -> bool:
     """Whether a message of this time (seconds since 1970) may still be heard."""
-    plain = timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _LONGEST_TIMESTAMP
-    return plain and abs(now - int(timestamp)) <= LONGEST_AGE
+    is_number = (
+        timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _LONGEST_TIMESTAMP
+    )
+    return is_number and abs(now - int(timestamp)) <= LONGEST_AGE
 
 
 def is_signed(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
     """Whether the signature is that of whoever has the secret. Without a secret nobody's is."""
     # Bytes: a header may hold what compare_digest does not take as text.
-    right = hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
-    return right and bool(secret)
+    matches = hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
+    return matches and bool(secret)

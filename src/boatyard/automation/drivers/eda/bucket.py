@@ -16,8 +16,8 @@ class Bucket:
         """Takes a token; 0 when there was one, else in how many seconds there is."""
         if self._at is not None:
             # A clock that was set back fills nothing.
-            gained = max(0.0, now - self._at) * self._per_second
-            self._tokens = min(self._most, self._tokens + gained)
+            new_tokens = max(0.0, now - self._at) * self._per_second
+            self._tokens = min(self._most, self._tokens + new_tokens)
         self._at = now
         if self._tokens >= 1.0:
             self._tokens -= 1.0

@@ -49,12 +49,12 @@ def read_settings(settings: Mapping[str, str]) -> EdaSettings:
 def _address_problems(name: str, text: str) -> list[Violation]:
     try:
         parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good, parts = False, urlsplit("")
-    if not good:
-        what = f"{text!r} is no address" if text else "is not set"
-        return [Violation(f"settings.{name}", what, "give http(s)://HOST:PORT")]
+        is_valid, parts = False, urlsplit("")
+    if not is_valid:
+        problem = f"{text!r} is no address" if text else "is not set"
+        return [Violation(f"settings.{name}", problem, "give http(s)://HOST:PORT")]
     if parts.query or parts.fragment or parts.username or parts.password:
         remedy = f"give the address alone; a token goes into the Secret named by {SECRET}"
         return [Violation(f"settings.{name}", "says more than where", remedy)]
@@ -65,7 +65,7 @@ def _number(
     settings: Mapping[str, str],
     name: str,
     default: float,
-    least: float,
+    minimum: float,
     problems: list[Violation],
 ) -> float:
     text = settings.get(name, "")
@@ -75,7 +75,7 @@ def _number(
         number = float(text)
     except ValueError:
         number = 0.0
-    if not least <= number < float("inf"):
-        what = f"{text!r} is no number of at least {least:g}"
-        problems.append(Violation(f"settings.{name}", what, f"leave it out for {default:g}"))
+    if not minimum <= number < float("inf"):
+        problem = f"{text!r} is no number of at least {minimum:g}"
+        problems.append(Violation(f"settings.{name}", problem, f"leave it out for {default:g}"))
     return number

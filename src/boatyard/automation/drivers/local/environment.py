@@ -34,8 +34,12 @@ Say = Callable[[str], None]  # one line of progress
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """$BOATYARD_ANSIBLE, else `ansible` in the cache directory."""
-    named = environ.get("BOATYARD_ANSIBLE")
-    return Path(named).expanduser().absolute() if named else cache_directory(environ) / "ansible"
+    configured = environ.get("BOATYARD_ANSIBLE")
+    return (
+        Path(configured).expanduser().absolute()
+        if configured
+        else cache_directory(environ) / "ansible"
+    )
 
 
 class Environment:
@@ -58,7 +62,7 @@ class Environment:
     def is_ready(self) -> bool:
         return (self.place / _COMPLETE).exists() and self.python.exists()
 
-    def ensure(self, say: Say) -> None:
+    def ensure(self, report: Say) -> None:
         """Makes it when it is not there. Unavailable when that cannot be now; what is half made is made anew."""
         if self.is_ready():
             return
@@ -66,35 +70,35 @@ class Environment:
         with _only_one(self.place.with_suffix(".lock")):
             if self.is_ready():
                 return  # somebody else has made it meanwhile
-            say("making an environment for Ansible")
+            report("making an environment for Ansible")
             shutil.rmtree(self.place, ignore_errors=True)
             _run([sys.executable, "-m", "venv", str(self.place)], lambda _: None)
-            self._install(say)
+            self._install(report)
             (self.place / _COMPLETE).touch()
-            say("the environment for Ansible is ready")
+            report("the environment for Ansible is ready")
 
-    def _install(self, say: Say) -> None:
+    def _install(self, report: Say) -> None:
         total = len(_PACKAGE.findall(self.lock.read_text()))
-        seen: set[str] = set()
+        packages: set[str] = set()
 
-        def hear(line: str) -> None:
-            if found := _COLLECTING.match(line):
-                seen.add(found[1])
-                say(f"fetching {found[1]} ({len(seen)} of {total})")
+        def on_line(line: str) -> None:
+            if match := _COLLECTING.match(line):
+                packages.add(match[1])
+                report(f"fetching {match[1]} ({len(packages)} of {total})")
             elif line.startswith("Installing collected"):
-                say(f"installing {len(seen)} packages")
+                report(f"installing {len(packages)} packages")
 
         pip = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
-        _run([*pip, "--no-input", "--require-hashes", "-r", str(self.lock)], hear)
+        _run([*pip, "--no-input", "--require-hashes", "-r", str(self.lock)], on_line)
 
 
-def _run(command: list[str], hear: Callable[[str], None]) -> None:
+def _run(command: list[str], on_line: Callable[[str], None]) -> None:
     environ = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT or name.startswith(_KEPT_PREFIXES)
     }
-    last: list[str] = []
+    last_lines: list[str] = []
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -105,11 +109,12 @@ def _run(command: list[str], hear: Callable[[str], None]) -> None:
         errors="replace",
     ) as process:
         for line in process.stdout or ():
-            last = [*last[-4:], line.strip()]
-            hear(line.strip())
+            last_lines = [*last_lines[-4:], line.strip()]
+            on_line(line.strip())
     if process.returncode != 0:
         raise Unavailable(
-            f"the environment for Ansible cannot be made: {' '.join(last)}", reason="NoAnsible"
+            f"the environment for Ansible cannot be made: {' '.join(last_lines)}",
+            reason="NoAnsible",
         )
 
 

@@ -21,15 +21,15 @@ class Limits:
 
     def by_name(self, *, own_user: bool) -> dict[str, int]:
         """By the names of the module `resource`."""
-        found = {
+        limits = {
             "RLIMIT_AS": self.address_space,
             "RLIMIT_FSIZE": self.file_size,
             "RLIMIT_NOFILE": self.open_files,
             "RLIMIT_CORE": 0,
         }
         if own_user:
-            found["RLIMIT_NPROC"] = self.processes
-        return found
+            limits["RLIMIT_NPROC"] = self.processes
+        return limits
 
 
 @dataclass(frozen=True)

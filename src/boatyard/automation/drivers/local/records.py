@@ -82,49 +82,51 @@ class Records:
         return result
 
     def save(self, record: Record) -> None:
-        place = self.place(record.key)
-        place.mkdir(exist_ok=True, mode=0o711)
-        write_durably(place / RUN, msgspec.json.encode(record))
+        run_directory = self.place(record.key)
+        run_directory.mkdir(exist_ok=True, mode=0o711)
+        write_durably(run_directory / RUN, msgspec.json.encode(record))
 
     def clear(self, key: str) -> None:
         """What an earlier start has left, but for its story."""
-        place = self.place(key)
+        run_directory = self.place(key)
         for name in (PLAN, *LEFT_OVER):
-            (place / name).unlink(missing_ok=True)
-        remove_tree(place / WORK)
-        (place / WORK).mkdir(mode=0o700)
+            (run_directory / name).unlink(missing_ok=True)
+        remove_tree(run_directory / WORK)
+        (run_directory / WORK).mkdir(mode=0o700)
 
     def forget(self, key: str) -> None:
         """Removes it all; from the first moment on it is no run any more."""
-        place = self.place(key)
-        gone = place.with_name(_GONE + place.name)
-        remove_tree(gone)
+        run_directory = self.place(key)
+        removed_directory = run_directory.with_name(_GONE + run_directory.name)
+        remove_tree(removed_directory)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(place, gone)
-        remove_tree(gone)
+            os.rename(run_directory, removed_directory)
+        remove_tree(removed_directory)
 
     def sweep(self) -> None:
         """Takes away what a removal has left that was not carried to its end."""
-        for place in self.directory.glob(f"{_GONE}*"):
-            remove_tree(place)
+        for run_directory in self.directory.glob(f"{_GONE}*"):
+            remove_tree(run_directory)
 
     def __iter__(self) -> Iterator[Record]:
-        for place in sorted(self.directory.iterdir()):
-            record = None if place.name.startswith(".") else _read(place / RUN, Record)
+        for run_directory in sorted(self.directory.iterdir()):
+            record = (
+                None if run_directory.name.startswith(".") else _read(run_directory / RUN, Record)
+            )
             if record is not None:
                 yield record
 
     def events(self, key: str, after: int) -> list[RunEvent]:
         """In order, bounded; a line that is still being written is not there yet."""
-        found: list[RunEvent] = []
+        events: list[RunEvent] = []
         with contextlib.suppress(FileNotFoundError), (self.place(key) / EVENTS).open("rb") as file:
             for line in file:
-                if len(found) == MOST_EVENTS or not line.endswith(b"\n"):
+                if len(events) == MOST_EVENTS or not line.endswith(b"\n"):
                     break
                 event = msgspec.json.decode(line, type=RunEvent)
                 if event.number > after:
-                    found.append(event)
-        return found
+                    events.append(event)
+        return events
 
     def last_task(self, key: str) -> str:
         """The task it is at; empty before the first."""

@@ -45,21 +45,23 @@ class Turns:
         with self._alone():
             if (self._directory / slug).exists():
                 return ""
-            why = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
-            why = why or self._hurried(turn)
-            if not why:
+            reason = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
+            reason = reason or self._hurried(turn)
+            if not reason:
                 now = self._clock()
-                for one in _counted(turn):
-                    self._starts[one].append((now, slug))
+                for counter_key in _counted(turn):
+                    self._starts[counter_key].append((now, slug))
                 (self._directory / slug).write_bytes(msgspec.json.encode(turn))
-            return why
+            return reason
 
     def leave(self, slug: str, turn: Turn) -> None:
         """Gives back a turn with which nothing was started, so that it counts as no start."""
         with self._alone():
             self.give_back(slug)
-            for one in _counted(turn):
-                self._starts[one] = deque(start for start in self._starts[one] if start[1] != slug)
+            for counter_key in _counted(turn):
+                self._starts[counter_key] = deque(
+                    start for start in self._starts[counter_key] if start[1] != slug
+                )
 
     def give_back(self, slug: str) -> None:
         (self._directory / slug).unlink(missing_ok=True)
@@ -71,12 +73,12 @@ class Turns:
     def _full(self, turn: Turn, is_over: Callable[[str], bool]) -> str:
         hubs: Counter[str] = Counter()
         templates: Counter[str] = Counter()
-        held = dict(self._held())
-        for slug in [slug for slug in held if is_over(slug)]:
+        turns = dict(self._held())
+        for slug in [slug for slug in turns if is_over(slug)]:
             self.give_back(slug)  # nobody has looked since it ended
-            del held[slug]
-        for other in held.values():
-            if other.within not in held:
+            del turns[slug]
+        for other in turns.values():
+            if other.within not in turns:
                 hubs[other.hub] += 1
                 templates[other.template] += 1
         if hubs.total() >= self._pace.at_once:
@@ -89,14 +91,14 @@ class Turns:
 
     def _hurried(self, turn: Turn) -> str:
         since = self._clock() - _MINUTE
-        for kind, name, most in (
+        for kind, name, maximum in (
             ("hub", turn.hub, self._pace.starts_per_minute_per_hub),
             ("template", turn.template, self._pace.starts_per_minute_per_template),
         ):
             starts = self._starts[kind, name]
             while starts and starts[0][0] < since:
                 starts.popleft()
-            if len(starts) >= most:
+            if len(starts) >= maximum:
                 return f"runs of this {kind} are started no faster"
         return ""
 

@@ -32,16 +32,16 @@ RESERVED_PREFIXES = ("ansible_", "boatyard_")
 
 def check_names(field: str, names: Iterable[str]) -> list[Violation]:
     """What is wrong with these as names of variables."""
-    found = []
+    violations = []
     for name in names:
         if not _NAME.fullmatch(name):
-            words = "is no name of a variable"
+            problem = "is no name of a variable"
         elif name in RESERVED or name.startswith(RESERVED_PREFIXES):
-            words = "is a name that Ansible or Boatyard itself uses"
+            problem = "is a name that Ansible or Boatyard itself uses"
         else:
             continue
-        found.append(Violation(f"{field}.{name}", words, "give the parameter another name"))
-    return found
+        violations.append(Violation(f"{field}.{name}", problem, "give the parameter another name"))
+    return violations
 
 
 def render(values: Mapping[str, object]) -> str:
@@ -68,12 +68,14 @@ def _render(value: object, path: str, depth: int = 0) -> str:
         case Mapping():
             # "?": without it a key may not be longer than 1024 characters.
             pairs = (
-                f"? {_text(str(key))} : {_render(one, f'{path}.{key}', depth + 1)}"
-                for key, one in value.items()
+                f"? {_text(str(key))} : {_render(entry, f'{path}.{key}', depth + 1)}"
+                for key, entry in value.items()
             )
             return "{" + ", ".join(pairs) + "}"
         case list() | tuple():
-            items = (_render(one, f"{path}[{n}]", depth + 1) for n, one in enumerate(value))
+            items = (
+                _render(entry, f"{path}[{index}]", depth + 1) for index, entry in enumerate(value)
+            )
             return "[" + ", ".join(items) + "]"
     raise Refused(
         "", Violation(path, f"is a {type(value).__name__}", "give text, numbers, lists or maps")
@@ -101,8 +103,8 @@ def leaves(value: object) -> Iterable[str]:
         case int() | float():
             yield str(value)
         case Mapping():
-            for one in value.values():
-                yield from leaves(one)
+            for entry in value.values():
+                yield from leaves(entry)
         case list() | tuple():
-            for one in value:
-                yield from leaves(one)
+            for entry in value:
+                yield from leaves(entry)

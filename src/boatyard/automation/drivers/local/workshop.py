@@ -119,29 +119,29 @@ class Workshop:
 
     def _survey(self) -> Ground:
         namespaces, users = self._wish
-        ground = Ground(
+        capabilities = Ground(
             python=self.environment.python,
             playbook=self.environment.playbook,
             namespaces=namespaces and self._allows_namespaces(),
             users=users and os.geteuid() == 0,
         )
-        if ground.users and not ground.namespaces:
+        if capabilities.users and not capabilities.namespaces:
             self._check_reach()
-        if words := _caution(ground):
-            logger.warning("runs of roles are not set apart", extra={"why": words})
-        return ground
+        if warning := _caution(capabilities):
+            logger.warning("runs of roles are not set apart", extra={"why": warning})
+        return capabilities
 
     def _check_reach(self) -> None:
         """Without a file system of its own a run walks the paths that everybody walks."""
         command = [str(self.environment.python), "-I", "-c", "import ansible"]
         user = FIRST_USER
         try:
-            where = self.records.directory
-            tried = subprocess.run(command, check=False, user=user, group=user, cwd=where)
-            good = tried.returncode == 0
+            directory = self.records.directory
+            process = subprocess.run(command, check=False, user=user, group=user, cwd=directory)
+            is_reachable = process.returncode == 0
         except OSError:
-            good = False
-        if not good:
+            is_reachable = False
+        if not is_reachable:
             raise Unavailable(
                 "this machine allows no namespaces, and another user cannot reach the directory of runs or "
                 "Ansible's environment; put both where others may pass, or run as an ordinary user",
@@ -149,19 +149,19 @@ class Workshop:
             )
 
     def _allows_namespaces(self) -> bool:
-        with tempfile.TemporaryDirectory(dir=self.directory) as place:
-            command = supervisor("probe", place, python=self.environment.python)
-            tried = subprocess.run(command, check=False, capture_output=True, timeout=30)
-        return tried.returncode == 0
+        with tempfile.TemporaryDirectory(dir=self.directory) as folder:
+            command = supervisor("probe", folder, python=self.environment.python)
+            process = subprocess.run(command, check=False, capture_output=True, timeout=30)
+        return process.returncode == 0
 
 
-def _caution(ground: Ground) -> str:
-    if ground.namespaces:
+def _caution(capabilities: Ground) -> str:
+    if capabilities.namespaces:
         return ""
-    if ground.users:
-        words = (
+    if capabilities.users:
+        problem = (
             "have no file system of their own: they read what everybody on their machine may read"
         )
     else:
-        words = "are not set apart on their machine: they read all that Boatyard can, keys and tokens included"
-    return f"runs of roles {words}; {_REMEDY}"
+        problem = "are not set apart on their machine: they read all that Boatyard can, keys and tokens included"
+    return f"runs of roles {problem}; {_REMEDY}"

@@ -47,9 +47,9 @@ class Started:
 
 
 def start(directory: str, plan: Plan, launch: Launch) -> Started:
-    events, events_in = os.pipe()
-    output, output_in = os.pipe()
-    alive, alive_in = os.pipe()
+    events, events_write = os.pipe()
+    output, output_write = os.pipe()
+    alive, alive_write = os.pipe()
     if plan.namespaces:
         if os.geteuid() != 0:
             kernel.own_user_namespace()
@@ -57,18 +57,20 @@ def start(directory: str, plan: Plan, launch: Launch) -> Started:
     pid = os.fork()
     if pid == 0:
         try:
-            for fd in (events, output, alive_in):
+            for fd in (events, output, alive_write):
                 os.close(fd)
-            _be_first(directory, plan, launch, events=events_in, output=output_in, alive=alive)
+            _be_first(
+                directory, plan, launch, events=events_write, output=output_write, alive=alive
+            )
         except BaseException as error:  # noqa: BLE001 - nothing of the supervisor may go on in this process
-            _say(events_in, error)
+            _say(events_write, error)
         finally:
             os._exit(BROKEN)
-    for fd in (events_in, output_in, alive):
+    for fd in (events_write, output_write, alive):
         os.close(fd)
     started = Started(pid, events, output)
-    os.write(alive_in, b"1")
-    os.close(alive_in)
+    os.write(alive_write, b"1")
+    os.close(alive_write)
     return started
 
 
@@ -134,7 +136,7 @@ def _make_root(root: str, plan: Plan) -> None:
         elif os.path.isdir(path):
             _offer(path, root + path)
     for path in plan.reach:
-        if not path.startswith(tuple(f"{one}/" for one in _SYSTEM)):
+        if not path.startswith(tuple(f"{system_path}/" for system_path in _SYSTEM)):
             _offer(path, root + path)
     for name in _SETTINGS:
         if os.path.exists(f"/etc/{name}"):
@@ -184,31 +186,33 @@ def _name_user(root: str, plan: Plan) -> None:
 
 
 def _fill(plan: Plan) -> None:
-    made = [plan.home]
+    created_paths = [plan.home]
     for folder in ("tmp", *sorted({os.path.dirname(path) for path in (*plan.files, *plan.links)})):
-        place = plan.home
+        current = plan.home
         for part in filter(None, folder.split("/")):
-            place = os.path.join(place, part)
-            if place not in made:
-                os.mkdir(place, 0o700)
-                made.append(place)
+            current = os.path.join(current, part)
+            if current not in created_paths:
+                os.mkdir(current, 0o700)
+                created_paths.append(current)
     for path, text in plan.files.items():
-        made.append(os.path.join(plan.home, path))
-        with open(os.open(made[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        created_paths.append(os.path.join(plan.home, path))
+        with open(
+            os.open(created_paths[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        ) as file:
             file.write(text.encode("utf-8", "surrogatepass"))
     for path, target in plan.links.items():
         os.symlink(target, os.path.join(plan.home, path))
     if plan.user is not None:
-        for one in made:
-            os.chown(one, plan.user, plan.user)
+        for created_path in created_paths:
+            os.chown(created_path, plan.user, plan.user)
 
 
 def _be_ansible(plan: Plan, launch: Launch, events: int) -> None:
-    for name, bound in plan.limits.items():
+    for name, limit in plan.limits.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
-        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        resource.setrlimit(kind, (bound, bound))
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (limit, limit))
     if plan.user is not None:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
@@ -229,9 +233,9 @@ def execute(plan: Plan) -> None:
 def _wait_for(child: int, plan: Plan) -> NoReturn:
     """Reaps whoever is left to us until Ansible has ended; then nobody of the run is left."""
 
-    def pass_on(number: int, _: object) -> None:
+    def pass_on(signal_number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, number)
+            os.kill(child, signal_number)
 
     signal.signal(signal.SIGTERM, pass_on)
     while True:

@@ -23,12 +23,12 @@ class Hiding:
 
     def __init__(self, hidden: Iterable[str]) -> None:
         forms: set[str] = set()
-        for one in hidden:
-            lines = [line.strip() for line in one.splitlines()]
-            for text in (one, *(line for line in lines if len(line) >= _SHORTEST_LINE)):
+        for secret in hidden:
+            lines = [line.strip() for line in secret.splitlines()]
+            for text in (secret, *(line for line in lines if len(line) >= _SHORTEST_LINE)):
                 if len(text) >= SHORTEST:
                     forms.update(_forms(text))
-            forms.update(_parts(one))
+            forms.update(_parts(secret))
         self._forms = sorted(forms, key=len, reverse=True)
         self.longest = len(self._forms[0].encode(errors="replace")) if self._forms else 0
         pattern = "|".join(map(re.escape, self._forms))
@@ -57,10 +57,10 @@ def _tail(text: str, form: str) -> int:
 def _parts(text: str) -> Iterable[str]:
     """What is the same in base64 wherever the secret stands among other bytes, such as in user:password."""
     data = text.encode("utf-8", "surrogatepass")
-    for before, first in ((0, 0), (1, 2), (2, 3)):
-        last = 8 * (before + len(data)) // 6  # what comes after shares a character with the end
-        for coded in (base64.b64encode, base64.urlsafe_b64encode):
-            part = coded(bytes(before) + data).decode()[first:last]
+    for offset, first in ((0, 0), (1, 2), (2, 3)):
+        last = 8 * (offset + len(data)) // 6  # what comes after shares a character with the end
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            part = encode(bytes(offset) + data).decode()[first:last]
             if len(part) >= _SHORTEST_PART:
                 yield part
 

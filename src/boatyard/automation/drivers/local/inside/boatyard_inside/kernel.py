@@ -90,12 +90,12 @@ def change_root(root: str) -> None:
     os.chdir("/")
 
 
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    arguments = (source.encode(), target.encode(), kind.encode())
-    _call("mount", *arguments, ctypes.c_ulong(flags), options.encode(), what=f"mount {target}")
+def _mount(source: str, target: str, filesystem: str, flags: int, options: str = "") -> None:
+    arguments = (source.encode(), target.encode(), filesystem.encode())
+    _call("mount", *arguments, ctypes.c_ulong(flags), options.encode(), operation=f"mount {target}")
 
 
-def _call(name: str, *arguments: object, what: str = "") -> None:
+def _call(name: str, *arguments: object, operation: str = "") -> None:
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what or name}: {os.strerror(number)}")
+        raise OSError(number, f"{operation or name}: {os.strerror(number)}")

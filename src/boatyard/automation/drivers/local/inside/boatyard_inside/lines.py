@@ -18,14 +18,14 @@ class Lines:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         for part in data.splitlines(keepends=True):
-            ended = part.endswith((b"\n", b"\r"))
+            is_complete = part.endswith((b"\n", b"\r"))
             if not self._dropping:
-                self._held += part.rstrip(b"\r\n") if ended else part
-                if ended or len(self._held) > self._most:
+                self._held += part.rstrip(b"\r\n") if is_complete else part
+                if is_complete or len(self._held) > self._most:
                     yield bytes(self._held[: self._most])
                     self._held.clear()
-                    self._dropping = not ended
-            elif ended:
+                    self._dropping = not is_complete
+            elif is_complete:
                 self._dropping = False
 
     def rest(self) -> Iterator[bytes]:

@@ -36,17 +36,17 @@ class Plan:
 
 def take(directory: str) -> Plan | None:
     """The plan, which is nobody else's from then on. None when there is none, or another took it."""
-    path, taken = os.path.join(directory, PLAN), os.path.join(directory, TAKEN)
+    plan_path, taken_path = os.path.join(directory, PLAN), os.path.join(directory, TAKEN)
     try:
-        os.rename(path, taken)
+        os.rename(plan_path, taken_path)
     except FileNotFoundError:
         return None
-    with open(taken, encoding="utf-8") as file:
-        found = json.load(file)
-    os.unlink(taken)
+    with open(taken_path, encoding="utf-8") as file:
+        fields = json.load(file)
+    os.unlink(taken_path)
     for name in ("reach", "content", "argv", "hidden"):
-        found[name] = tuple(found[name])
-    return Plan(**found)
+        fields[name] = tuple(fields[name])
+    return Plan(**fields)
 
 
 def write_result(directory: str, result: dict[str, object]) -> None:
@@ -57,7 +57,7 @@ def write_result(directory: str, result: dict[str, object]) -> None:
         file.flush()
         os.fsync(file.fileno())
     os.replace(draft, os.path.join(directory, RESULT))
-    place = os.open(directory, os.O_RDONLY)
+    directory_fd = os.open(directory, os.O_RDONLY)
     with contextlib.suppress(OSError):
-        os.fsync(place)
-    os.close(place)
+        os.fsync(directory_fd)
+    os.close(directory_fd)

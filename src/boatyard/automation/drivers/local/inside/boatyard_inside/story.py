@@ -39,8 +39,8 @@ class Story:
     def tell(self, kind: str, task: str = "", text: str = "", remark: str = "") -> None:
         """`remark` stands after the text, however long that is."""
         line = self._line(kind, task, text, remark)
-        spare = 0 if kind in ALWAYS else KEPT_FOR_THE_END
-        if self._left - len(line) < spare:
+        reserve = 0 if kind in ALWAYS else KEPT_FOR_THE_END
+        if self._left - len(line) < reserve:
             if self._cut or kind in ALWAYS:
                 if kind in ALWAYS and self._left > len(line):
                     self._write(line)
@@ -82,7 +82,7 @@ class Story:
         size = os.fstat(self._file).st_size
         start = max(0, size - 64 * 1024)
         tail = os.pread(self._file, size - start, start)
-        whole = tail[: tail.rfind(b"\n") + 1]
-        os.ftruncate(self._file, start + len(whole))
-        lines = whole.splitlines()
+        complete_lines = tail[: tail.rfind(b"\n") + 1]
+        os.ftruncate(self._file, start + len(complete_lines))
+        lines = complete_lines.splitlines()
         return int(json.loads(lines[-1])["number"]) if lines else 0

@@ -72,39 +72,39 @@ class _Watch:
     def run(self, launch: Launch) -> None:
         if self._plan.start > 1:
             self._story.tell("output", text="the run was interrupted and begins again")
-        bell, bell_in = os.pipe()
-        os.set_blocking(bell_in, False)
+        wakeup_fd, wakeup_write_fd = os.pipe()
+        os.set_blocking(wakeup_write_fd, False)
         signal.signal(signal.SIGTERM, lambda *_: self._end("cancelled"))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.set_wakeup_fd(bell_in, warn_on_full_buffer=False)
-        until = time.monotonic() + self._plan.time_limit
+        signal.set_wakeup_fd(wakeup_write_fd, warn_on_full_buffer=False)
+        deadline = time.monotonic() + self._plan.time_limit
         started = confine.start(self._directory, self._plan, launch)
         with selectors.DefaultSelector() as selector:
-            for fd in (started.events, started.output, started.fd, bell):
+            for fd in (started.events, started.output, started.fd, wakeup_fd):
                 os.set_blocking(fd, False)
                 selector.register(fd, selectors.EVENT_READ)
-            self._follow(started, selector, bell, until)
+            self._follow(started, selector, wakeup_fd, deadline)
         _, status = os.waitpid(started.pid, 0)
         self._conclude(os.waitstatus_to_exitcode(status))
 
     def _follow(
-        self, started: Started, selector: selectors.BaseSelector, bell: int, until: float
+        self, started: Started, selector: selectors.BaseSelector, wakeup_fd: int, deadline: float
     ) -> None:
-        asked = False
+        term_sent = False
         while True:
             now = time.monotonic()
-            if now >= until:
+            if now >= deadline:
                 self._end("timeout")
-            if self._ending and not asked:
-                asked, self._kill_at = True, now + GRACE_SECONDS
+            if self._ending and not term_sent:
+                term_sent, self._kill_at = True, now + GRACE_SECONDS
                 started.signal(signal.SIGTERM)
-            if asked and now >= self._kill_at:
+            if term_sent and now >= self._kill_at:
                 started.signal(signal.SIGKILL)
                 self._kill_at = now + 1.0
-            wait = (self._kill_at if asked else until) - now
+            wait = (self._kill_at if term_sent else deadline) - now
             ready = {key.fd for key, _ in selector.select(max(0.0, min(wait, 60.0)))}
-            if bell in ready:
-                _read(bell)
+            if wakeup_fd in ready:
+                _read(wakeup_fd)
             for fd, absorb in (
                 (started.events, self._absorb_events),
                 (started.output, self._absorb_output),
@@ -130,8 +130,8 @@ class _Watch:
         for line in self._output_lines.rest():
             self._absorb_line(line)
 
-    def _end(self, why: str) -> None:
-        self._ending = self._ending or why
+    def _end(self, reason: str) -> None:
+        self._ending = self._ending or reason
 
     def _absorb_output(self, data: bytes) -> None:
         self._output_left -= len(data)
@@ -210,27 +210,27 @@ class _Watch:
     def _succeed(self) -> None:
         length = sum(map(len, self._facts.values()))
         if self._too_many or len(self._facts) > MOST_FACTS or length > LONGEST_FACTS:
-            words = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
-            self.ended("failed", words)
+            message = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
+            self.ended("failed", message)
             return
         keep = self._story.keep
         facts = {keep(name): keep(value) for name, value in self._facts.items()}
         self.ended("succeeded", "", facts=facts)
 
     def _fail(self, code: int) -> None:
-        task, words = self._failure
-        if words or task:
-            self.ended("failed", words or "it failed without a word", task=task)
+        task, message = self._failure
+        if message or task:
+            self.ended("failed", message or "it failed without a word", task=task)
             return
-        said = "\n".join(self._last_words)
-        self.ended("failed", said or f"it ended with code {code} without a word")
+        output = "\n".join(self._last_words)
+        self.ended("failed", output or f"it ended with code {code} without a word")
 
     def ended(
         self, state: str, words: str, *, task: str = "", facts: dict[str, str] | None = None
     ) -> None:
         clean = self._story.clean
-        told = state if task or not words or state == "broken" else f"{state}: {words}"
-        self._story.tell("end", task, told)
+        summary = state if task or not words or state == "broken" else f"{state}: {words}"
+        self._story.tell("end", task, summary)
         result = {
             "attempt": self._plan.attempt,
             "start": self._plan.start,

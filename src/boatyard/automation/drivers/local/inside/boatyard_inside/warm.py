@@ -72,9 +72,9 @@ def _write_rehearsal(home: str) -> list[str]:
     files["project/play.yml"] = _PLAY
     files["inventory"] = "localhost ansible_connection=local\n"
     for path, text in files.items():
-        place = os.path.join(home, path)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "w", encoding="utf-8") as file:
+        full_path = os.path.join(home, path)
+        os.makedirs(os.path.dirname(full_path), exist_ok=True)
+        with open(full_path, "w", encoding="utf-8") as file:
             file.write(text)
     return ["ansible-playbook", "-i", f"{home}/inventory", f"{home}/project/play.yml"]
 
@@ -99,15 +99,15 @@ def _reset() -> None:
         _forget_rehearsal(loader)
     display = Display()
     for name in ("_warns", "_errors", "_deprecations"):
-        if isinstance(seen := getattr(display, name, None), dict):
-            seen.clear()
+        if isinstance(messages := getattr(display, name, None), dict):
+            messages.clear()
 
 
 def _forget_rehearsal(loader: object) -> None:
     """The folders beside the rehearsal's playbook are no place to look for plugins."""
-    kept = [one for one in loader._extra_dirs if "boatyard-rehearsal-" not in str(one)]  # type: ignore[attr-defined]
-    if len(kept) != len(loader._extra_dirs):  # type: ignore[attr-defined]
-        loader._extra_dirs[:] = kept  # type: ignore[attr-defined]
+    remaining = [path for path in loader._extra_dirs if "boatyard-rehearsal-" not in str(path)]  # type: ignore[attr-defined]
+    if len(remaining) != len(loader._extra_dirs):  # type: ignore[attr-defined]
+        loader._extra_dirs[:] = remaining  # type: ignore[attr-defined]
         loader._paths = None  # type: ignore[attr-defined]
 
 
@@ -133,8 +133,8 @@ def run_playbook(plan: Plan) -> NoReturn:
     try:
         # The interpreter, its flags and the program are not arguments of the program.
         PlaybookCLI.cli_executor(["ansible-playbook", *plan.argv[4:]])
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+    except SystemExit as exit_request:
+        code = exit_request.code if isinstance(exit_request.code, int) else 1
     finally:
         _flush(sys.stdout.flush)
         _flush(sys.stderr.flush)
@@ -152,12 +152,12 @@ def _run_ours_in_place() -> None:
     from ansible.executor.task_executor import TaskExecutor
     from ansible.executor.task_result import _RawTaskResult
 
-    fork = WorkerProcess.start
+    original_start = WorkerProcess.start
 
     def start(worker: Any) -> None:
         task = worker._task
         if not str(task.resolved_action or "").startswith(OURS) or task.loop or task.until:
-            fork(worker)
+            original_start(worker)
             return
         task, host = task.copy(), copy.copy(worker._host)
         with TaskContext(task):

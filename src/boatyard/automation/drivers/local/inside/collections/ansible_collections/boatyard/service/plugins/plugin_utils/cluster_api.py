@@ -25,8 +25,8 @@ _PAUSE_SECONDS = 0.25
 class ClusterError(Exception):
     """What went wrong, in words for the author of the role; `code` is the answer's, 0 without one."""
 
-    def __init__(self, words, code=0):
-        super().__init__(words)
+    def __init__(self, message, code=0):
+        super().__init__(message)
         self.code = code
 
 
@@ -34,27 +34,29 @@ class ClusterApi:
     """One connection by one kubeconfig. A server that is away or busy is asked again until the time is up."""
 
     def __init__(self, kubeconfig, seconds):
-        place, self._headers, self._context = _read(kubeconfig)
-        self._host, self._port, self._root = place
+        address, self._headers, self._context = _read(kubeconfig)
+        self._host, self._port, self._root = address
         self._end = time.monotonic() + seconds
         self._connection = None
 
-    def call(self, method, path, body=None, kind="application/json"):
+    def call(self, method, path, body=None, content_type="application/json"):
         """The answer as data. Every call may be made again: what is applied twice is there once."""
         data = None if body is None else _encoded(body)
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
-            headers["Content-Type"] = kind
+            headers["Content-Type"] = content_type
         while True:
             try:
                 code, answer = self._once(method, path, data, headers)
                 if code < 300:
                     return answer
                 error = ClusterError(_said(answer, code), code)
-            except ssl.SSLCertVerificationError as refused:
-                raise ClusterError(f"the cluster is not who it should be: {refused}") from refused
-            except (OSError, http.client.HTTPException) as away:
-                error = ClusterError(f"the cluster does not answer: {away or type(away).__name__}")
+            except ssl.SSLCertVerificationError as failure:
+                raise ClusterError(f"the cluster is not who it should be: {failure}") from failure
+            except (OSError, http.client.HTTPException) as failure:
+                error = ClusterError(
+                    f"the cluster does not answer: {failure or type(failure).__name__}"
+                )
             if error.code not in (0, *_BUSY) or not self.has_time():
                 raise error
             self.pause()
@@ -72,8 +74,8 @@ class ClusterApi:
 
     def _once(self, method, path, data, headers):
         if self._connection is None:
-            left = max(1.0, min(_CALL_SECONDS, self._end - time.monotonic()))
-            self._connection = self._connect(left)
+            seconds_left = max(1.0, min(_CALL_SECONDS, self._end - time.monotonic()))
+            self._connection = self._connect(seconds_left)
         try:
             self._connection.request(method, self._root + path, body=data, headers=headers)
             response = self._connection.getresponse()
@@ -103,7 +105,7 @@ def _encoded(body):
     YAML knows no pairs of surrogates, takes no DEL as it is, and folds line ends that JSON leaves alone.
     """
     text = json.dumps(body, ensure_ascii=False)
-    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 _SPECIAL = re.compile("[\x7f-\uffff]")
@@ -111,8 +113,8 @@ _SPECIAL = re.compile("[\x7f-\uffff]")
 
 def _said(answer, code):
     """The API server's own words."""
-    words = answer.get("message") if isinstance(answer, dict) else ""
-    return str(words or http.client.responses.get(code, f"answer {code}"))
+    message = answer.get("message") if isinstance(answer, dict) else ""
+    return str(message or http.client.responses.get(code, f"answer {code}"))
 
 
 # --- kubeconfig --------------------------------------------------------------------------------
@@ -135,15 +137,15 @@ def _read(path):
     if token:
         headers["Authorization"] = f"Bearer {token.strip()}"
     port = server.port or (443 if server.scheme == "https" else 80)
-    place = (server.hostname, port, server.path.rstrip("/"))
-    return place, headers, _tls(cluster, user) if server.scheme == "https" else None
+    address = (server.hostname, port, server.path.rstrip("/"))
+    return address, headers, _tls(cluster, user) if server.scheme == "https" else None
 
 
-def _named(config, what, name):
-    for one in config.get(f"{what}s") or []:
-        if one.get("name") == name:
-            return one.get(what) or {}
-    raise ClusterError(f"the kubeconfig has no {what} {name!r}")
+def _named(config, kind, name):
+    for entry in config.get(f"{kind}s") or []:
+        if entry.get("name") == name:
+            return entry.get(kind) or {}
+    raise ClusterError(f"the kubeconfig has no {kind} {name!r}")
 
 
 def _tls(cluster, user):
