@@ -1,4 +1,4 @@
-"""Where an API server is and how to prove oneself to it: kubeconfig files and the inside of a cluster."""
+"""The address of an API server and the credentials for it, from a kubeconfig or from inside a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExecPlugin:
 class KubeConfig:
     """One server and one user. Inline values win over files; files are read when a connection is made.
 
-    A certificate and its key may be in one file, named twice: renewed, the two never part.
+    A certificate and its key may be in one file that both fields name: then both are always renewed together.
     """
 
     server: str
@@ -57,10 +57,10 @@ class KubeConfig:
 def read_kubeconfig(
     kubeconfig: str | bytes | Mapping[str, Any], context: str = "", *, folder: str | Path = ""
 ) -> KubeConfig:
-    """The server and user of a context, of the current one when none is named.
+    """The server and user of `context`, or of the current context when it is empty.
 
-    Paths inside are taken relative to `folder`, as kubectl does with the folder of the file.
-    Refused with what is wrong; the words never contain a credential.
+    Paths in the kubeconfig are relative to `folder`, as they are for kubectl to the folder of the file.
+    Refused with what is wrong; the message never contains a credential.
     """
     loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load(kubeconfig)
     name = context or _text(loaded, "current-context", "the kubeconfig")
@@ -80,7 +80,7 @@ def read_kubeconfig(
 
 
 def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = None) -> KubeConfig:
-    """The API server of the cluster we run in, as the service account of our pod. Refused outside of one."""
+    """The API server of the cluster this process runs in, as its pod's service account. Refused outside a cluster."""
     env = os.environ if env is None else env
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     account = Path(account)
@@ -160,7 +160,7 @@ def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str,
     key_file = "" if key else _file(user, "client-key", where, folder)
     if bool(certificate or certificate_file) != bool(key or key_file):
         raise Refused(f"{where}: a client certificate and its key come together")
-    # As kubectl does: the file wins, for it can be renewed.
+    # As kubectl does: the file wins, because it can be renewed.
     token_file = _file(user, "tokenFile", where, folder)
     groups = user.get("as-groups") or ()
     if not isinstance(groups, list | tuple):

@@ -1,4 +1,4 @@
-"""What proves us to an API server right now: certificates, tokens, files that are renewed, exec plugins."""
+"""The credential that a request carries now: certificates, tokens, files that are renewed, exec plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Now = Callable[[], datetime]
 
 @dataclass(frozen=True)
 class Proof:
-    """What a request carries. Never shown."""
+    """The token or certificate of a request, and the CA of the server. Secrets are left out of repr."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
@@ -35,7 +35,7 @@ def wall_clock() -> datetime:
 
 
 class Credentials:
-    """The proof of one user of a kubeconfig, renewed as its files change and its plugin's answer expires."""
+    """The credential of one kubeconfig user, renewed when its files change or its plugin's output expires."""
 
     def __init__(self, config: KubeConfig, *, now: Now = wall_clock, plugin_seconds: float = 30.0):
         self._config = config
@@ -46,7 +46,7 @@ class Credentials:
         self._lock = asyncio.Lock()
 
     async def current(self) -> Proof:
-        """The proof to send now. Refused when a file is missing, Unavailable while a plugin fails."""
+        """The credential to send now. Refused when a file is missing, Unavailable while a plugin fails."""
         if self._config.plugin is not None:
             async with self._lock:  # many requests, one run of the plugin
                 if self._printed is None or self._now() >= self._printed.renew_at:
@@ -54,8 +54,8 @@ class Credentials:
         return self._proof()
 
     async def renew(self, rejected: Proof) -> bool:
-        """Called once after a 401: whether there is now another proof than the refused one."""
-        # Whoever waits here while another runs the plugin finds its answer, and is content with that.
+        """Called once after a 401. True when there is now another credential than `rejected`."""
+        # A caller that waited here while another one ran the plugin uses that output and does not run it again.
         if self._config.plugin is not None and await self.current() == rejected:
             self._printed = None
         self._files.clear()
@@ -74,7 +74,7 @@ class Credentials:
         return Proof(token=token, certificate=certificate, key=key, ca=ca)
 
     def _read(self, path: str) -> bytes:
-        """A small file, read again when it is another one: mounted tokens are renewed by a changed link."""
+        """The content of a small file, cached until its inode, time or size changes, as those of renewed tokens do."""
         if not path:
             return b""
         try:
@@ -95,7 +95,7 @@ class Credentials:
                 env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info(plugin)},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                # Not shown and not kept: what such a program complains about may quote a secret.
+                # Neither shown nor stored: the error output of such a program may quote a secret.
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -108,7 +108,7 @@ class Credentials:
         except TimeoutError as error:
             raise Unavailable(f"{description} did not end in {self._plugin_seconds:g} s") from error
         finally:
-            # Also when it has ended itself but left a child that holds its output.
+            # Also when it has exited but left a child that holds its output open.
             if process.returncode is None or not _drained(process):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
@@ -153,7 +153,7 @@ def _parse(output: bytes, plugin: ExecPlugin, description: str, now: datetime) -
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         is_valid, credential, status = False, {}, {}
     if not is_valid:
-        # Said outside the handler, so that nothing printed hangs on the error as its cause.
+        # Raised outside the handler, so that no output is attached to the error as its cause.
         raise Refused(f"{description} printed something that is no ExecCredential")
     if credential.get("apiVersion") != plugin.api_version:
         raise Refused(
@@ -170,7 +170,7 @@ def _parse(output: bytes, plugin: ExecPlugin, description: str, now: datetime) -
 
 
 def _renew_at(expiration: Any, description: str, now: datetime) -> datetime:
-    """A little before it expires: a tenth of its life, at most a minute."""
+    """Shortly before the credential expires: a tenth of its lifetime, at most a minute."""
     if not expiration:
         return datetime.max.replace(tzinfo=UTC)
     try:

@@ -1,4 +1,4 @@
-"""Which cluster answers. Asked by whoever must not mistake one for another: a look at a hub, its order book."""
+"""Tells clusters apart by uid. Used where one must not be mistaken for another: hub checks and the order book."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ from boatyard.kube.kinds import NAMESPACES
 from boatyard.model.errors import NotFound, Unavailable
 
 OTHER_CLUSTER = "OtherCluster"
-_OLDEST_NAMESPACE = "kube-system"  # made with the cluster, never made anew, and restored with it
+_OLDEST_NAMESPACE = (
+    "kube-system"  # created with the cluster, never created again, and restored with its backup
+)
 
 
 async def cluster_uid(client: KubeClient) -> str:
-    """The cluster's own, whatever its address, certificates and versions are."""
+    """The uid of the cluster. It stays the same when its address, certificates or version change."""
     namespace = await client.get(NAMESPACES, _OLDEST_NAMESPACE)
     return str(namespace["metadata"]["uid"])
 
 
 async def check_cluster(client: KubeClient, uid: str) -> None:
-    """Unavailable, reason OtherCluster, when not the cluster with that uid answers. An empty one is not known yet."""
+    """Unavailable, reason OtherCluster, when another cluster answers. An empty `uid` is not known yet and passes."""
     if not uid:
         return
     try:
         actual_uid = await cluster_uid(client)
     except NotFound:
-        actual_uid = ""  # every cluster has one
+        actual_uid = ""  # every cluster has this namespace
     if actual_uid != uid:
         raise Unavailable(
             f"what answers at {client.config.server} is another cluster than the hub was",

@@ -1,4 +1,4 @@
-"""Whether a request is worth another try, and when. Called by the client after each try."""
+"""Decides whether a request is retried, and when. Called by the client after each attempt. Pure."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ _SHORTEST, _UNKNOWN = 0.1, 1.0
 
 
 def pause_before_retry(request: Question, response: Answer | None, tries: int) -> float | None:
-    """Seconds to wait before the next try; None when the answer stands.
+    """Seconds to wait before the next attempt; None when the response is final.
 
-    No answer means that the connection was cut. 429 means that nothing was done: any request may be asked again.
-    After the others it may have been done: only what is the same done twice.
+    `response` is None when the connection was cut. After a 429 the server has done nothing: any request is retried.
+    In the other cases it may have done it: only idempotent requests are retried.
     """
     if tries >= MOST_TRIES:
         return None
     if response is not None and response.code == 429:
         if disrupts(parse_status(response.body)):
-            return None  # an answer about the pod, not about the server
+            return None  # about the pod, not about the server
         return _asked_for(response) or _growing(tries)
     if request.method == "POST":
         return None
@@ -43,5 +43,5 @@ def _asked_for(response: Answer) -> float | None:
         return None
     try:
         return max(float(retry_after), _SHORTEST)
-    except ValueError:  # a date: Kubernetes never sends one, a proxy between might
+    except ValueError:  # a date: Kubernetes never sends one, a proxy in between might
         return _UNKNOWN

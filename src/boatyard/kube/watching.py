@@ -1,4 +1,4 @@
-"""A stream of watch events from the lines of one long answer. Called by the client."""
+"""Reads watch events from the lines of one long response. Called by the client."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from boatyard.model.errors import Unavailable
 
 ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 _INITIAL_END = "k8s.io/initial-events-end"
-_LONGEST_LINE = 64 * 1024 * 1024  # an object has at most a few MB; more is no event
+_LONGEST_LINE = 64 * 1024 * 1024  # an object has at most a few MB; a longer line is no event
 
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """ADDED, MODIFIED, DELETED with the object, or BOOKMARK, which only moves the version on."""
+    """ADDED, MODIFIED or DELETED with the object, or BOOKMARK, which carries only a resourceVersion."""
 
     type: str
     object: dict[str, Any] = field(repr=False)
 
     @property
     def resource_version(self) -> str:
-        """A watch that resumes from here misses nothing."""
+        """A watch that resumes from this version misses no event."""
         return str(self.object["metadata"]["resourceVersion"])
 
     @property
     def ends_initial(self) -> bool:
-        """Whether this bookmark says that all objects there were have now been told."""
+        """Whether this bookmark ends the initial events: all existing objects have been sent."""
         annotations = self.object["metadata"].get("annotations") or {}
         return self.type == BOOKMARK and annotations.get(_INITIAL_END) == "true"
 
