@@ -1,4 +1,4 @@
-"""What a role says about itself as a template: `meta/template.yaml`, or OSAC's `meta/osac.yaml`. Pure."""
+"""Reads the template metadata of a role from `meta/template.yaml`, or from OSAC's `meta/osac.yaml`. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.roles.yaml_file import Document, Path
 
 LONGEST_ID = 128
 LARGEST_SET = 10_000
-ANY = "any"  # among platforms: whatever the hub has
+ANY = "any"  # in `platforms`: any platform that the hub has
 
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -24,7 +24,7 @@ _OURS = {
     *("node_sets", "default_node_requirements", "allowed_host_types", "allowed_resource_classes"),
     *("versions", "hooks", "network"),
 }
-# What OSAC's kinds of templates are called; clusters are what is offered here.
+# OSAC's name of the only type of template that is offered here.
 _CLUSTER = "cluster"
 _OSAC_TYPES = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"} | {
     "array": "list",
@@ -40,7 +40,7 @@ class NodeSet:
 
 @dataclass(frozen=True)
 class Versions:
-    """From this one on, and below that one; empty where there is no bound. `default` is one of the catalogue."""
+    """Supported versions: `at_least` and up, less than `below`; empty means no bound. `default` is in the catalogue."""
 
     at_least: str = ""
     below: str = ""
@@ -49,26 +49,26 @@ class Versions:
 
 @dataclass(frozen=True)
 class About:
-    """The template, apart from its form."""
+    """The template metadata of a role, without the form of its argument spec."""
 
     id: str
     name: str = ""
     title: str = ""
     description: str = ""
-    platforms: tuple[str, ...] = ()  # the first that some hub has; ANY is any hub
+    platforms: tuple[str, ...] = ()  # by preference: the first that some hub has; ANY is any
     platform_settings: Mapping[str, str] = field(default_factory=dict)
     hub_labels: Mapping[str, str] = field(default_factory=dict)
     node_sets: Mapping[str, NodeSet] = field(default_factory=dict)
     allowed_host_types: tuple[str, ...] = ()
     versions: Versions = field(default_factory=Versions)
-    hooks: tuple[str, ...] | None = None  # None: those that are there
+    hooks: tuple[str, ...] | None = None  # None: those whose task files exist
     pod_cidr: str = ""
     service_cidr: str = ""
-    form: Form = NO_FORM  # of OSAC's own list of parameters
+    form: Form = NO_FORM  # made from OSAC's list of parameters
 
 
 def read_template(document: Document, role: str) -> About:
-    """`meta/template.yaml`; what it leaves out has the role's name."""
+    """Reads `meta/template.yaml`. Id and title default to the name of the role. Mistakes go to the document."""
     reader = _Reader(document)
     settings = reader.mapping(document.value, ())
     for key in settings:
@@ -105,9 +105,9 @@ def read_template(document: Document, role: str) -> About:
 
 
 def read_osac(document: Document, role: str) -> About | None:
-    """`meta/osac.yaml`, as roles made for OSAC have it. Words that are not known are OSAC's business.
+    """Reads `meta/osac.yaml`, as roles made for OSAC have it. Unknown keys are ignored: they are for OSAC.
 
-    None when it is not about clusters.
+    None when the template is not one for clusters.
     """
     reader = _Reader(document)
     settings = reader.mapping(document.value, ())
@@ -137,7 +137,7 @@ _REQUESTS = ("default_node_request", "default_node_requirements")
 
 
 class _Reader:
-    """Values of one file by kind; what is wrong is told, and the empty value taken."""
+    """Reads typed values of one file. A wrong value is added to the mistakes, and the empty value is returned."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -176,7 +176,7 @@ class _Reader:
         return tuple(value)
 
     def node_sets(self, value: Any, path: Path) -> Mapping[str, NodeSet]:
-        """By name, or as OSAC's list, where the class is the name."""
+        """Node sets from a mapping by name, or from OSAC's list, where the resource class is the name."""
         node_sets: dict[str, NodeSet] = {}
         if isinstance(value, list):
             for index, entry in enumerate(value):
@@ -211,7 +211,7 @@ class _Reader:
         return NodeSet(host_type, size)
 
     def platforms(self, value: Any) -> tuple[str, ...]:
-        """One, or several by preference."""
+        """The platforms, from one name or from a list in order of preference."""
         names = self.names([value] if isinstance(value, str) and value else value, ("platform",))
         if ANY in names[:-1]:
             self._document.wrong(("platform",), f"what comes after {ANY} is never looked at")
@@ -241,7 +241,7 @@ class _Reader:
         return names
 
     def parameters(self, value: Any) -> Mapping[str, Any]:
-        """OSAC's own list, as options."""
+        """Options made from OSAC's list of parameters."""
         path: Path = ("parameters",)
         if value is None:
             return {}
@@ -256,7 +256,7 @@ class _Reader:
             if not isinstance(name, str) or not name or name in options:
                 self._document.wrong((*parameter_path, "name"), "is missing, or there twice")
                 continue
-            entry.pop("validation", None)  # checked by nobody, there and here
+            entry.pop("validation", None)  # checked neither by OSAC nor by us
             kind = entry.get("type")
             if isinstance(kind, str):
                 entry["type"] = _OSAC_TYPES.get(kind, kind)

@@ -1,7 +1,7 @@
-"""Whether values fit a form; all mistakes at once, defaults filled in. Pure; asked at admission, before anything runs.
+"""Checks values against a form, collects all mistakes and fills in defaults. Pure; called at admission.
 
-Stricter than Ansible, which takes "4" for 4 and a dict for its text: who mistypes is told before it costs anything.
-A secret's value is in no message.
+Stricter than Ansible, which accepts "4" for 4 and a dict for its text: a typing error is reported before anything
+runs. No message contains the value of a secret.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WORDS = {
 def check(
     form: Form, values: Mapping[str, Any], violations: list[Violation], *, at: str
 ) -> dict[str, Any]:
-    """What was given under the names of the form, with its defaults; what does not fit is in `violations`."""
+    """The values by the names of the form's options, with defaults. Adds what does not fit to `violations`."""
     level = _Level(form.options, form.relations, at, top=True)
     return level.check(values, violations)
 
@@ -51,7 +51,7 @@ def check(
 def check_value(
     option: Option, value: Any, violations: list[Violation], *, at: str, top: bool = True
 ) -> Any:
-    """One value, as it is kept. Asked for defaults and choices, too, when a form is read."""
+    """The value in the form in which it is stored. Also called for defaults and choices when a form is read."""
     problem = _type_problem(option, value, top=top)
     if problem:
         violations.append(Violation(at, problem, f"give {_wanted(option)}"))
@@ -111,7 +111,7 @@ def _text_problem(option: Option, value: str) -> str:
 
 
 def _raw_problem(value: Any) -> str:
-    """Numbers are doubles here: what would be rounded is refused."""
+    """Why an untyped value is refused; empty when it is fine. Numbers are doubles: none may be rounded."""
     match value:
         case bool() | None | str():
             return ""
@@ -133,7 +133,7 @@ def _is_finite(value: float) -> bool:
 
 
 def _kept(option: Option, value: Any) -> Any:
-    """JSON has one kind of number: 3.0 is 3 where no fraction was meant."""
+    """The value to store. JSON has one type of number: 3.0 becomes 3 unless the option is a float."""
     match value:
         case bool():
             return value
@@ -215,7 +215,7 @@ class _Level:
 
     def _unknown(self, key: str) -> Violation:
         offered = ", ".join(sorted(self._options)) or "none"
-        if self._secret:  # what somebody took for a key may be the secret
+        if self._secret:  # what was given as a key may be the secret itself
             return Violation(self._at, "has a key that is not asked for", f"there are: {offered}")
         if self._top:
             return Violation(
@@ -229,7 +229,7 @@ class _Level:
 
 
 def _hidden(option: Option) -> Option:
-    """What is inside a secret is one."""
+    """The option with no_log: everything inside a secret is secret."""
     return Option(
         type=option.type,
         choices=option.choices,

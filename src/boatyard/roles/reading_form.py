@@ -1,4 +1,4 @@
-"""Reads `meta/argument_specs.yml` into a form. Pure; every mistake is told, with its file, line and path."""
+"""Reads `meta/argument_specs.yml` into a form. Pure; reports every mistake with file, line and path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boatyard.roles.reading_relations import RELATIONS, read_relations
 from boatyard.roles.yaml_file import Document, Path
 
 ENTRY_POINTS = ("main", "install")
-# Where roles made for OSAC keep what people are asked for; what is beside it the system fills in.
+# The option in which roles made for OSAC declare their parameters; the system fills in the options beside it.
 NESTED = "template_parameters"
 MOST_OPTIONS = 200
 
@@ -24,7 +24,7 @@ _OPTION_KEYS = {
     *("type", "elements", "required", "default", "choices", "options", "suboptions"),
     *("description", "short_description", "title", "no_log", "aliases", "apply_defaults"),
     *RELATIONS,
-    # Words about the option, which change nothing here.
+    # Documentation of the option, without effect here.
     *("version_added", "version_added_collection", "author", "notes", "deprecated", "fallback"),
     *("deprecated_aliases", "removed_in_version", "removed_at_date", "removed_from_collection"),
     *("seealso", "sample", "example", "examples"),
@@ -33,7 +33,7 @@ _ENTRY_KEYS = {"options", "short_description", "description", "author", "version
     *RELATIONS,
     *("deprecated", "seealso", "notes", "examples", "version_added_collection", "attributes"),
 }
-# A tenant who could set these would steer Ansible itself.
+# A tenant who could set these would control Ansible itself.
 _RESERVED = re.compile(
     r"(ansible_|boatyard_|molecule_).*|environment|group_names|groups|hostvars|inventory_.*|item|omit|"
     r"play_hosts|playbook_dir|role_name|role_names|role_path|vars|lookup|query|q|become.*|"
@@ -46,7 +46,7 @@ _NO = {"no", "off", "false", "n", "f", "0"}
 def read_form(document: Document, *, nested_only: bool = False) -> Form:
     """The form of the entry point `main`, else of `install`; empty when there is neither.
 
-    `nested_only`: the role was made for OSAC, where everything outside `template_parameters` is the system's.
+    `nested_only`: the role was made for OSAC, where the system sets everything outside `template_parameters`.
     """
     specs_path: Path = ("argument_specs",)
     specs = _mapping(document, document.value, (), required=True).get("argument_specs")
@@ -136,7 +136,7 @@ def _option(document: Document, spec: Mapping[str, Any], path: Path, *, top: boo
 
 
 def _type(document: Document, spec: Mapping[str, Any], path: Path) -> str:
-    """Without a word Ansible takes anything for a text; then the default tells what is meant."""
+    """The declared type. Without one Ansible reads everything as text; here the default shows what is meant."""
     if spec.get("type") is not None:
         return _one_of_types(document, spec["type"], (*path, "type")) or "str"
     if spec.get("elements") is not None:
@@ -171,7 +171,7 @@ def _one_of_types(document: Document, value: Any, path: Path) -> str:
 def _with_choices(document: Document, option: Option, choices: Any, path: Path) -> Option:
     if choices is None:
         return option
-    if isinstance(choices, dict):  # a choice with words about it
+    if isinstance(choices, dict):  # choices with descriptions
         choices = list(choices)
     if not isinstance(choices, list) or not choices:
         document.wrong(path, "is not a list of values", "leave it out where anything goes")
@@ -194,14 +194,14 @@ def _with_default(
 ) -> Option:
     if default is None:
         return option
-    if _is_jinja(default):  # only the role can work it out; its defaults/main.yml does
+    if _is_jinja(default):  # only the role can evaluate it; its defaults/main.yml does
         return replace(option, default_text=str(default)[:1000])
     value = _fit(document, option, default, path, top=top)
     return replace(option, has_default=True, default=value)
 
 
 def _fit(document: Document, option: Option, value: Any, path: Path, *, top: bool) -> Any:
-    """A default or a choice as it is kept, after the small liberties that Ansible takes."""
+    """A default or a choice as it is stored, after the small conversions that Ansible makes."""
     converted = _converted(option.type, value)
     violations: list[Violation] = []
     checked = check_value(option, converted, violations, at="", top=top)

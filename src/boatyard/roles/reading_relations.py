@@ -1,4 +1,4 @@
-"""Reads what options ask of each other (`mutually_exclusive`, `required_if`, …). Pure; called by `reading_form`."""
+"""Reads the relations between options (`mutually_exclusive`, `required_if`, …). Pure; called by `reading_form`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RELATIONS = (
 def read_relations(
     document: Document, spec: Mapping[str, Any], path: Path, options: Mapping[str, Option]
 ) -> Relations:
-    """The relations beside `options`; names that are no options are mistakes."""
+    """The relations between `options`; names of options that do not exist are mistakes."""
     reader = _Reader(document, options)
     return Relations(
         mutually_exclusive=reader.groups(spec, "mutually_exclusive", path),

@@ -1,6 +1,6 @@
-"""A form as JSON Schema 2020-12, for whoever draws it: the console, a portal, an editor. Pure.
+"""A form as JSON Schema 2020-12, for programs that display it: the console, a portal, an editor. Pure.
 
-What the schema takes, `check` takes too, and the other way round; a test sees to it. Aliases are only in `x-aliases`.
+The schema and `check` accept the same values; a test compares them. Aliases are only in `x-aliases`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 
 
 def form_schema(form: Form, *, title: str = "") -> Schema:
-    """The object of all parameters by name."""
+    """The schema of the object that has all parameters by name."""
     schema = _object(form.options, form.relations, top=True)
     texts = {"title": title or form.title, "description": form.description}
     return {"$schema": DIALECT, **{key: text for key, text in texts.items() if text}, **schema}
@@ -52,7 +52,7 @@ def _option(option: Option, *, top: bool) -> Schema:
         schema["x-aliases"] = list(option.aliases)
     if option.secret:
         schema |= {"writeOnly": True, "x-sensitive": True}
-    elif option.has_default:  # a secret's default is one too
+    elif option.has_default:  # the default of a secret is secret too
         schema["default"] = option.default
     elif option.default_text:
         schema["x-default-expression"] = option.default_text
@@ -84,7 +84,7 @@ def _type(option: Option, *, top: bool) -> Schema:
 
 
 def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Schema]:
-    """Relations, with what has a default counted as given, except where options exclude each other."""
+    """The relations as schemas. Options with a default count as given, except where options exclude each other."""
     filled = {name for name, option in options.items() if _is_filled(option)}
     for names in relations.mutually_exclusive:
         for index, option_name in enumerate(names):
@@ -111,7 +111,7 @@ def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Sche
 
 
 def _is(name: str, value: Any, options: Mapping[str, Option]) -> Schema:
-    """That the option has the value. Left out, it has its default: then a different one must be there to escape."""
+    """A schema that matches when the option has the value, also when it is left out and the value is its default."""
     condition: Schema = {"properties": {name: {"const": value}}}
     option = options[name]
     if option.has_default and same(option.default, value):
