@@ -1,7 +1,7 @@
-"""The crash question: runs are killed at every task, begin again by themselves, and leave what an undisturbed one does.
+"""The crash question: a run that is killed at any task starts again and ends like an undisturbed run.
 
-One cluster per boundary: in the third, every part is killed as it comes to its third task. So each kill meets a world
-in which the part has not been before, and several clusters go their way side by side.
+One cluster per boundary between tasks: in the third cluster, every part is killed as it reaches its third task. So
+each kill happens in a cluster where the part has not run before, and several clusters are tried at the same time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def ask_crash(trial: Trial) -> Answer:
         for run in trial.runs(MOST)
         if (run.part != "scale" or scales) and (run.part != "delete" or deletes)
     }
-    # What cannot be run again cannot go on after a kill: that was told, and the others are tried.
+    # A part that cannot run twice cannot continue after a kill. `again` has reported it; the other parts are tried.
     trial.yard.roles.spared = set(trial.once_only)
     expected = {part: run for part, run in expected.items() if part not in trial.once_only}
     # A boundary before each task, and one after the last.
@@ -64,7 +64,10 @@ def _name(number: int) -> str:
 async def _cluster(
     trial: Trial, number: int, expected: Mapping[str, Run], *, scales: bool, deletes: bool
 ) -> list[str]:
-    """The whole life of one cluster whose parts are each killed once, and what is not as in an undisturbed one."""
+    """Creates, scales and deletes one cluster whose parts are each killed once.
+
+    Returns what differs from the undisturbed cluster.
+    """
     name = _name(number)
     trial.yard.roles.doomed[name] = number
     id = await trial.order(name)
@@ -123,7 +126,7 @@ def _told(trial: Trial, number: int, end: Stuck) -> str:
 
 
 def _when(trial: Trial, number: int) -> str:
-    """Which runs were killed so far, and where."""
+    """Which runs of the cluster were killed so far, and at which task."""
     killed = [run for run in trial.runs(_name(number)) if run.was_killed]
     places = [f"{run.part} {_where(run, number)}" for run in killed]
     return f"killed: {', '.join(places) or 'nothing yet'}"

@@ -1,4 +1,4 @@
-"""A Boatyard to try a role in: PostgreSQL, a twin that takes no time, the API and a worker. Made by the runner."""
+"""A Boatyard to try a role in: PostgreSQL, a twin without delays, the API and a worker. Made by the runner."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ _OPEN_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Stuck:
-    """A cluster that does not get where it should, and why."""
+    """The result for a cluster that does not reach the expected state, and why."""
 
     why: str
 
 
 @dataclass
 class Yard:
-    """Made by `open_yard`. Everything a tenant does goes through the API."""
+    """The running Boatyard, made by `open_yard`. Everything that a tenant does goes through the API."""
 
     ledger: Ledger
     client: Client
@@ -76,7 +76,7 @@ class Yard:
     patience: float
 
     async def publish(self, name: str, files: Files) -> str:
-        """Offers the content; its digest. Refused with every mistake when it cannot be offered."""
+        """Publishes the content and returns its digest. Refused with every mistake when it cannot be offered."""
         source = await self.client.publish_role(name, files)
         if source.status.state != TemplateSourceState.OFFERED:
             mistakes = "; ".join(
@@ -89,7 +89,7 @@ class Yard:
     async def order(
         self, name: str, template: str, form: Form, values: Mapping[str, Any], *, zone: str = ""
     ) -> str:
-        """Orders a cluster; its id."""
+        """Orders a cluster and returns its id."""
         cluster = Cluster(
             metadata=Metadata(name=name, tenant=TENANT),
             spec=ClusterSpec(
@@ -103,7 +103,7 @@ class Yard:
         return (await self.client.create_cluster(cluster)).id
 
     async def ready(self, id: str) -> Cluster | Stuck:
-        """When the cluster is as it was asked for and says so."""
+        """Waits until the cluster is READY for its current generation, or is stuck."""
 
         def is_ready(cluster: Cluster | None) -> bool:
             return (
@@ -116,13 +116,14 @@ class Yard:
         return end if end is not None else Stuck("it is gone")
 
     async def gone(self, id: str) -> Stuck | None:
+        """Waits until the cluster is deleted. None when it is."""
         end = await self._until(id, lambda cluster: cluster is None)
         return end if isinstance(end, Stuck) else None
 
     async def _until(
         self, id: str, done: Callable[[Cluster | None], bool]
     ) -> Cluster | Stuck | None:
-        """As soon as it is done, or its order is stuck, or the patience is at its end."""
+        """Waits until `done` is true of the cluster, its order is stuck, or `patience` seconds have passed."""
         cluster: Cluster | None = None
         order: Order | None = None
         with contextlib.suppress(TimeoutError):
@@ -144,9 +145,9 @@ class Yard:
         return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(messages)}")
 
     async def begin_anew(self, id: str, key: str, attempt: int) -> Stuck | None:
-        """Has the order run a part once more that had come to a good end; returns when it has again.
+        """Makes the order run a part again that has succeeded; returns when that run has ended.
 
-        For a part that asks its order for steps: only the order itself lets it in.
+        Needed for a part that asks its order for steps: the order accepts requests only from a run it started.
         """
         while True:
             order = await self.ledger.documents.get(Order, id)
@@ -178,7 +179,7 @@ class Yard:
         return end if isinstance(end, Stuck) else None
 
     async def held(self, id: str) -> dict[str, int]:
-        """What the twin holds for an order, by kind and key without the order's id."""
+        """The number of items that the twin holds for an order, by kind and key without the order's id."""
         counts: dict[str, int] = {}
         for item in await truth(self.twin, f"{id}/"):
             label = f"{item.kind} {item.key.partition('/')[2]}"
@@ -187,7 +188,7 @@ class Yard:
 
 
 def sent(option: Option | None, value: Any) -> dict[str, Any]:
-    """As a client sends it; what does not fit its type goes as it is, to be refused."""
+    """The value as a client sends it. A value of a wrong type is sent untyped, so that the API refuses it."""
     untyped = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
     if option is None:
         return untyped
@@ -220,7 +221,7 @@ def _stuck(order: Order | None, cluster: Cluster | None) -> str:
 async def open_yard(
     directory: Path, role: Role, *, part_seconds: float, patience: float
 ) -> AsyncIterator[Yard]:
-    """Everything, in a directory that is there, taken down in reverse. What the role asks of the catalogue is there."""
+    """Starts everything in an existing directory, with all that the role needs, and stops it in reverse order."""
     layout = yard_layout(role.about, HUB)
     (directory / "layout.json").write_bytes(write_layout(layout))
     settings = Settings(
@@ -229,7 +230,7 @@ async def open_yard(
         rest="127.0.0.1:0",
         twin_delays="instant",
         twin_layout=str(directory / "layout.json"),
-        delete_minutes=60.0,  # what a part cannot do is to be seen as it is
+        delete_minutes=60.0,  # a part that fails to delete must be reported, not given up as a leftover
         poll_seconds=0.2,
     )
     async with AsyncExitStack() as stack:
@@ -281,7 +282,7 @@ async def _working(
 
 
 async def _open_for_business(ledger: Ledger) -> None:
-    """Until the hub has been looked at: before that nothing can be placed."""
+    """Waits until the hub is READY: before that no cluster can be placed."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_OPEN_SECONDS):
             while True:
@@ -295,7 +296,7 @@ async def _open_for_business(ledger: Ledger) -> None:
 
 
 def masked(order: Mapping[str, Any], text: str) -> str:
-    """The text with everything that is this order's own replaced by its name: ids, names, addresses."""
+    """The text with every value of the order (ids, names, addresses) replaced by the path of that value."""
     leaves = sorted(_leaves("", order), key=lambda leaf: -len(leaf[1]))
     for path, value in leaves:
         if len(value) > 2:

@@ -1,7 +1,7 @@
-"""Values for a form, made by chance: such that it must take, and such that it must refuse. Pure; used by the questions.
+"""Random values for a form: sets that it must accept and sets that it must refuse. Pure; used by the questions.
 
-What is made here is not made by looking at `roles/check.py`: that is what is tried. It only says which of the sets
-that are possible keep the relations between options.
+The values are not derived from `roles/check.py`, which is under test here. It is only asked which sets satisfy the
+relations between options.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from boatyard.roles.form import LARGEST_INSIDE, LARGEST_INT, Form, Option
 
 _TRIES = 300
 _LETTERS = "abcdefghjkmnpqrstuvwxyz"
-# What tenants may type. Nothing of it may be read as anything but a text.
+# Texts that tenants may type. None of them may be read as anything but a text.
 ODD_TEXTS = (
     "{{ lookup('pipe', 'id') }}",
     "{% raw %}",
@@ -31,7 +31,7 @@ ODD_TEXTS = (
     "Grüße, 你好 🙂",
     "",
 )
-# Of every type, something that is none of it.
+# For every type, a value of another type.
 _WRONG: Mapping[str, Any] = {
     "str": 7,
     "path": ["a", "b"],
@@ -49,7 +49,7 @@ _WRONG: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Bad:
-    """Values that must be refused, with the path that must be named."""
+    """Values that must be refused, with the path that the refusal must name."""
 
     why: str
     values: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Bad:
 
 
 class Fuzz:
-    """Makes values for one form. `pinned` are in every set; the same `chance` makes the same sets."""
+    """Makes values for one form. `pinned` values are in every set; the same `chance` makes the same sets."""
 
     def __init__(self, form: Form, chance: Random, pinned: Mapping[str, Any] | None = None) -> None:
         self._form = form
@@ -65,7 +65,7 @@ class Fuzz:
         self._pinned = dict(pinned or {})
 
     def least(self) -> dict[str, Any] | None:
-        """Only what must be given; everything else has its default, or nothing. None when no values fit."""
+        """A set with the required values only. None when no values fit."""
         names = [name for name, option in self._form.options.items() if option.must_be_given]
         if (values := self._fitting(names)) is not None:
             return values
@@ -78,7 +78,7 @@ class Fuzz:
         return None
 
     def most(self) -> dict[str, Any] | None:
-        """Everything, or as much of it as may be given together."""
+        """A set with all options, or as many as may be given together. None when no values fit."""
         names = list(self._form.options)
         if (values := self._fitting(names)) is not None:
             return values
@@ -90,7 +90,7 @@ class Fuzz:
         return None
 
     def good(self, count: int) -> Iterator[dict[str, Any]]:
-        """Sets that must be taken, with odd texts in them. Fewer when hardly any fit."""
+        """Sets that must be accepted, with odd texts in them. Fewer than `count` when hardly any fit."""
         produced = 0
         for _ in range(count * 10):
             names = [
@@ -106,7 +106,7 @@ class Fuzz:
                 return
 
     def bad(self, at: str) -> Iterator[Bad]:
-        """One mistake each, in values that are good otherwise."""
+        """Sets with exactly one mistake each."""
         values = self.most()
         if values is None:
             return
@@ -128,7 +128,7 @@ class Fuzz:
                 yield Bad(reason, {**values, name: bad_value}, path)
 
     def _wrong(self, option: Option, value: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-        """Why, the wrong value, and where in it the mistake is."""
+        """For each mistake: a description, the bad value, and the path of the mistake."""
         where = at.partition(".")[2].partition(".")[2] or at
         if option.type in _WRONG:
             yield f"{where} of another type", _WRONG[option.type], at
@@ -152,7 +152,7 @@ class Fuzz:
                     yield reason, {**value, name: bad_value}, path
 
     def _fitting(self, names: list[str], *, odd: bool = False) -> dict[str, Any] | None:
-        """Values for these, if the relations between options allow them."""
+        """Values for these options; None when the relations between options forbid the set."""
         for _ in range(4):
             values = {
                 name: self._value(self._form.options[name], odd=odd, top=True)
@@ -162,7 +162,7 @@ class Fuzz:
             values |= self._pinned
             violations: list[Violation] = []
             check(self._form, values, violations, at="")
-            # Only what is missing or excluded: whether a value itself fits is not asked here.
+            # Only missing and excluded options count: whether a value itself fits is not the question here.
             if not violations or not _is_about_sets(violations, self._form):
                 return values
         return None
@@ -197,7 +197,7 @@ class Fuzz:
         return {"made": self._word()}  # json, jsonarg
 
     def _object(self, option: Option, *, odd: bool) -> dict[str, Any]:
-        """Relations inside are kept by trying."""
+        """A value for a dict option. Its relations are satisfied by trying."""
         options = option.options or {}
         subform = Form(options=options, relations=option.relations)
         values = Fuzz(subform, self._chance).most()
@@ -218,5 +218,5 @@ class Fuzz:
 
 
 def _is_about_sets(violations: list[Violation], form: Form) -> bool:
-    """Whether what is given, and not its values, is at fault: relations have no path, missing ones are required."""
+    """Whether the set of options is wrong, not a value: relations have no path, missing options are "required"."""
     return any(not violation.path or violation.message == "is required" for violation in violations)

@@ -1,4 +1,4 @@
-"""Runs that are watched, bounded, and killed where a question asks for it. Stands between worker and driver."""
+"""Records runs, bounds their time, and kills them where a question needs it. Sits between worker and driver."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from boatyard.model.errors import Refused
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
 from boatyard.wiring.role_runner import RoleRunner
 
-DIES_AT = "BOATYARD_DIES_AT"  # read by the callback that tells events
+DIES_AT = "BOATYARD_DIES_AT"  # read by the callback plugin that reports events
 _LOOK_SECONDS = 0.05
 _AGAIN = "the run was interrupted and begins again"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt that has come to its end."""
+    """One attempt of a run that has ended."""
 
     key: str
     wanted: RunWanted
@@ -56,7 +56,7 @@ class Run:
 
 
 class WatchedRoles:
-    """Given to the worker in place of its own. `doomed`: cluster → at which task each part's first start is killed."""
+    """Replaces the worker's role runner. `doomed`: cluster → task at which the first start of each part is killed."""
 
     def __init__(self, runner: RoleRunner, *, part_seconds: float) -> None:
         self._runner = runner
@@ -75,14 +75,14 @@ class WatchedRoles:
         return self._made[hub_id]
 
     async def close(self) -> None:
-        """Said by a worker that ends. Whoever ends the trial ends what is still under way first: `end_all`."""
+        """Called by a worker that stops; does nothing. Runs still under way are ended by `end_all`, which follows."""
 
     async def end_all(self) -> None:
-        """Ends what is still under way, and lets go. Runs outlive who has started them; those of a trial must not."""
+        """Ends the runs under way and closes the runner: otherwise they would outlive the trial."""
         for automation in self._made.values():
             for owned in await automation.list_owned():
                 if (owned.key, int(owned.facts["attempt"])) in self.runs:
-                    continue  # it has ended, and its story is for whoever keeps the yard
+                    continue  # it has ended; its log stays for a user who keeps the directory
                 outcome = await automation.release_run(owned.key)
                 while isinstance(outcome, Waiting):
                     await asyncio.sleep(outcome.look_again)
@@ -90,7 +90,7 @@ class WatchedRoles:
         await self._runner.close()
 
     def of(self, cluster: str) -> Iterator[Run]:
-        """Ended runs of the cluster of that name."""
+        """The ended runs of the cluster of that name."""
         return (run for run in list(self.runs.values()) if run.cluster == cluster)
 
     def bounded(self, key: str, spec: RunWanted) -> RunWanted:
@@ -101,7 +101,7 @@ class WatchedRoles:
 
 
 class Watched:
-    """The automation port; everything passes through, and what came of a run is remembered."""
+    """The automation port of one hub. Passes every call on and records the result of each run."""
 
     def __init__(self, inner: Automation, roles: WatchedRoles) -> None:
         self._inner = inner
@@ -156,13 +156,13 @@ class Watched:
         while page := await self._inner.events(key, events[-1].number if events else 0):
             events += page
         earlier = self._roles.runs.get((key, spec.attempt - 1))
-        if earlier is not None:  # the story of a key goes on
+        if earlier is not None:  # the events of one key are numbered across attempts
             events = [event for event in events if event.number > len(earlier.events)]
         self._roles.runs[key, spec.attempt] = Run(key, spec, events, facts or {}, failure)
 
 
 class _Killing:
-    """Starts runs; the first start of a doomed one is told at which task it dies."""
+    """Starts runs; tells the first start of a doomed run at which task it is killed."""
 
     def __init__(self, inner: Starter, dooms: Mapping[str, int]) -> None:
         self._inner = inner

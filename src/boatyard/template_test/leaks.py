@@ -1,4 +1,4 @@
-"""Finds a secret in a text, also when somebody has turned, cut or encoded it. Pure; used by the secrets question."""
+"""Finds a secret in a text, also reversed, in part or encoded. Pure; used by the secrets question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def secret_texts(value: Any) -> Iterator[str]:
 
 
 class Leaks:
-    """Knows the forms of some secrets, by the name of their parameter."""
+    """Searches for the values of secret parameters in all known encodings."""
 
     def __init__(self, secrets: Mapping[str, Any]) -> None:
         self._forms: dict[str, tuple[str, str]] = {}
@@ -34,7 +34,7 @@ class Leaks:
                     self._forms.setdefault(form.casefold(), (name, encoding))
 
     def find(self, text: str) -> Iterable[tuple[str, str]]:
-        """Each parameter that is in the text, and in which form."""
+        """Each parameter whose value is in the text, with the encoding."""
         folded = text.casefold()
         return dict(leak for form, leak in self._forms.items() if form in folded).items()
 
@@ -52,7 +52,7 @@ def _forms(text: str) -> Iterator[tuple[str, str]]:
                 encoded[start : start + SHORTEST],
             )
     data = text.encode()
-    for shift in range(3):  # base64 looks different at each place in a group of three
+    for shift in range(3):  # base64 differs with the offset in a group of three bytes
         base64_text = base64.b64encode(b"\0" * shift + data).decode()
         middle = base64_text[4 if shift else 0 : len(base64_text) // 4 * 4 - 4]
         if len(middle) >= SHORTEST:

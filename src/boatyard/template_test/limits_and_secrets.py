@@ -1,4 +1,4 @@
-"""The questions that are answered by what all runs have left: bounds and secrets. Asked last by the runner."""
+"""The questions about the results of all runs: bounds and secrets. Asked last by the runner."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boatyard.template_test.leaks import Leaks
 from boatyard.template_test.report import Answer
 from boatyard.template_test.trial import Trial, failed, passed, skipped
 
-LOG = "log"  # in the yard's directory
+LOG = "log"  # file in the directory of the trial
 
 
 async def ask_bounds(trial: Trial) -> Answer:
@@ -37,7 +37,7 @@ def _last_words(failure: str) -> str:
 
 
 async def ask_secrets(trial: Trial) -> Answer:
-    """What was given for `no_log` options is in no event, fact, document or log, in no form that is looked for."""
+    """No value of a `no_log` option is in any event, fact, document or log, in any known encoding."""
     names = set(secrets(trial.role.form))
     if not names:
         return skipped("secrets", "the form asks for none")

@@ -1,4 +1,4 @@
-"""What a role asks of a data centre, so that it can be tried: host types, versions, labels. Used by the yard."""
+"""Gives the trial's data centre what the role needs: host types, versions, hub labels. Used by `environment`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CLUSTERS = 24  # at once, at most
 
 
 def yard_layout(template: About, hub: str) -> Layout:
-    """One hub with room for all clusters that are there at once, each with a node more than by default."""
+    """One hub with hosts for all clusters that exist at once, each with one node more than by default."""
     hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *template.allowed_host_types), 20)
     for node_set in template.node_sets.values():
         hosts[node_set.host_type] = (
@@ -45,7 +45,7 @@ def yard_layout(template: About, hub: str) -> Layout:
 
 
 async def more_of_catalogue(ledger: Ledger, template: About) -> None:
-    """Adds what the first catalogue lacks for this role."""
+    """Adds the host types and versions that the seeded catalogue lacks for this role."""
     now = ledger.clock.now()
 
     def called(name: str) -> Metadata:
@@ -82,7 +82,7 @@ async def more_of_catalogue(ledger: Ledger, template: About) -> None:
 
 
 async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
-    """Gives the hub what the template looks for in hubs: what it stands for is played by the twin."""
+    """Gives the hub the labels that the template requires; the twin simulates what they stand for."""
     template = await ledger.documents.get(ClusterTemplate, template_id)
     while template is not None and template.hub_labels:
         hub = await ledger.documents.get(Hub, hub_id)
@@ -90,13 +90,13 @@ async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
             return
         labels = {**hub.spec.labels, **template.hub_labels}
         spec = msgspec.structs.replace(hub.spec, labels=labels)
-        with contextlib.suppress(Conflict):  # it is being looked at: once more
+        with contextlib.suppress(Conflict):  # the hub's reconciler wrote meanwhile: try again
             change = Replace(msgspec.structs.replace(hub, spec=spec))
             await ledger.commit([change], now=ledger.clock.now())
 
 
 def _versions(template: About) -> set[str]:
-    """The default, and one in the role's range."""
+    """The default version, and the lowest version of the role's range."""
     versions = {template.versions.default} if template.versions.default else set()
     if template.versions.at_least:
         versions.add(".".join([*template.versions.at_least.split("."), "0", "0"][:3]))

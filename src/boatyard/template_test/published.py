@@ -1,4 +1,4 @@
-"""What is on offer now under a role's id, where a Boatyard can be reached. Used by the command when nobody names it."""
+"""Finds the content that is now offered under a role's id. Used by the command when no --from is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 3.0
 
 
 async def last_published(role: Role, contents: Path) -> tuple[Found | None, str]:
-    """The content as it is kept on this machine; without it, one line that says why."""
+    """The offered content from this machine's copy; or None and one line that says why there is none."""
     try:
         target = find_target()
         async with asyncio.timeout(_SECONDS), Client(target) as client:

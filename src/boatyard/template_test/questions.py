@@ -1,4 +1,4 @@
-"""The questions about a role that is not disturbed: form, install, again, scale, delete. Asked by the runner."""
+"""The questions about undisturbed runs: form, install, again, scale, delete. Asked by the runner."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from boatyard.template_test.trial import LEAST, MOST, Trial, failed, passed, ski
 
 _GOOD_SETS = 40
 _AT_ONCE = 8
-NOWHERE = "nowhere"  # a zone: what is ordered there is admitted, and waits
+NOWHERE = "nowhere"  # a zone without hubs: an order there is admitted and waits
 
 SEE_BOUNDS = "a part did not come to its end, see bounds"
 
 
 async def ask_form(trial: Trial) -> Answer:
-    """Good values are admitted by the API, bad ones are refused with their path."""
+    """The API admits good values and refuses bad ones with the path of the mistake."""
     fuzz = Fuzz(trial.role.form, trial.chance, trial.options.values)
     least, most = fuzz.least(), fuzz.most()
     if least is None or most is None:
@@ -88,7 +88,7 @@ async def _refused(trial: Trial, name: str, bad: Bad) -> str:
 
 
 async def ask_install(trial: Trial) -> Answer:
-    """Two clusters become READY: one with only what must be given, one with everything."""
+    """Two clusters become READY: one with the required values only, one with all values."""
     if not trial.values:
         fuzz = Fuzz(trial.role.form, trial.chance, trial.options.values)
         least, most = fuzz.least(), fuzz.most()
@@ -128,7 +128,7 @@ def _given(values: Mapping[str, Any]) -> str:
 
 
 async def ask_again(trial: Trial) -> Answer:
-    """Each part is run a second time with the same values: nothing changes, and it says the same."""
+    """Each part runs a second time with the same values: it changes nothing and reports the same facts."""
     problems: list[str] = []
     for run in trial.runs(MOST):
         problems += await run_again(trial, run)
@@ -149,7 +149,7 @@ async def ask_again(trial: Trial) -> Answer:
 
 
 async def run_again(trial: Trial, run: Run) -> list[str]:
-    """Runs the part once more under its key; what is not as it was."""
+    """Runs the part once more under its key. Returns what differs from the first run."""
     spec = replace(run.wanted, attempt=run.wanted.attempt + 1)
     failure = await _second(trial, run, spec)
     if failure:
@@ -184,7 +184,7 @@ async def _second(trial: Trial, run: Run, spec: RunWanted) -> str:
 
 
 async def ask_scale(trial: Trial) -> Answer:
-    """A node comes and goes; what the role has said of the cluster before holds afterwards."""
+    """A node is added and removed; the facts that the role reported before are the same afterwards."""
     node_set = next(iter(sorted(trial.role.about.node_sets.items())), None)
     if node_set is None:
         return skipped("scale", "it has no node sets")
@@ -220,7 +220,7 @@ async def ask_scale(trial: Trial) -> Answer:
 
 
 def _reported(trial: Trial, runs: list[Run]) -> dict[str, str]:
-    """What the parts have said of the cluster, the later over the earlier; but for what is another each time."""
+    """The facts that the parts reported, later ones over earlier ones, without those that differ in every run."""
     return {
         name: value
         for run in runs
@@ -230,7 +230,7 @@ def _reported(trial: Trial, runs: list[Run]) -> dict[str, str]:
 
 
 async def ask_delete(trial: Trial) -> Answer:
-    """Both clusters go: a receipt that lists nothing left, an empty twin, no record of a run."""
+    """Both clusters are deleted: the receipts list no leftovers, the twin is empty, no run is recorded."""
     problems: list[str] = []
     for id in trial.ids.values():
         await trial.yard.client.delete_cluster(id)
@@ -251,7 +251,7 @@ async def ask_delete(trial: Trial) -> Answer:
 
 
 async def see_gone(trial: Trial, name: str, id: str) -> list[str]:
-    """What is left of a cluster that was asked to go."""
+    """Waits until a deleted cluster is gone. Returns what is left of it."""
     end = await trial.yard.gone(id)
     if end is not None:
         return [why(name, end)]

@@ -1,4 +1,4 @@
-"""What came of each question, for people and for programs. Pure."""
+"""The results of all questions, as text and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_SEEN = 600
 
 @dataclass(frozen=True)
 class Answer:
-    """To one question. `said` is one line; `seen` and `remedy` are there when it failed."""
+    """The result of one question. `said` is one line; `seen` and `remedy` are set when it failed."""
 
     question: str
     state: str
@@ -53,7 +53,7 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Nothing failed, and something was asked."""
+        """Whether at least one question was asked and none failed."""
         answered = [answer for answer in self.answers if answer.state != SKIPPED]
         return bool(answered) and all(answer.state == PASSED for answer in answered)
 

@@ -1,4 +1,4 @@
-"""Runs `template test`: which questions there are, which need which, and asking them one after the other."""
+"""Runs `template test`: lists the questions and their dependencies, and asks them one after the other."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from boatyard.template_test.report import FAILED, Answer, Report
 from boatyard.template_test.trial import Ask, Options, Outside, Trial, failed, passed, skipped
 from boatyard.template_test.upgrade import ask_upgrade
 
-Begin = Callable[[str], None]  # told the name of a question as it is asked
+Begin = Callable[[str], None]  # called with the name of a question before it is asked
 Tell = Callable[[Answer], None]
 LINT = "lint"
-_PATIENCE_SECONDS = 60.0  # for all that is not a part of the role
+_PATIENCE_SECONDS = 60.0  # for all work that is not a part of the role
 
 
 @dataclass(frozen=True)
 class Question:
-    """`needs`: only asked where these were answered well."""
+    """One question. It is asked only when the questions in `needs` have passed."""
 
     name: str
     ask: Ask
@@ -46,19 +46,19 @@ QUESTIONS = (
     Question("secrets", ask_secrets),
 )
 NAMES = (LINT, *(question.name for question in QUESTIONS))
-# What the crash question compares with.
+# The crash question compares with the results of these.
 _BEFORE = {"crash": ("scale", "delete")}
 
 
 def asked(only: Sequence[str]) -> set[str]:
-    """The questions to ask, with those that they stand on. Refused when there is none of that name."""
+    """The questions to ask, including those they depend on. Refused when there is no question of that name."""
     unknown = [name for name in only if name not in NAMES]
     if unknown:
         raise Refused(f"there is no question {unknown[0]!r}; there are {', '.join(NAMES)}")
     if not only:
         return set(NAMES)
     needs = {question.name: question.needs for question in QUESTIONS}
-    selected = {LINT, "bounds"}  # whoever knows no end is named in any case
+    selected = {LINT, "bounds"}  # a part that does not end is reported in any case
     pending = list(only)
     while pending:
         name = pending.pop()
@@ -79,7 +79,7 @@ async def try_role(
     tell: Tell,
     begin: Begin = lambda _: None,
 ) -> Report:
-    """Asks everything; each answer is told as soon as it is there."""
+    """Asks all selected questions. Calls `tell` with each answer as soon as it is known."""
     start = time.monotonic()
     selected = asked(options.only)
     answers: list[Answer] = []

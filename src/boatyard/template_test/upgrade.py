@@ -1,4 +1,4 @@
-"""The upgrade question: what was ordered with older content lives and goes with it after newer content is published."""
+"""The upgrade question: clusters ordered with older content scale and delete after newer content is published."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ask_upgrade(trial: Trial) -> Answer:
     older = trial.options.older
     if older is None:
         return skipped("upgrade", trial.options.no_older)
-    # Under the name of the newer one: it is the same role, as it was.
+    # Under the name of the newer content: it is the same role at an earlier time.
     old_role = read_role(trial.found.name, older.files)
     if not isinstance(old_role, Role):
         return failed("upgrade", "the older content has mistakes", older.mistakes, _REMEDY)
@@ -87,7 +87,7 @@ async def _live(trial: Trial, old_role: Role) -> list[str]:
 
 
 def _of(trial: Trial, old_role: Role) -> dict[str, object]:
-    """What was pinned, as far as the older form has it."""
+    """The pinned values, as far as the older form has these options."""
     return {
         key: value for key, value in trial.options.values.items() if key in old_role.form.options
     }
