@@ -1,9 +1,10 @@
-"""The automation driver `eda`: events to a rulebook, recorded before they are sent; results by a signed callback.
+"""The automation driver `eda`: sends events to a rulebook and gets results by a signed callback.
 
-A rulebook can carry no key and forgets what it has acknowledged, so there is a record of each run on the hub, made
-first. Whoever dies between record, post and mark finds the run in it, and the event is sent again under the same run
-id: playbooks do the same thing twice. So is an event that has led to no result for long. A run under way cannot be
-ended; once its record has gone or another run has taken its place, the playbook is told so, and nobody hears it.
+A rulebook stores no key and forgets acknowledged events, so a record of each run is made on the hub before its event
+is sent. After a crash between recording, sending and marking as sent, the run is found in its record and the event
+is sent again with the same run id: playbooks are idempotent. An event without a result for a long time is also sent
+again. A run under way cannot be ended; once its record is gone or replaced by another run, the callback server
+tells the playbook so and ignores its result.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _BUSY = Waiting("The run is being recorded.", 0.5, "Busy")
 
 
 class EdaAutomation:
-    """`client` is the hub's and belongs to whoever gave it; `settings` are the hub's."""
+    """The automation of one hub. `client` and `settings` are those of the hub; the caller closes `client`."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class EdaAutomation:
         await self._sender.check()
 
     async def caution(self) -> str:
-        return ""  # runs are somebody else's
+        return ""  # the external automation isolates its runs
 
     async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
         _check(spec)
@@ -94,12 +95,12 @@ class EdaAutomation:
         ]
 
     async def close(self) -> None:
-        """Nothing is held: an event has a connection of its own."""
+        """Does nothing: each event has its own connection."""
 
     # --- below: helpers ------------------------------------------------------------------------
 
     async def _record(self, key: str, spec: RunWanted, stored_run: Kept | None) -> bool:
-        """Writes down what will be asked for, in the place of what was; False when somebody else was faster."""
+        """Stores the record of the run, replacing an older one. False when another process wrote it first."""
         secret = self._new_secret()
         run = Run(
             id=run_id(key, secret),
@@ -131,7 +132,7 @@ class EdaAutomation:
         try:
             await self._runs.change(stored_run, sent_run)
         except (Conflict, NotFound):
-            return _BUSY  # its result was quicker, or it was released meanwhile
+            return _BUSY  # its result has arrived, or it was released meanwhile
         return Waiting("The automation has been asked.", LOOK_AGAIN, "RunUnderWay")
 
     def _is_due(self, run: Run) -> bool:

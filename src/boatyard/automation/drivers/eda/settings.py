@@ -21,15 +21,15 @@ _SHORTEST_RESEND = 1.0
 
 @dataclass(frozen=True)
 class EdaSettings:
-    url: str  # where events are posted; the action's name is put behind it
-    callback_url: str  # where the operators' door is, as playbooks reach it
+    url: str  # where events are posted; the name of the action is appended
+    callback_url: str  # the operator's callback server, as playbooks reach it
     secret: str = ""  # name of a Secret in the system namespace: `token`, `ca.crt`
     per_second: float = _PER_SECOND
     resend_seconds: float = _RESEND_SECONDS
 
 
 def read_settings(settings: Mapping[str, str]) -> EdaSettings:
-    """Refused with everything that is wrong with them."""
+    """The typed settings. Refused with everything that is wrong."""
     problems: list[Violation] = []
     for name in (URL, CALLBACK_URL):
         problems += _address_problems(name, settings.get(name, ""))

@@ -1,7 +1,7 @@
-"""Answers the automation port with Ansible on this machine. Made by `app`, one per hub, on a shared workshop.
+"""The automation driver `local`: runs Ansible on this machine. Made by `app`, one per hub, on a shared workshop.
 
-A run is found by its key: a directory named by it, and a supervisor that holds the lock in it. Whoever was killed,
-Boatyard, the supervisor or the run, the next `ensure_run` finds what is left and goes on from there.
+A run is found by its key: its directory is named by it, and its supervisor holds the lock in that directory. Whether
+Boatyard, the supervisor or the run was killed, the next `ensure_run` finds what is left and continues from there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 END_SECONDS = 4.0  # how long one call waits for a run to end
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.2, 1.0  # seconds between looks at a run
 KIND = "run"
-# Nobody has judged the run: somebody ended it, or what watches over it could not go on. It is begun again.
+# The run has no result of its own: it was killed or cancelled, or its supervisor failed. It is started again.
 INTERRUPTED = frozenset({"killed", "cancelled", "broken"})
 
 Answer = TypeVar("Answer")
@@ -55,8 +55,10 @@ class LocalAutomation:
     def __init__(self, workshop: Workshop, hub: str = "") -> None:
         self._shop = workshop
         self._hub = hub
-        self._cancelled: dict[str, float] = {}  # when a run was asked to end, by key
-        self._seen: dict[str, tuple[tuple[int, int], float]] = {}  # which start, and since when
+        self._cancelled: dict[str, float] = {}  # by key, when a run was first asked to end
+        self._seen: dict[
+            str, tuple[tuple[int, int], float]
+        ] = {}  # by key: attempt and start, and when we first saw it
         self._calls: set[asyncio.Future[object]] = set()
 
     async def check_ready(self) -> None:
@@ -83,10 +85,10 @@ class LocalAutomation:
             await asyncio.wait(self._calls)
 
     async def _call(self, work: Callable[[], Answer]) -> Answer:
-        """In a thread, and to its end also when the caller is cancelled: a start is not left half done."""
+        """Calls `work` in a thread. It completes even when the caller is cancelled: no start is left half done."""
         loop, context = asyncio.get_running_loop(), contextvars.copy_context()
         call = loop.run_in_executor(self._shop.threads, lambda: context.run(work))
-        self._calls.add(call)  # type: ignore[arg-type] # what it answers is of no concern there
+        self._calls.add(call)  # type: ignore[arg-type] # the result type does not matter there
         call.add_done_callback(self._calls.discard)
         try:
             return await asyncio.shield(call)
@@ -104,7 +106,7 @@ class LocalAutomation:
                 raise Conflict("a later attempt of this run is known")
             if spec.attempt == record.attempt:
                 return self._go_on(record, spec)
-            # An attempt that is given up must not go on beside the new one.
+            # An earlier attempt must not run beside the new one.
             if not self._stop(key):
                 return Waiting("an earlier attempt is being ended", reason="Ending")
         record_of_attempt = Record(
@@ -123,14 +125,16 @@ class LocalAutomation:
         if result is None and holding.is_held(self._lock(record.key)):
             return self._under_way(record)
         reap()
-        # Between the two questions it may have come to its end.
+        # It may have ended between reading the result and looking at the lock.
         result = result or self._shop.records.result(record)
         if result is not None and result.state not in INTERRUPTED:
             self._seen.pop(record.key, None)
             self._shop.turns.give_back(slug_of(record.key))
             return _concluded(record, result)
         if result is not None and result.state == "broken":
-            logger.error("run could not be run", extra={"run": record.key, "why": result.words})
+            logger.error(
+                "run could not be carried out", extra={"run": record.key, "why": result.words}
+            )
         if record.start >= self._shop.limits.starts:
             self._shop.turns.give_back(slug_of(record.key))
             message = f"it was interrupted {record.start} times and is not begun again"
@@ -151,7 +155,7 @@ class LocalAutomation:
         )
 
     def _pause(self, record: Record) -> float:
-        """Seconds until the next look: soon after a start, so that its first words are quickly seen; then one."""
+        """Seconds until the next look: few after a start, so that its first events are seen soon; later one."""
         now, start = time.monotonic(), (record.attempt, record.start)
         first_look = self._seen.get(record.key)
         if first_look is None or first_look[0] != start:
@@ -174,7 +178,7 @@ class LocalAutomation:
         with _only_one(run_directory / STARTING) as acquired:
             if not acquired or holding.is_held(self._lock(key)):
                 return self._under_way(record)
-            # Before anything that costs: who waits for a turn asks often. A turn is over unless somebody starts.
+            # First the turn, because waiting runs ask often. A turn without a start is over by itself.
             if wait_reason := self._shop.turns.take(slug, turn, self._is_over):
                 return Waiting(wait_reason, reason="Queued")
             try:
@@ -206,7 +210,7 @@ class LocalAutomation:
         )
 
     def _is_over(self, slug: str) -> bool:
-        """Whether a run that has a turn has come to its end, or was never begun."""
+        """Whether a run that has a turn has ended or was never started."""
         run_directory = self._shop.records.directory / slug
         if holding.is_held(run_directory / LOCK):
             return False
@@ -231,9 +235,9 @@ class LocalAutomation:
         return Done()
 
     def _stop(self, key: str, *, kill: bool = False) -> bool:
-        """Ends the run if it is under way; whether nothing of it runs any more."""
+        """Ends the run if it is under way. True when none of its processes is left."""
         run_directory = self._shop.records.place(key)
-        # Without its plan a supervisor that is still on its way ends by itself.
+        # A supervisor that is just starting exits when it finds no plan.
         (run_directory / PLAN).unlink(missing_ok=True)
         supervisor_fd = holding.holder(run_directory / LOCK)
         if supervisor_fd is not None:
@@ -248,14 +252,14 @@ class LocalAutomation:
         return True
 
     def _end_strays(self, run_directory: Path) -> None:
-        """Where there are no namespaces: who was left when the supervisor itself was killed."""
+        """Without namespaces: kills the processes that are left when the supervisor itself was killed."""
         if self._shop.ground_is_bare():
             for processes in find(mark_of(run_directory)).values():
                 for process in processes:
                     process.signal(signal.SIGKILL)
                     process.close()
 
-    # --- telling -----------------------------------------------------------------------------
+    # --- reading -----------------------------------------------------------------------------
 
     def _events(self, key: str, after: int) -> Sequence[RunEvent]:
         if self._shop.records.find(key) is None:
@@ -287,7 +291,7 @@ def _concluded(record: Record, result: Result) -> Done:
 
 @contextmanager
 def _only_one(path: Path, *, create: bool = True) -> Iterator[bool]:
-    """Whether nobody else is at it."""
+    """Locks the file without waiting; yields whether we have it. Without `create`, a missing file counts as locked."""
     try:
         file = os.open(path, os.O_RDWR | (os.O_CREAT if create else 0), 0o600)
     except FileNotFoundError:

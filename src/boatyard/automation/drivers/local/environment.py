@@ -1,7 +1,7 @@
-"""Ansible in an environment of its own: made once, on first use or by `make ansible`. Called by the workshop.
+"""Ansible in its own virtual environment: created once, on first use or by `make ansible`. Called by the workshop.
 
-Ansible stays a program of its own, called as a process; nothing of Boatyard imports it. The environment is known
-by what is locked and by the Python it is for: another lock is another environment, and both may be there.
+Ansible stays a separate program that is called as a process; nothing in Boatyard imports it. The environment is
+identified by the lock file and the Python version: another lock file is another environment, and both may exist.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from boatyard.assets.cache import cache_directory, make_directory
 from boatyard.model.errors import Unavailable
 
-_INSTALLED = Path(__file__).parent / "ansible.txt"  # inside the package, as a wheel has it
+_INSTALLED = Path(__file__).parent / "ansible.txt"  # in the package, when installed from a wheel
 _CHECKED_OUT = Path(__file__).parents[5] / "requirements" / "ansible.txt"
 _COMPLETE = ".complete"
 _PACKAGE = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 _COLLECTING = re.compile(r"^Collecting ([A-Za-z0-9._-]+)")
-# Where packages come from is for pip to know; nothing else of ours is of its concern.
+# pip gets the variables that say where packages come from, and no others of ours.
 _KEPT = ("PATH", "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "LANG")
 _KEPT_PREFIXES = ("PIP_", "HTTP_", "HTTPS_", "NO_PROXY", "http_", "https_", "no_proxy")
 
@@ -43,7 +43,7 @@ def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 class Environment:
-    """One directory may hold several; the one for this lock and this Python is ours."""
+    """The environment for this lock file and this Python. One directory may hold several environments."""
 
     def __init__(self, directory: Path | None = None, *, lock: Path | None = None) -> None:
         self.lock = lock or (_INSTALLED if _INSTALLED.exists() else _CHECKED_OUT)
@@ -63,13 +63,13 @@ class Environment:
         return (self.place / _COMPLETE).exists() and self.python.exists()
 
     def ensure(self, report: Say) -> None:
-        """Makes it when it is not there. Unavailable when that cannot be now; what is half made is made anew."""
+        """Creates the environment when there is none. Unavailable when that fails; a partial one is created again."""
         if self.is_ready():
             return
         make_directory(self.directory)
         with _only_one(self.place.with_suffix(".lock")):
             if self.is_ready():
-                return  # somebody else has made it meanwhile
+                return  # another process has created it meanwhile
             report("making an environment for Ansible")
             shutil.rmtree(self.place, ignore_errors=True)
             _run([sys.executable, "-m", "venv", str(self.place)], lambda _: None)

@@ -1,4 +1,4 @@
-"""Makes of a wanted run what its supervisor is told: files, command line, limits. Called by the driver."""
+"""Makes the plan of a run for its supervisor: files, command line, limits. Called by the driver."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from boatyard.model.yaml_text import NotYaml, load_yaml
 from boatyard.processes.marked import MARK
 
 INSIDE = Path(__file__).parent / "inside"
-HOME = "/run/boatyard"  # the run's own directory, where it has a file system of its own
+HOME = "/run/boatyard"  # the run's own directory, when it has its own file system
 CONTENT = "/run/template"
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PHASE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-# Of a number of its own there is no account; nobody else here uses numbers this high.
+# The uids of runs have no accounts; nothing else on this machine uses uids this high.
 FIRST_USER = 0x60000000
 _INVENTORY = 'localhost ansible_connection=local ansible_python_interpreter="{{ ansible_playbook_python }}"\n'
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What this machine allows."""
+    """What this machine allows runs to use."""
 
-    python: Path  # of Ansible's environment
-    playbook: Path  # the program ansible-playbook in it
+    python: Path  # the interpreter of Ansible's environment
+    playbook: Path  # the program ansible-playbook in that environment
     namespaces: bool
-    users: bool  # a number of its own for each run: we are root
+    users: bool  # each run gets its own uid: we are root
 
 
 def plan_run(
@@ -52,7 +52,7 @@ def plan_run(
     limits: Limits,
     api: Pass | None = None,
 ) -> dict[str, object]:
-    """The plan as `boatyard_inside.plans` reads it. Refused when it cannot be run as it is."""
+    """The plan as `boatyard_inside.plans` reads it. Refused when the spec or the content cannot be run."""
     _check(spec)
     home = HOME if capabilities.namespaces else str(run_directory / "work")
     content_path = CONTENT if capabilities.namespaces else str(content)
@@ -87,8 +87,8 @@ def plan_run(
 
 
 KUBECONFIG = "kubeconfig"
-_KEYS = ("client-key-data", "token", "password")  # of a user in it
-VAULT_PASSWORD = "vault_password"  # the file of a run that opens the vaults of its template
+_KEYS = ("client-key-data", "token", "password")  # secret fields of a user in a kubeconfig
+VAULT_PASSWORD = "vault_password"  # file with the password of the template's vaults
 
 
 def _check(spec: RunWanted) -> None:
@@ -115,9 +115,9 @@ def _check(spec: RunWanted) -> None:
 
 
 def _playbook(spec: RunWanted, home: str, api: Pass | None, role: Path) -> str:
-    """JSON is YAML: what is put in here is quoted, and the names were checked besides.
+    """The playbook, as JSON, which is YAML: all values are quoted, and the names have been checked.
 
-    The values stand in the play itself: a file of variables would be read again for every task.
+    The values are in the play itself: Ansible would read a file of variables again for every task.
     """
     role_import = {"name": spec.template, "tasks_from": spec.action}
     tasks = [{"name": spec.action, "ansible.builtin.import_role": role_import}]
@@ -135,7 +135,7 @@ def _variables(spec: RunWanted, home: str) -> Mapping[str, object]:
         **parameters,
         "boatyard_order": dict(spec.order),
         "boatyard_parameters": parameters,
-        # By this name a form may ask for all of them at once, as roles made for OSAC do.
+        # Roles made for OSAC read all parameters under this name.
         "template_parameters": parameters,
         "boatyard_files": {name: f"{home}/files/{name}" for name in spec.files},
         "boatyard_run": {
@@ -148,7 +148,7 @@ def _variables(spec: RunWanted, home: str) -> Mapping[str, object]:
 
 
 def _api(spec: RunWanted, api: Pass | None) -> Mapping[str, object]:
-    """What our own tasks ask with. Only in runs that may."""
+    """The variable with which our own tasks call the API; only in runs that may."""
     if api is None:
         return {}
     return {
@@ -163,13 +163,13 @@ def _api(spec: RunWanted, api: Pass | None) -> Mapping[str, object]:
 
 
 def _role(spec: RunWanted, content: Path) -> Path:
-    """Where its folder is: in a project, or the content itself."""
+    """The folder of the role: in a project, or the content itself."""
     project_role = content / "roles" / spec.template
     return project_role if project_role.is_dir() else content
 
 
 def _links(template: str, content: Path, content_path: str) -> Mapping[str, str]:
-    """The playbook lies beside what the template brings: a whole project with `roles/`, or one role."""
+    """Links that put the content beside the playbook: a whole project with `roles/`, or one role."""
     if (content / "roles" / template).is_dir():
         names = sorted(path.name for path in content.iterdir() if not path.name.startswith("."))
         return {f"project/{name}": f"{content_path}/{name}" for name in names if name != "play.yml"}
@@ -193,7 +193,7 @@ def _environ(spec: RunWanted, home: str, mark: str) -> Mapping[str, str]:
         "TMPDIR": f"{home}/tmp",
         "ANSIBLE_CONFIG": str(INSIDE / "ansible.cfg"),
         MARK: mark,
-        "PYTHONDONTWRITEBYTECODE": "1",  # what it could write is thrown away with its directory
+        "PYTHONDONTWRITEBYTECODE": "1",  # its directory is removed at the end anyway
     }
     if KUBECONFIG in spec.files:
         environ["KUBECONFIG"] = environ["K8S_AUTH_KUBECONFIG"] = f"{home}/files/kubeconfig"
@@ -201,7 +201,7 @@ def _environ(spec: RunWanted, home: str, mark: str) -> Mapping[str, str]:
 
 
 def mark_of(run_directory: Path) -> str:
-    """By the place and not by the key: another Boatyard on this machine may have a run of the same key."""
+    """The mark of the run's processes. By directory: another Boatyard here may have a run of the same key."""
     return f"automation/{hashlib.sha256(str(run_directory).encode()).hexdigest()[:16]}"
 
 
@@ -212,7 +212,7 @@ def _vault(spec: RunWanted, home: str) -> tuple[str, ...]:
 
 
 def _environment(python: Path) -> list[str]:
-    """Ansible's environment, and the installation of Python that it was made from."""
+    """The folders of Ansible's environment and of the Python that it was created with."""
     venv = python.parent.parent
     base = python.resolve().parent.parent
     return [str(venv), *([] if base == Path("/usr") else [str(base)])]
@@ -227,7 +227,7 @@ def _hidden(spec: RunWanted) -> set[str]:
 
 
 def _keys_in(kubeconfig: str) -> Iterator[str]:
-    """With which one is its user: as they stand in it, and a key also as it is then used."""
+    """The secrets of the users in a kubeconfig: as written there, and also decoded from base64."""
     try:
         config = load_yaml(kubeconfig)
     except NotYaml:
@@ -250,6 +250,6 @@ def _user(seed: str) -> int:
 
 
 def supervisor(verb: str, *arguments: str, python: Path, site: bool = False) -> list[str]:
-    """The command line that starts something of ours in Ansible's environment; with its packages if need be."""
+    """The command line that runs our own code in Ansible's environment; `site`: with its packages."""
     flags = ["-I", "-B"] if site else ["-I", "-S", "-B"]
     return [str(python), *flags, str(INSIDE / "boatyard_inside"), verb, *arguments]

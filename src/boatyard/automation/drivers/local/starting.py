@@ -1,4 +1,4 @@
-"""Starts a run's supervisor. The plain way here; the warm way is in `warm`. Called by the driver, in a thread."""
+"""Starts the supervisor of a run as a new process; `warm` forks it instead. Called by the driver, in a thread."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ READY_SECONDS = 20.0
 
 class Starter(Protocol):
     def start(self, run_directory: Path, capabilities: Ground) -> bool:
-        """Starts a supervisor for the plan that lies in `place`; true when it has taken it.
+        """Starts a supervisor for the plan in `run_directory`. True when it has taken the plan.
 
-        False when it ended before: another supervisor holds the run, or the plan is gone.
+        False when it exited before: another supervisor holds the run, or the plan is gone.
         """
 
     def close(self) -> None:
-        """Lets go of helpers; runs go on. May be called twice."""
+        """Ends helper processes; runs go on. May be called twice."""
 
 
-_children: list[subprocess.Popen[bytes]] = []  # ours by birth: who has ended is reaped by us
+_children: list[subprocess.Popen[bytes]] = []  # our child processes: we reap those that have ended
 _counting = threading.Lock()
 
 
 def reap(new_child: subprocess.Popen[bytes] | None = None) -> None:
+    """Reaps supervisors that have ended, and remembers `new_child` for later."""
     with _counting:
         _children[:] = [child for child in _children if child.poll() is None]
         if new_child is not None:
@@ -38,7 +39,7 @@ def reap(new_child: subprocess.Popen[bytes] | None = None) -> None:
 
 
 class PlainStarter:
-    """One process per run; it starts the command line of Ansible."""
+    """Starts one supervisor process per run, which executes ansible-playbook."""
 
     def start(self, run_directory: Path, capabilities: Ground) -> bool:
         ready_fd, ready_write_fd = os.pipe()
@@ -68,12 +69,12 @@ class PlainStarter:
 
 
 def has_begun(ready_fd: int) -> bool:
-    """Waits for the supervisor's word, and closes its descriptor."""
+    """Waits until the supervisor reports that it has the plan. Closes the descriptor."""
     try:
         poll = select.poll()
         poll.register(ready_fd, select.POLLIN | select.POLLHUP)
         if not poll.poll(READY_SECONDS * 1000):
-            return False  # slow; when it comes it finds its plan, or finds it gone
+            return False  # slow: it may still take the plan later, or find it gone
         return os.read(ready_fd, 1) == b"1"
     finally:
         os.close(ready_fd)

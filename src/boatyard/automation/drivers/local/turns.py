@@ -1,10 +1,10 @@
-"""Whose turn it is: runs at once and starts per minute, per machine, hub and template. Called by the driver.
+"""Limits runs at once and starts per minute, per machine, hub and template. Called by the driver.
 
-A run that is under way has a file in `active/`; several processes of Boatyard on one directory count the same files.
-How often runs were started is remembered by each process for itself.
+A run under way holds a turn: a file in `active/`. Several Boatyard processes on one directory count the same files.
+Each process counts starts per minute on its own.
 
-A run within another, which waits for it, has a part in that one's turn. Were it to wait for a turn of its own, runs
-that decide could hold all turns and wait for their own parts.
+A run that another run waits for shares the turn of that run. If it needed its own turn, runs that wait for other runs
+could hold all turns and wait forever.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MINUTE = 60.0
 class Turn(msgspec.Struct, frozen=True):
     hub: str
     template: str
-    within: str = ""  # slug of the run in whose turn it has a part, while that one has it
+    within: str = ""  # slug of the run whose turn it shares, while that run holds one
 
 
 class Turns:
@@ -41,7 +41,7 @@ class Turns:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def take(self, slug: str, turn: Turn, is_over: Callable[[str], bool]) -> str:
-        """Takes a turn for the run. Empty when it has one; otherwise why it has to wait."""
+        """Takes a turn for the run. Returns empty when it has one, otherwise why it has to wait."""
         with self._alone():
             if (self._directory / slug).exists():
                 return ""
@@ -55,7 +55,7 @@ class Turns:
             return reason
 
     def leave(self, slug: str, turn: Turn) -> None:
-        """Gives back a turn with which nothing was started, so that it counts as no start."""
+        """Returns a turn with which nothing was started, so that it does not count as a start."""
         with self._alone():
             self.give_back(slug)
             for counter_key in _counted(turn):
@@ -75,7 +75,7 @@ class Turns:
         templates: Counter[str] = Counter()
         turns = dict(self._held())
         for slug in [slug for slug in turns if is_over(slug)]:
-            self.give_back(slug)  # nobody has looked since it ended
+            self.give_back(slug)  # the run has ended and nobody has looked at it since
             del turns[slug]
         for other in turns.values():
             if other.within not in turns:

@@ -1,7 +1,7 @@
-"""How values reach a role: as data in a file, marked so that Ansible evaluates none of it. Called by `planning`.
+"""Writes values for a role as YAML that is tagged !unsafe, so that Ansible evaluates none of it. Called by `planning`.
 
-The mark stands on the whole mapping and holds for every key and leaf in it. On a single text it would let Ansible
-read "5" as a number; below a marked mapping a quoted text stays the text it is.
+The tag is on the whole mapping and applies to every key and value in it. On a single text it would let Ansible read
+"5" as a number; inside a tagged mapping a quoted text stays a text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEEPEST = 64
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[^\x20-\x7e]|[\"\\]")
-# Names by which a role is told about itself, by Ansible or as in OSAC: a parameter of that name would not arrive.
+# Variables that Ansible, or we as OSAC does, set for a role: a parameter of that name would be overwritten.
 RESERVED = frozenset(
     {
         *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file"),
@@ -26,12 +26,12 @@ RESERVED = frozenset(
         *("template_parameters", "cluster_order"),
     }
 )
-# With these one steers the run: the connection, the interpreter, who it is run as.
+# Variables that control the run: the connection, the interpreter, the user.
 RESERVED_PREFIXES = ("ansible_", "boatyard_")
 
 
 def check_names(field: str, names: Iterable[str]) -> list[Violation]:
-    """What is wrong with these as names of variables."""
+    """The names that cannot be names of a role's variables, each with the reason."""
     violations = []
     for name in names:
         if not _NAME.fullmatch(name):
@@ -45,7 +45,7 @@ def check_names(field: str, names: Iterable[str]) -> list[Violation]:
 
 
 def render(values: Mapping[str, object]) -> str:
-    """A mapping of variables for Ansible, in one line. Refused when something in it is no data."""
+    """The variables for Ansible, in one line. Refused when a value is not plain data."""
     return f"{MARK}{_render(values, 'values')}"
 
 
@@ -66,7 +66,7 @@ def _render(value: object, path: str, depth: int = 0) -> str:
         case str():
             return _text(value)
         case Mapping():
-            # "?": without it a key may not be longer than 1024 characters.
+            # "?": without it YAML limits a key to 1024 characters.
             pairs = (
                 f"? {_text(str(key))} : {_render(entry, f'{path}.{key}', depth + 1)}"
                 for key, entry in value.items()
@@ -94,7 +94,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def leaves(value: object) -> Iterable[str]:
-    """Every text and number in it, as text: what must be hidden of a secret."""
+    """Every text and number in the value, as text: all that must be hidden of a secret."""
     match value:
         case str():
             yield value

@@ -1,7 +1,7 @@
-"""The warm way to start a run: asks a server that has Ansible imported to fork. Falls back to the plain way.
+"""Starts a run by asking a server that has imported Ansible to fork. Falls back to `PlainStarter`.
 
-The server is a child of ours on a socket pair that nobody else can reach; it ends with us. While there is none, or
-it does not answer, runs are started the plain way: they tell the same story, only later.
+The server is our child process on a socket pair that nothing else can reach; it ends with us. While there is no
+server, or it does not answer, runs are started as new processes: with the same result, only slower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from boatyard.automation.drivers.local.starting import PlainStarter, has_begun, 
 
 logger = logging.getLogger(__name__)
 
-PAUSE = 10.0  # seconds between two tries to have a server
+PAUSE = 10.0  # seconds between two attempts to start a server
 WARM_SECONDS = 60.0
 
 
@@ -36,7 +36,7 @@ class WarmStarter:
         self._is_ready = False
         self._not_before = 0.0
         self._lock = threading.Lock()
-        self.forked = 0  # runs started the warm way
+        self.forked = 0  # runs started by the server
 
     def start(self, run_directory: Path, capabilities: Ground) -> bool:
         ready_fd = self._ask(run_directory, capabilities)
@@ -45,11 +45,11 @@ class WarmStarter:
                 self.forked += 1
                 return True
             if not (run_directory / PLAN).exists():
-                return False  # another has taken it
+                return False  # another supervisor has taken the plan
         return self._plain.start(run_directory, capabilities)
 
     def warm_up(self, capabilities: Ground) -> bool:
-        """Waits until the server is there; whether it is."""
+        """Waits until the server is ready. False when it does not become ready."""
         end = time.monotonic() + WARM_SECONDS
         while time.monotonic() < end:
             with self._lock:
@@ -61,7 +61,7 @@ class WarmStarter:
 
     @property
     def server(self) -> int | None:
-        """The number of the server's process, when there is one."""
+        """The pid of the server; None when there is none."""
         return None if self._process is None else self._process.pid
 
     def close(self) -> None:
@@ -69,7 +69,7 @@ class WarmStarter:
             self._drop()
 
     def _ask(self, run_directory: Path, capabilities: Ground) -> int | None:
-        """A descriptor on which the supervisor will speak up; None when there is no server to ask."""
+        """The descriptor on which the supervisor reports that it has the plan; None when there is no server."""
         with self._lock:
             if (
                 not capabilities.namespaces
@@ -93,7 +93,7 @@ class WarmStarter:
 
     def _has_server(self, capabilities: Ground, wait: float = 0.0) -> bool:
         if self._process is not None and self._process.poll() is not None:
-            logger.warning("the warm server has ended", extra={"code": self._process.returncode})
+            logger.warning("warm Ansible server ended", extra={"code": self._process.returncode})
             self._drop()
         if self._control is None:
             if time.monotonic() < self._not_before:
@@ -127,7 +127,7 @@ class WarmStarter:
                     umask=0o077,
                 )
         except OSError as error:
-            logger.warning("the warm server cannot be started", extra={"why": str(error)})
+            logger.warning("warm Ansible server cannot be started", extra={"why": str(error)})
             own_socket.close()
         else:
             self._control = own_socket
@@ -135,7 +135,7 @@ class WarmStarter:
             server_socket.close()
 
     def _drop(self) -> None:
-        """It ends by itself when its socket closes."""
+        """Closes the socket, upon which the server ends by itself, and waits for that."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:

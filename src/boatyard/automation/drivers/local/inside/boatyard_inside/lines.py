@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 
 class Lines:
-    """A line that is too long is given once, cut, and the rest of it is dropped.
+    """Splits bytes into lines. A line that is too long is cut, and the rest of it is dropped.
 
-    What is given is longer than `longest` by `over`: a secret that stands at the cut must be seen whole.
+    A cut line is longer than `longest` by `over`: a secret at the cut must be complete to be recognised.
     """
 
     def __init__(self, longest: int, over: int) -> None:

@@ -1,7 +1,7 @@
-"""Watches over one run until its end and writes down how it ended. One process per run, in a session of its own.
+"""Supervises one run until its end and writes its result. One process per run, in its own session.
 
-It holds the run's lock for as long as it lives: whoever looks for the run asks the kernel who holds it. It is
-started by Boatyard, or forked by the warm server, and needs neither of them any more from then on.
+It holds the run's lock as long as it lives: the driver finds a run by asking the kernel who holds the lock. It is
+started by Boatyard or forked by the warm server, and afterwards needs neither of them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from boatyard_inside.lines import Lines
 from boatyard_inside.plans import Plan
 from boatyard_inside.story import LONGEST_TEXT, Story
 
-GRACE_SECONDS = 5.0  # between being asked to end and being ended
+GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 LONGEST_EVENT = 256 * 1024
 MOST_FACTS = 256
 LONGEST_FACTS = 64 * 1024  # characters, all of them together
 ERROR = "[ERROR]:"
-LAST_WORDS = 12  # lines of output that say why, when no task does
+LAST_WORDS = 12  # lines of output in the result when no task says why it failed
 
 
 def supervise(directory: str, launch: Launch, ready: Callable[[], None]) -> None:
-    """Runs the plan that lies in `directory`. Does nothing when another supervisor does, or there is no plan."""
+    """Runs the plan in `directory`. Does nothing when another supervisor runs it, or there is no plan."""
     lock = os.open(os.path.join(directory, plans.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +66,7 @@ class _Watch:
         self._told_all = False
         self._too_many = False
         self._broken = ""
-        self._ending = ""  # why we end it
+        self._ending = ""  # why we end the run; empty: we do not
         self._kill_at = 0.0
 
     def run(self, launch: Launch) -> None:
@@ -120,7 +120,7 @@ class _Watch:
                 return
 
     def _drain(self, started: Started) -> None:
-        """What was still in the pipes when the last of the run ended."""
+        """Reads what is left in the pipes after the last process of the run has ended."""
         for fd, absorb in (
             (started.events, self._absorb_events),
             (started.output, self._absorb_output),
@@ -144,12 +144,12 @@ class _Watch:
     def _absorb_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            # One that was cut is cleaned by itself: among others it would not be seen where it ends.
+            # A cut line is cleaned on its own: joined with others, the cut secret at its end would not be found.
             self._remember(text if len(line) < LONGEST_TEXT else self._story.clean(text))
             self._story.tell("output", text=text)
 
     def _remember(self, text: str) -> None:
-        """The first lines of Ansible's own error; the last lines where there is none."""
+        """Keeps lines for the result: the first lines of Ansible's own error, or else the last lines of output."""
         if text.startswith(ERROR) and not self._error_seen:
             self._error_seen, self._last_words = True, []
             text = text.removeprefix(ERROR).strip()
@@ -200,7 +200,7 @@ class _Watch:
         elif code == 0 and self._told_all:
             self._succeed()
         elif code < 0 or code == 128 + signal.SIGKILL:
-            # Not by us, and no role can wish for it: somebody, or the kernel short of memory.
+            # Not by us, and not by the role: by somebody else, or by the kernel when memory is short.
             self.ended("killed", "it was killed")
         elif code == confine.BROKEN:
             self.ended("broken", self._broken or "it could not be started")
@@ -243,7 +243,7 @@ class _Watch:
 
 
 def _read(fd: int) -> bytes | None:
-    """What is there; empty at the end, None when there is nothing now."""
+    """The bytes that are available; empty at the end of the pipe, None when there are none now."""
     try:
         return os.read(fd, 65536)
     except BlockingIOError:
@@ -251,7 +251,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def main(arguments: list[str]) -> None:
-    """`DIRECTORY READY_FD`: the plain way, with the command line of Ansible."""
+    """`DIRECTORY READY_FD`: supervises a run that executes ansible-playbook as a new program."""
     directory, ready_fd = arguments[0], int(arguments[1])
     with contextlib.suppress(PermissionError):
         os.setsid()

@@ -1,4 +1,4 @@
-"""Tells Boatyard what Ansible is doing: one JSON line per event, to the descriptor the supervisor gave."""
+"""Reports what Ansible does: one JSON line per event, to a descriptor of the supervisor."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CallbackModule(CallbackBase):
             data = data[os.write(self._fd, data) :]
 
     def _arrive(self):
-        """At the next task; after the last one, at the end."""
+        """Counts the tasks, and the end as one more; kills this process at the one that DIES_AT names."""
         self._tasks += 1
         if os.environ.get(DIES_AT) == str(self._tasks):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -97,7 +97,7 @@ def _name(result):
 
 
 def _task(task):
-    """As its author wrote it, without the role in front."""
+    """The name of the task as its author wrote it, without the role in front."""
     return str(task.name or task.action).strip()
 
 
@@ -106,7 +106,7 @@ def _plain(value):
 
 
 def _words(result, ok=False):
-    """What the task itself says, shortened. An item that failed speaks for its loop."""
+    """The messages of the task, shortened. For a failed loop, those of the failed items."""
     items = [item for item in result.get("results") or [] if isinstance(item, dict)]
     if items and not ok:
         texts = [_one(item) for item in items if item.get("failed")][:MOST_ITEMS]

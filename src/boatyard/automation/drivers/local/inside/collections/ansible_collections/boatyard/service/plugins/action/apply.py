@@ -1,7 +1,7 @@
-"""Puts objects into the order's own cluster, or takes them away: `manifests`, `state`, `force`, `timeout`.
+"""Applies objects to the order's own cluster, or deletes them: `manifests`, `state`, `force`, `timeout`.
 
-What is applied twice is there once. A part of a role that has no cluster to write to is told so; taking away is
-content there. A simulated cluster takes whatever has the shape of a manifest, and says that it is simulated.
+May be repeated. In a part of a role that has no cluster, applying fails and deleting succeeds. A simulated cluster
+accepts every well-formed manifest, and the result says `simulated`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFINITION = "CustomResourceDefinition"
 PRESENT, ABSENT = "present", "absent"
 _SECONDS = 60.0
 _ARGUMENTS = frozenset({"manifests", "state", "force", "timeout"})
-# What others write and what tells nothing about the wish.
+# Fields that others write and that say nothing about the desired state.
 _NOT_OURS = frozenset({"resourceVersion", "managedFields", "generation"})
 
 
@@ -41,7 +41,7 @@ class ActionModule(ActionBase):
             return {**result, "failed": True, "msg": str(error)}
         kubeconfig = (get_variable("boatyard_files") or {}).get("kubeconfig")
         simulated = (get_variable("boatyard_order") or {}).get("simulated")
-        if not kubeconfig:  # a role that decides has asked for the cluster itself
+        if not kubeconfig:  # in tasks/install.yaml the role has requested the cluster itself
             kubeconfig, simulated = (
                 get_variable("boatyard_kubeconfig"),
                 get_variable("boatyard_simulated"),
@@ -58,7 +58,7 @@ class ActionModule(ActionBase):
 
 
 class _Wish:
-    """The arguments of the task, checked. All that is wrong is told together."""
+    """The checked arguments of the task. The error names everything that is wrong."""
 
     def __init__(self, arguments):
         problems = [f"{name}: is not known" for name in sorted(set(arguments) - _ARGUMENTS)]
@@ -88,7 +88,7 @@ class _Wish:
 
 
 def _carried_out(arguments, kubeconfig):
-    """One object after the other; what was done before one failed stays, and is found again next time."""
+    """Applies or deletes one object after the other. Those before a failure stay; the next run finds them."""
     results, error = [], None
     try:
         cluster = _Cluster(ClusterApi(kubeconfig, arguments.seconds), force=arguments.force)
@@ -98,7 +98,7 @@ def _carried_out(arguments, kubeconfig):
         if arguments.state == PRESENT:
             for manifest in arguments.manifests:
                 results.append(cluster.apply(manifest))
-        else:  # what was put there last goes first
+        else:  # in reverse order of applying
             for manifest in reversed(arguments.manifests):
                 results.append(cluster.take_away(manifest))
     except ClusterError as failure:
@@ -125,7 +125,7 @@ class _Cluster:
         self._api = api
         self._force = force
         self._known = {}  # what each apiVersion has, by kind
-        self._new_kinds = False  # a definition was applied: its kind may come in a moment
+        self._new_kinds = False  # a definition was applied: its kind may be served in a moment
 
     def close(self):
         self._api.close()
@@ -179,7 +179,7 @@ class _Cluster:
                 raise
 
     def _place(self, manifest):
-        """Its path in the API, and what it is called."""
+        """The path of the object in the API, and its display name."""
         version, metadata = manifest["apiVersion"], manifest["metadata"]
         resource = self._resource(version, manifest["kind"])
         root = _root(version)
@@ -229,7 +229,7 @@ def _root(version):
 
 
 def _about(manifest, error):
-    """Which object it was, in the API server's words, without anything that is secret."""
+    """The error with the name of the object and the API server's message, without secrets."""
     return ClusterError(f"{called(manifest)}: {told(manifest, str(error))}", error.code)
 
 
@@ -238,7 +238,7 @@ def _version(item):
 
 
 def _ours(item):
-    """The object as somebody wishes it: others may have written its status meanwhile."""
+    """The object without status and server-set metadata, to compare its desired state."""
     metadata = {name: value for name, value in item["metadata"].items() if name not in _NOT_OURS}
     other_fields = {
         name: value for name, value in item.items() if name not in ("metadata", "status")

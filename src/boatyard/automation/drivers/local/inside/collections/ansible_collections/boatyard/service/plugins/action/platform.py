@@ -1,4 +1,4 @@
-"""Asks for the cluster itself, waits until it is there, and leaves its kubeconfig in the run's own files."""
+"""Requests the cluster itself, waits until it is ready, and writes its kubeconfig to the run's own files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits until several steps that were asked for are done."""
+"""Waits until several requested steps are done."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How a task asks the order of its run for steps: Boatyard's REST door, by the standard library alone.
+"""Requests steps of the order through Boatyard's REST API, with the standard library only. Used by our tasks.
 
-Whatever does not answer is asked again for as long as the task may take: Boatyard may be started anew meanwhile, and
-what it has acknowledged it carries out. Asking twice is asking once.
+A call without an answer is repeated until the task's time is up: Boatyard may be restarting, and it carries out what
+it has acknowledged. Requests are idempotent.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ DONE = "STEP_STATE_DONE"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks
 CALL_SECONDS = 20.0
 LARGEST_ANSWER = 4 * 1024 * 1024
-# A server that goes down, a database that does, somebody who wrote at the same moment, too many calls.
+# Retried: a server or a database that stops, a concurrent write, too many calls.
 _AGAIN = frozenset({409, 429, 500, 502, 503, 504})
 _PATH = "/api/boatyard/v1/role_runs/"
 
 
 class Failed(Exception):
-    """The task cannot be done; in words for whoever reads the run's story."""
+    """The task has failed; the message is shown in the log of the run."""
 
 
 class Asking:
-    """What one task asks. `api` is the variable `boatyard_api`; `seconds`, if any, how long it may take."""
+    """The calls of one task. `api` is the variable `boatyard_api`; `seconds`, if any, is the timeout of the task."""
 
     def __init__(self, api, seconds=None):
         url = urlsplit(str(api["url"]))
@@ -43,16 +43,16 @@ class Asking:
         self._until = time.monotonic() + self.seconds
 
     def ask(self, step):
-        """Asks for the step and all it needs; whether something of it had not been asked for before."""
+        """Requests the step and all it needs. True when something of that had not been requested before."""
         return bool(self._call("POST", f"{self._order}/ask", {"step": step}).get("steps"))
 
     def look(self, kubeconfig=False):
-        """How far the order is."""
+        """The state of the order's steps and what is known of the cluster."""
         query = "?kubeconfig=true" if kubeconfig else ""
         return self._call("GET", self._order + query)
 
     def wait(self, steps):
-        """How far the order is once all of these steps are done. Fails in the words of one that is stuck."""
+        """Waits until all of these steps are done and returns the state. Failed with the message of a blocked step."""
         pause = FIRST_PAUSE
         while True:
             run = self.look()
@@ -90,7 +90,7 @@ class Asking:
             pause = self._pause(pause)
 
     def _once(self, method, path, body):
-        # Neither proxies nor redirects: the token goes to the one address it is meant for.
+        # http.client follows neither proxies nor redirects: the token reaches only this address.
         seconds = max(1.0, min(CALL_SECONDS, self._left()))
         if self._context is None:
             connection = http.client.HTTPConnection(self._host, self._port, timeout=seconds)

@@ -1,4 +1,4 @@
-"""Speaks to the order's own cluster with what Python brings along. Used by the action plugin `apply`."""
+"""A small Kubernetes client for the order's own cluster, without Boatyard. Used by the action plugin `apply`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ import urllib.parse
 
 import yaml
 
-MOST_BYTES = 64 * 1024 * 1024  # of one answer
+MOST_BYTES = 64 * 1024 * 1024  # of one response
 _CALL_SECONDS = 30.0
-_BUSY = (429, 502, 503, 504)  # 500 is also what it says to a manifest of the wrong types
+_BUSY = (429, 502, 503, 504)  # not 500, which also answers a manifest with wrong types
 _PAUSE_SECONDS = 0.25
 
 
 class ClusterError(Exception):
-    """What went wrong, in words for the author of the role; `code` is the answer's, 0 without one."""
+    """An error with a message for the author of the role. `code` is the HTTP status, 0 without a response."""
 
     def __init__(self, message, code=0):
         super().__init__(message)
@@ -31,7 +31,7 @@ class ClusterError(Exception):
 
 
 class ClusterApi:
-    """One connection by one kubeconfig. A server that is away or busy is asked again until the time is up."""
+    """One connection to the server of a kubeconfig. Retries while the server is away or busy, up to `seconds`."""
 
     def __init__(self, kubeconfig, seconds):
         address, self._headers, self._context = _read(kubeconfig)
@@ -40,7 +40,7 @@ class ClusterApi:
         self._connection = None
 
     def call(self, method, path, body=None, content_type="application/json"):
-        """The answer as data. Every call may be made again: what is applied twice is there once."""
+        """The decoded response. Every call is idempotent and therefore retried."""
         data = None if body is None else _encoded(body)
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
@@ -100,9 +100,9 @@ class ClusterApi:
 
 
 def _encoded(body):
-    """JSON that is the same as YAML, which is how an API server reads what is applied.
+    """The body as JSON that a YAML parser reads the same way, because the API server parses an apply as YAML.
 
-    YAML knows no pairs of surrogates, takes no DEL as it is, and folds line ends that JSON leaves alone.
+    YAML has no surrogate pairs, does not allow a plain DEL, and folds line ends that JSON keeps.
     """
     text = json.dumps(body, ensure_ascii=False)
     return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
@@ -112,7 +112,7 @@ _SPECIAL = re.compile("[\x7f-\uffff]")
 
 
 def _said(answer, code):
-    """The API server's own words."""
+    """The message of the API server."""
     message = answer.get("message") if isinstance(answer, dict) else ""
     return str(message or http.client.responses.get(code, f"answer {code}"))
 
@@ -156,7 +156,7 @@ def _tls(cluster, user):
         context.verify_mode = ssl.CERT_NONE
     certificate, key = _bytes(user, "client-certificate"), _bytes(user, "client-key")
     if certificate and key:
-        # Python reads them from a file only; the run's own directory is in memory, and nobody else's.
+        # Python reads them only from a file; the run's own directory is a tmpfs that nobody else can read.
         with _written(certificate + b"\n" + key) as path:
             context.load_cert_chain(path)
     return context

@@ -1,4 +1,4 @@
-"""Manifests as data: what is wrong with them, what they are called, and what must not be told of them."""
+"""Checks manifests, names them, and removes their secrets from messages. Used by the action plugin `apply`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import base64
 import binascii
 
 HIDDEN = "********"
-_SHORTEST = 3  # a shorter text would blot out half of every sentence, and guards nothing
+_SHORTEST = 3  # a shorter secret would blot out half of every message, and protects nothing
 
 
 def mistakes(manifests):
-    """Everything that is wrong with their shape, each with its place."""
+    """Everything that is wrong with the structure of the manifests, each with its path."""
     problems = []
     for index, manifest in enumerate(manifests):
         path = f"manifests[{index}]"
@@ -52,7 +52,7 @@ def called(manifest, namespace=""):
 
 
 def told(manifest, text):
-    """The words without anything that a Secret holds: API servers quote what they do not like."""
+    """The text without the contents of a Secret: API servers quote values that they refuse."""
     if manifest.get("kind") != "Secret":
         return text
     for secret in sorted(_secrets(manifest), key=len, reverse=True):
@@ -66,7 +66,7 @@ def _secrets(manifest):
         for text in _leaves(manifest.get(field)):
             secrets |= {text, base64.b64encode(text.encode()).decode(), _decoded(text)}
             secrets |= {line.strip() for line in text.splitlines()}
-    # As it is, and as it stands in quotes: Go and JSON write a line's end as \n.
+    # Also as in quotes, where Go and JSON write a newline as \n.
     secrets |= {repr(secret)[1:-1] for secret in secrets}
     return {secret for secret in secrets if len(secret) >= _SHORTEST}
 

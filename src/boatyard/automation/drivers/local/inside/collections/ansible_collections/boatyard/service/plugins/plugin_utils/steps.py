@@ -1,4 +1,4 @@
-"""What the tasks that ask for steps have in common."""
+"""Base classes of the tasks that request steps of the order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KUBECONFIG = "kubeconfig"
 
 
 class AskingAction(ActionBase):
-    """A task that asks. What keeps it from being done is told as its failure."""
+    """A task that calls Boatyard. Failed becomes the failure of the task."""
 
     _requires_connection = False
     _supports_check_mode = True
@@ -61,11 +61,11 @@ class AskingAction(ActionBase):
 
 
 class StepAction(AskingAction):
-    """Asks for one step, and waits for it unless told not to."""
+    """Requests one step, and waits for it unless `wait` is false."""
 
     arguments = frozenset({"timeout", "wait"})
     step = ""
-    told = ()  # which facts the step is about
+    told = ()  # names of the facts that the task returns
 
     def asked(self, requests):
         wait = self._wait()
@@ -91,7 +91,7 @@ def state_of(run, name):
 
 
 def facts_of(run):
-    """What is there so far; what is not yet is empty."""
+    """The facts known so far; those not known yet are empty."""
     nodes = [{key: str(node.get(key, "")) for key in NODE} for node in run.get("nodes", ())]
     return {
         "nodes": nodes,
@@ -101,7 +101,7 @@ def facts_of(run):
 
 
 def write_kubeconfig(text):
-    """Into the run's own files, readable by nobody else; its path."""
+    """Writes the kubeconfig to the run's own files, readable by nobody else. Returns its path."""
     folder = os.path.join(os.environ["HOME"], "files")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, KUBECONFIG)
