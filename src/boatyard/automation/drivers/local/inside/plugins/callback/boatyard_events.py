@@ -19,9 +19,7 @@ LONGEST_TEXT = 16_000
 LONGEST_FACTS = 128 * 1024
 MOST_ITEMS = 20
 _ALWAYS = ("changed", "failed")
-DIES_AT = (
-    "BOATYARD_DIES_AT"  # given by who tries a role: the run is killed as it comes to this task
-)
+DIES_AT = "BOATYARD_DIES_AT"  # set by `template test`: the run is killed as it reaches this task
 
 
 class CallbackModule(CallbackBase):
