@@ -236,7 +236,7 @@ async def test_runs_that_are_not_set_apart_are_told_once_and_whenever_asked(
     assert said[0] == said[1]
     assert words in said[0]
     assert bool(said[0]) == bool(words)
-    assert caplog.text.count("not set apart") == (1 if words else 0)
+    assert caplog.text.count("runs of roles are not isolated") == (1 if words else 0)
     await driver.check_ready()
 
 

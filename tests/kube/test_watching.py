@@ -128,7 +128,7 @@ async def test_an_informer_that_was_cut_off_for_too_long_lists_again(
             between.open()
 
             await until_seen(informer, {"stays": "2", "comes": "2"})
-            assert "relisting" in caplog.messages
+            assert "watch expired, objects are listed again" in caplog.messages
             await put(client, namespace, "comes", "3")
             await until_seen(informer, {"stays": "2", "comes": "3"})
         await afar.close()
@@ -149,7 +149,7 @@ async def test_an_informer_that_was_cut_off_briefly_resumes(
             between.open()
 
             await until_seen(informer, {"comes": "2"})
-            assert "relisting" not in caplog.messages
+            assert "watch expired, objects are listed again" not in caplog.messages
         await afar.close()
 
 

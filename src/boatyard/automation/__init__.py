@@ -1,11 +1,11 @@
-"""What runs a template's roles and playbooks: what we ask (`port.py`) and who answers (`drivers/`)."""
+"""Runs the roles and playbooks of templates: the port (`port.py`) and its drivers (`drivers/`)."""
 
 DRIVERS: dict[str, str] = {
     "local": "boatyard.automation.drivers.local.driver:LocalAutomation",
     "eda": "boatyard.automation.drivers.eda.driver:EdaAutomation",
 }
 
-# What refuses settings of a hub with which the driver could do nothing. Pure: asked when a hub is stored.
+# Functions that refuse a hub's settings when the driver cannot use them. Pure; called when a hub is stored.
 SETTING_CHECKS = {
     "eda": "boatyard.automation.drivers.eda.settings:read_settings",
 }

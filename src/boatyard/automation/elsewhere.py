@@ -1,7 +1,7 @@
-"""Answers the automation port where another machine runs the roles. Made by `app` for a worker that shall run none.
+"""The automation port in a worker that runs no roles, because another machine does. Made by `app`.
 
-What is kept of a run lies on the machine that runs it. A worker on another one can neither find it nor end it: it
-says so, and a later look is made by the one that can.
+The records of a run are on the machine that runs it. A worker on another machine can neither find nor end it: it
+answers Waiting, and the worker that runs roles looks later.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ ELSEWHERE = Waiting("the worker that runs roles has not looked yet", reason="Els
 
 
 class AutomationElsewhere:
-    """Starts nothing, and calls nothing ended: both are for the machine that runs roles to say."""
+    """Starts nothing and never answers Done: only the machine that runs roles knows."""
 
     async def check_ready(self) -> None:
-        """It is never asked to run anything."""
+        """Always ready: it runs nothing."""
 
     async def caution(self) -> str:
         return ""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
         return ELSEWHERE
 
     async def release_run(self, key: str) -> Outcome:
@@ -36,4 +36,4 @@ class AutomationElsewhere:
         return ()
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there are no connections."""

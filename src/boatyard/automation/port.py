@@ -1,6 +1,6 @@
-"""Something that runs a template's tasks: a role on this machine, or somebody else's automation.
+"""The automation port: runs a template's tasks, as a role on this machine or by an external automation.
 
-Called by the template steps of an order, and by a platform whose control planes are made by automation.
+Called by the template steps of an order, and by platforms whose control planes are created by automation.
 The rules of `infra/port.py` hold here too: no verb takes longer than a few seconds, slow work answers Waiting.
 """
 
@@ -12,36 +12,36 @@ from typing import Protocol
 
 from boatyard.model.outcome import Outcome, Owned
 
-RUN_FAILED = "RunFailed"  # reason of Refused: the run came to its end and was not content
+RUN_FAILED = "RunFailed"  # reason of Refused: the run ended and failed
 
 
 @dataclass(frozen=True)
 class RunWanted:
-    """One run. The same key with another `attempt` is run again; with the same it never is."""
+    """What to run. The same key with another `attempt` runs again; the same attempt never runs twice."""
 
-    action: str  # what is run: a phase of the template ("post_install"), or an event's name
+    action: str  # a phase of the template ("post_install"), or the name of an event
     template: str
-    digest: str = ""  # of the template's content; empty where the automation has content of its own
+    digest: str = ""  # of the template's content; empty where the automation has its own content
     attempt: int = 1
-    order: Mapping[str, object] = field(default_factory=dict)  # the order as others know it
+    order: Mapping[str, object] = field(
+        default_factory=dict
+    )  # the order as roles and playbooks see it
     values: Mapping[str, object] = field(default_factory=dict)  # the tenant's parameters, as data
     secrets: Mapping[str, object] = field(default_factory=dict, repr=False)  # shown nowhere
     files: Mapping[str, str] = field(default_factory=dict, repr=False)  # such as `kubeconfig`
     time_limit: float = 3600.0  # seconds
-    may_ask: bool = (
-        False  # it decides what is done: it gets a pass with which it asks its order for steps
-    )
-    within: str = (
-        ""  # key of a run that may be waiting for this one: while it is, the two count as one
-    )
+    # The run decides which steps are done: it gets a token with which it requests steps of its order.
+    may_ask: bool = False
+    # Key of a run that may be waiting for this one: while it waits, both count as one against the limits.
+    within: str = ""
 
 
 @dataclass(frozen=True)
 class RunEvent:
-    """One line of a run's story. `number` counts from 1 and has no gaps for as long as the run is kept.
+    """One line of a run's log. `number` counts from 1 without gaps until the run is released.
 
-    After `release_run` a run of the same key tells a new story, which begins with 1 again. `start` then differs: it
-    is a name of its own for each time that the run was set going.
+    After `release_run` a run of the same key has a new log, numbered from 1 again. `start` then differs: it is
+    unique to each start of the run.
     """
 
     number: int
@@ -55,26 +55,26 @@ class RunEvent:
 
 class Automation(Protocol):
     async def check_ready(self) -> None:
-        """Says before any work whether runs can be had: Unavailable or Refused when not. Changes nothing."""
+        """Unavailable or Refused when runs cannot be started now. Changes nothing."""
 
     async def caution(self) -> str:
-        """What an operator should know of how runs are kept apart; empty when there is nothing. Changes nothing."""
+        """A warning for the operator when runs are not fully isolated; empty otherwise. Changes nothing."""
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
-        """Starts the run, once, and says how it goes. Done with the facts it reported when it has succeeded.
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
+        """Starts the run once and returns its state: Done with the facts it reported when it has succeeded.
 
-        Waiting while it runs, and after a crash of whoever asked: the run is found by its key. One that
-        failed: Refused with the reason RUN_FAILED, in the words of the task that failed.
+        Waiting while it runs. After a crash of the caller the run is found by its key. When it has failed:
+        Refused with the reason RUN_FAILED and the message of the task that failed.
         """
 
     async def release_run(self, key: str) -> Outcome:
-        """Ends the run if it is under way and removes what is kept of it. Nothing there: Done."""
+        """Ends the run if it is under way and removes its record and log. Done also when there is no such run."""
 
     async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
-        """What is known of the run's story beyond number `after`, in order; empty when there is none."""
+        """The lines of the run's log after number `after`, in order; empty when there are none."""
 
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         """Every run of ours whose key starts with `prefix`."""
 
     async def close(self) -> None:
-        """Lets go of connections. May be called twice."""
+        """Closes connections. Runs go on. May be called twice."""

@@ -1,8 +1,8 @@
-"""What is kept on a hub of a run that somebody else carries out. Used by the driver that asks, and the operator's door.
+"""Records of runs that an external automation carries out. Used by the eda driver and the operator's callback server.
 
-One Secret per run's key, in the system namespace: the signing secret is its data, everything else an annotation.
-Every change is guarded by the version that was read, so that driver and door, in whichever replica, never write over
-each other. A run that has a result keeps it.
+One Secret per key of a run, in the system namespace: the signing secret is its data, everything else an annotation.
+Every change is guarded by the version that was read, so that driver and callback server, in any replica, never
+overwrite each other. A run that has a result keeps it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ from boatyard.model.errors import NotFound, Unavailable
 
 RECORDED, SENT, SUCCEEDED, FAILED = "recorded", "sent", "succeeded", "failed"
 RESULTS = (SUCCEEDED, FAILED)
-AGAIN = "again"  # no result: what it needs did not answer, and the event is to be sent again
+AGAIN = "again"  # no result: something the playbook needs did not answer; the event is sent again
 
-MARK = (
-    "boatyard.io/automation-run"  # label: this Secret is a run's; annotation: what is known of it
-)
-LONGEST_STORY = 20  # lines kept; the one about the end always is
+MARK = "boatyard.io/automation-run"  # label: this Secret is a run; annotation: its record
+LONGEST_STORY = 20  # log lines that are stored; the line about the end always is
 _PREFIX = "run-"
 _NAME_LETTERS = 26
 _NONCE_LETTERS = 16
@@ -35,10 +33,10 @@ _SIGNING = "secret"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What came of a run, as its playbook reports it."""
+    """The result of a run, as its playbook reports it."""
 
     result: str  # "succeeded", "failed" or "again"
-    message: str = ""  # when it failed: the words of the task that did
+    message: str = ""  # when it failed: the message of the failed task
     facts: Mapping[str, str] = {}
 
 
@@ -49,14 +47,14 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """One run as it stands."""
+    """The record of one run."""
 
-    id: str  # of this attempt: it is in the event, and in the address of the callback
+    id: str  # of this attempt: part of the event and of the callback URL
     key: str
     action: str
     attempt: int
     state: str = RECORDED
-    sent_at: float = 0.0  # seconds since 1970; the last time
+    sent_at: float = 0.0  # when the event was last sent; seconds since 1970
     result: Result | None = None
     story: tuple[Line, ...] = ()
 
@@ -65,20 +63,20 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in RESULTS
 
     def told(self, line: Line, *, always: bool = False, **changes: Any) -> Run:
-        """The run with some fields changed, and a line more in its story while there is room."""
+        """The run with some fields changed and one more line in its log, unless the log is full."""
         full = len(self.story) >= LONGEST_STORY and not always
         story = self.story if full else (*self.story, line)
         return msgspec.structs.replace(self, story=story, **changes)
 
     def ended(self, result: Result, at: str) -> Run:
-        """With its result; or, when that is to try again, as one that has not been sent yet."""
+        """The run with its result; when the result is AGAIN, as a run that has not been sent yet."""
         if result.result == AGAIN:
             return self.told(Line(at=at, kind="failed", text=result.message), state=RECORDED)
         line = Line(at=at, kind="end", text=result.message or result.result)
         return self.told(line, always=True, state=result.result, result=result)
 
     def events(self, after: int) -> list[RunEvent]:
-        told = enumerate(self.story, start=1)
+        numbered_lines = enumerate(self.story, start=1)
         start = f"{self.attempt} {self.story[0].at}" if self.story else ""
         return [
             RunEvent(
@@ -89,13 +87,13 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
                 attempt=self.attempt,
                 start=start,
             )
-            for number, line in told
+            for number, line in numbered_lines
             if number > after
         ]
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as it was read, with what is needed to change it."""
+    """A run as it was read, with the version that is needed to change it."""
 
     run: Run
     secret: str
@@ -106,13 +104,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def name_of(key: str) -> str:
-    """The name of the object in which a key's run is kept."""
+    """The name of the Secret that stores the run of this key."""
     digest = hashlib.sha256(key.encode()).digest()
     return _PREFIX + b32encode(digest).decode().lower()[:_NAME_LETTERS]
 
 
 def run_id(key: str, nonce: str) -> str:
-    """Of one attempt of a key's. A new nonce each time: what is late from an earlier one speaks for nobody."""
+    """The id of one attempt. The nonce is new each time, so that a late result of an earlier attempt is ignored."""
     digest = hashlib.sha256(nonce.encode()).digest()
     return f"{name_of(key)}-{b32encode(digest).decode().lower()[:_NONCE_LETTERS]}"
 
@@ -120,16 +118,16 @@ def run_id(key: str, nonce: str) -> str:
 def is_run_id(text: str) -> bool:
     name, _, nonce = text.removeprefix(_PREFIX).partition("-")
     letters = f"{name}{nonce}"
-    right = len(name) == _NAME_LETTERS and len(nonce) == _NONCE_LETTERS
+    has_right_length = len(name) == _NAME_LETTERS and len(nonce) == _NONCE_LETTERS
     return (
         text.startswith(_PREFIX)
-        and right
+        and has_right_length
         and set(letters) <= set("abcdefghijklmnopqrstuvwxyz234567")
     )
 
 
 class RunBook:
-    """The runs of one hub. `client` belongs to whoever gave it."""
+    """The runs of one hub. The caller closes `client`."""
 
     def __init__(self, client: KubeClient, namespace: str, hub_id: str = "") -> None:
         self._client = client
@@ -137,27 +135,27 @@ class RunBook:
         self._hub = hub_id
 
     async def get(self, key: str) -> Kept | None:
-        found = await self._get(name_of(key))
-        if found is not None and found.run.key != key:
+        stored_run = await self._get(name_of(key))
+        if stored_run is not None and stored_run.run.key != key:
             raise Unavailable(f"the record of run {key} is another's", reason="HeldByAnother")
-        return found
+        return stored_run
 
     async def find(self, id: str) -> Kept | None:
-        """The run of this id, while it is the present one of its key."""
-        found = await self._get(id.rpartition("-")[0])
-        return found if found is not None and found.run.id == id else None
+        """The run of this id; None when another attempt of its key has replaced it."""
+        stored_run = await self._get(id.rpartition("-")[0])
+        return stored_run if stored_run is not None and stored_run.run.id == id else None
 
     async def add(self, run: Run, secret: str) -> None:
-        """Exists when somebody else was faster."""
+        """Stores a new run. Exists when there is one of this key already."""
         body = self._body(run, secret)
         await self._client.create(SECRETS, body, self._namespace)
 
-    async def change(self, seen: Kept, run: Run, *, secret: str = "") -> None:
-        """Conflict when it is no longer as it was seen, NotFound when it has gone."""
-        body = self._body(run, secret or seen.secret)
-        about = {**body["metadata"], "resourceVersion": seen.version}
+    async def change(self, stored_run: Kept, run: Run, *, secret: str = "") -> None:
+        """Replaces `stored_run`. Conflict when it has changed since it was read, NotFound when it is gone."""
+        body = self._body(run, secret or stored_run.secret)
+        metadata = {**body["metadata"], "resourceVersion": stored_run.version}
         await self._client.merge_patch(
-            SECRETS, about["name"], {**body, "metadata": about}, self._namespace
+            SECRETS, metadata["name"], {**body, "metadata": metadata}, self._namespace
         )
 
     async def remove(self, key: str) -> None:
@@ -171,10 +169,10 @@ class RunBook:
 
     async def _get(self, name: str) -> Kept | None:
         try:
-            found = await self._client.get(SECRETS, name, self._namespace)
+            secret_object = await self._client.get(SECRETS, name, self._namespace)
         except NotFound:
             return None
-        return _read(found)
+        return _read(secret_object)
 
     def _body(self, run: Run, secret: str) -> dict[str, Any]:
         return {
@@ -193,14 +191,14 @@ class RunBook:
 
 
 def _read(item: Mapping[str, Any]) -> Kept:
-    about = item["metadata"]
+    metadata = item["metadata"]
     try:
-        run = msgspec.json.decode((about.get("annotations") or {}).get(MARK, ""), type=Run)
+        run = msgspec.json.decode((metadata.get("annotations") or {}).get(MARK, ""), type=Run)
         secret = b64decode((item.get("data") or {}).get(_SIGNING, "")).decode()
     except (msgspec.DecodeError, ValueError):
-        # Not chained: the decoder may quote what it stumbled over.
+        # Not chained: the decoder's error may quote the content.
         raise Unavailable(
-            f"Secret {about['name']} holds no run that can be read; delete it, and the run begins anew",
+            f"Secret {metadata['name']} holds no run that can be read; delete it, and the run begins anew",
             reason="Unreadable",
         ) from None
-    return Kept(run=run, secret=secret, version=about["resourceVersion"])
+    return Kept(run=run, secret=secret, version=metadata["resourceVersion"])

@@ -1,6 +1,6 @@
-"""How whoever carries out a run proves that a message about it comes from it. Pure; used by the operator's door.
+"""Signs and verifies messages about a run of an external automation. Pure; used by the operator's callback server.
 
-A message is signed with the run's own secret, over its time and its body:
+A message is signed with the run's own secret, over its timestamp and its body:
 
     X-Boatyard-Timestamp: 1767225600
     X-Boatyard-Signature: sha256=<hex of HMAC-SHA256(secret, timestamp + "." + body)>
@@ -13,7 +13,7 @@ import hmac
 
 TIMESTAMP = "X-Boatyard-Timestamp"
 SIGNATURE = "X-Boatyard-Signature"
-LONGEST_AGE = 300.0  # seconds between the clocks of the two, the way included
+LONGEST_AGE = 300.0  # seconds; covers clock differences and the transfer
 
 _METHOD = "sha256="
 _LONGEST_TIMESTAMP = 12  # digits
@@ -21,18 +21,20 @@ _LONGEST_TIMESTAMP = 12  # digits
 
 def sign(secret: str, timestamp: str, body: bytes) -> str:
     """The value of the signature header."""
-    signed = timestamp.encode() + b"." + body
-    return _METHOD + hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()
+    message = timestamp.encode() + b"." + body
+    return _METHOD + hmac.new(secret.encode(), message, hashlib.sha256).hexdigest()
 
 
 def is_fresh(timestamp: str, now: float) -> bool:
-    """Whether a message of this time (seconds since 1970) may still be heard."""
-    plain = timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _LONGEST_TIMESTAMP
-    return plain and abs(now - int(timestamp)) <= LONGEST_AGE
+    """Whether a message with this timestamp (seconds since 1970) is recent enough to be accepted."""
+    is_number = (
+        timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _LONGEST_TIMESTAMP
+    )
+    return is_number and abs(now - int(timestamp)) <= LONGEST_AGE
 
 
 def is_signed(secret: str, timestamp: str, body: bytes, signature: str) -> bool:
-    """Whether the signature is that of whoever has the secret. Without a secret nobody's is."""
-    # Bytes: a header may hold what compare_digest does not take as text.
-    right = hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
-    return right and bool(secret)
+    """Whether the signature was made with the secret. False when the secret is empty."""
+    # Bytes: compare_digest refuses text that is not ASCII, which a header may contain.
+    matches = hmac.compare_digest(sign(secret, timestamp, body).encode(), signature.encode())
+    return matches and bool(secret)

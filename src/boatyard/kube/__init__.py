@@ -1,1 +1,1 @@
-"""The one Kubernetes client of the house: settings, requests, watches, and an informer on top of them."""
+"""The only Kubernetes client in this code base: kubeconfig, requests, watches, and an informer on top of them."""

@@ -1,7 +1,7 @@
-"""JSON that is read the same by a reader of YAML. Pure.
+"""Makes JSON that a YAML parser reads the same way. Pure; used by the client for server-side apply.
 
-An API server reads what is applied as YAML. Some characters that may stand in JSON as they are break a line there, or
-are not allowed; written as numbers they arrive as they were.
+An API server parses the body of an apply as YAML. Some characters that JSON allows unescaped end a line in YAML or
+are not allowed there; as \\u escapes they arrive unchanged.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ _SPECIAL = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 def as_yaml(json: bytes) -> bytes:
-    """Such characters stand in texts only, where a number means the same."""
+    """The same JSON with these characters escaped. They occur only in strings, where the escape means the same."""
     text = json.decode()
     if text.isascii() and "\x7f" not in text:
         return json
-    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()

@@ -40,10 +40,10 @@ class Listed:
 class KubeClient:
     """Talks to one API server as one user.
 
-    Every verb ends: one try takes at most `timeout`, all of them together at most `patience` seconds. A 429 is
-    retried as the server asks; 504, other 5xx with Retry-After and a cut connection are retried where doing
-    it twice is doing it once. What fails: NotFound, Exists, Conflict (somebody else's version or
-    field), Expired, Refused (with the server's words), Unavailable.
+    Every method returns: one attempt takes at most `timeout` seconds, all attempts together at most `patience`
+    seconds. A 429 is retried as the server asks. 504, other 5xx with Retry-After and a cut connection are retried
+    where the request is idempotent. Errors: NotFound, Exists, Conflict (another version, or a field of another
+    manager), Expired, Refused (with the server's message), Unavailable.
     """
 
     def __init__(
@@ -83,10 +83,10 @@ class KubeClient:
         fields: str = "",
         page: int = 500,
     ) -> Listed:
-        """All objects as of one moment, in pages. When that moment is forgotten half way, starts over."""
+        """All objects at one resourceVersion, read in pages. Starts over when that version expires half way."""
         path = kind.path(namespace)
         query = _selecting(labels, fields)
-        for limit in (page, page, 0):  # the last without pages: that one cannot expire half way
+        for limit in (page, page, 0):  # the last without pages: it cannot expire half way
             try:
                 return await self._pages(path, query, limit)
             except Expired:
@@ -96,32 +96,32 @@ class KubeClient:
 
     async def _pages(self, path: str, query: Query, limit: int) -> Listed:
         items: list[Object] = []
-        more = ""
+        continue_token = ""
         while True:
-            asked = dict(query)
+            parameters = dict(query)
             if limit:
-                asked["limit"] = str(limit)
-            if more:
-                asked["continue"] = more
-            found = await self._object(Question("GET", path, asked))
-            items += found.get("items") or ()
-            about = found.get("metadata") or {}
-            more = about.get("continue") or ""
-            if not more:
-                return Listed(items, str(about.get("resourceVersion") or ""))
+                parameters["limit"] = str(limit)
+            if continue_token:
+                parameters["continue"] = continue_token
+            page = await self._object(Question("GET", path, parameters))
+            items += page.get("items") or ()
+            metadata = page.get("metadata") or {}
+            continue_token = metadata.get("continue") or ""
+            if not continue_token:
+                return Listed(items, str(metadata.get("resourceVersion") or ""))
 
     async def create(self, kind: Kind, body: Mapping[str, Any], namespace: str = "") -> Object:
-        """Creates the object. Exists when the name is taken. Never asked twice after a doubtful answer."""
+        """Creates the object. Exists when the name is taken. Not retried when the first attempt may have succeeded."""
         namespace = namespace or _namespace(body)
-        question = self._writing("POST", kind.path(namespace), _complete(kind, body))
-        return await self._object(question)
+        request = self._writing("POST", kind.path(namespace), _complete(kind, body))
+        return await self._object(request)
 
     async def replace(
         self, kind: Kind, body: Mapping[str, Any], namespace: str = "", *, subresource: str = ""
     ) -> Object:
-        """Puts the object in the place of the one of its name.
+        """Replaces the object of this name.
 
-        With a resourceVersion in its metadata, Conflict when that is no longer the present one.
+        With a resourceVersion in its metadata, Conflict when that is no longer the current one.
         """
         name = str((body.get("metadata") or {}).get("name") or "")
         path = kind.path(namespace or _namespace(body), name, subresource)
@@ -137,9 +137,9 @@ class KubeClient:
         subresource: str = "",
         strict: bool = False,
     ) -> Object:
-        """Sets the fields named; None removes one. NotFound when there is no such object.
+        """Sets the fields in `patch`; None removes a field. NotFound when there is no such object.
 
-        With a resourceVersion in its metadata, Conflict when that is no longer the present one. `strict`: a
+        With a resourceVersion in its metadata, Conflict when that is no longer the current one. `strict`: a
         field that the kind does not have is Refused, not dropped.
         """
         path = kind.path(namespace, name, subresource)
@@ -158,22 +158,22 @@ class KubeClient:
         strict: bool = False,
         manager: str = "",
     ) -> Object:
-        """Server-side apply: what `body` says is ours, what we said before and say no longer goes.
+        """Server-side apply: we own the fields in `body`; fields that we applied before and leave out now are removed.
 
-        Makes the object when there is none (never through a subresource: NotFound). Without `force`, a field
-        that another manager holds with another value is a Conflict; so is a resourceVersion in its metadata
-        that is no longer the present one. `strict`: a field that the kind does not have is Refused.
-        `manager` is another name to apply under: what one name says, the other does not take away.
+        Creates the object when there is none (never through a subresource: NotFound). Without `force`, a field
+        that another manager owns with another value is a Conflict; so is a resourceVersion in its metadata
+        that is no longer the current one. `strict`: a field that the kind does not have is Refused.
+        `manager` applies under another field manager: neither removes the fields of the other.
         """
-        whole = _complete(kind, body)
-        whole["metadata"] = {**whole.get("metadata", {}), "name": name}
+        manifest = _complete(kind, body)
+        manifest["metadata"] = {**manifest.get("metadata", {}), "name": name}
         path = kind.path(namespace, name, subresource)
         query = {"force": "true"} if force else {}
         if strict:
             query |= _STRICT
         if manager:
             query["fieldManager"] = manager
-        return await self._object(self._writing("PATCH", path, whole, APPLY_PATCH, query))
+        return await self._object(self._writing("PATCH", path, manifest, APPLY_PATCH, query))
 
     async def delete(
         self,
@@ -185,10 +185,10 @@ class KubeClient:
         uid: str = "",
         propagation: str = "",
     ) -> bool:
-        """Asks for its deletion. False when it was not there.
+        """Requests the deletion of the object. False when there was none.
 
-        True does not say that it is gone: finalizers and grace periods take their time. With `uid` only that
-        very object is meant; Conflict when the name is another's by now.
+        True does not mean that it is gone: finalizers and grace periods take time. With `uid` only the object
+        with that uid is deleted; Conflict when another object has the name by now.
         """
         options: Object = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if grace is not None:
@@ -197,16 +197,16 @@ class KubeClient:
             options["preconditions"] = {"uid": uid}
         if propagation:
             options["propagationPolicy"] = propagation
-        question = Question("DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
-        answer, tries = await self._ask(question)
-        # A try whose answer was lost may have been the one that did it.
-        if answer.code == 404:
+        request = Question("DELETE", kind.path(namespace, name), body=msgspec.json.encode(options))
+        response, tries = await self._ask(request)
+        # An earlier attempt whose response was lost may have deleted it.
+        if response.code == 404:
             return tries > 1
-        self._check(question, answer)
+        self._check(request, response)
         return True
 
     async def evict(self, pod: str, namespace: str, *, grace: int | None = None) -> bool:
-        """Asks a pod to leave. True when it leaves or has left, False while a disruption budget keeps it."""
+        """Evicts a pod. True when it is being deleted or is gone, False while a disruption budget forbids it."""
         eviction: Object = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
@@ -215,13 +215,13 @@ class KubeClient:
         if grace is not None:
             eviction["deleteOptions"] = {"gracePeriodSeconds": grace}
         path = PODS.path(namespace, pod, "eviction")
-        question = Question("POST", path, body=msgspec.json.encode(eviction))
-        answer, _ = await self._ask(question)
-        if answer.code == 404:
+        request = Question("POST", path, body=msgspec.json.encode(eviction))
+        response, _ = await self._ask(request)
+        if response.code == 404:
             return True
-        if answer.code == 429 and disrupts(parse_status(answer.body)):
+        if response.code == 429 and disrupts(parse_status(response.body)):
             return False
-        self._check(question, answer)
+        self._check(request, response)
         return True
 
     def watch(
@@ -236,11 +236,11 @@ class KubeClient:
         seconds: int = 300,
         silence: float = 120.0,
     ) -> AsyncGenerator[WatchEvent, None]:
-        """What happens after `resource_version`, bookmarks included; ends when the server ends it.
+        """Events after `resource_version`, bookmarks included; ends when the server ends the watch.
 
-        Expired when that version is no longer kept: list again. Unavailable when the connection is cut, or
-        gives no sign for `silence` seconds. With `initial`, first every object as it is and then a
-        bookmark that says so. Whoever leaves it early closes it (`contextlib.aclosing`).
+        Expired when the server no longer has that version: list again. Unavailable when the connection is cut, or
+        nothing arrives for `silence` seconds. With `initial`, the first events are all existing objects, followed
+        by a bookmark that ends them. A caller that stops early closes the generator (`contextlib.aclosing`).
         """
         query = {
             **_selecting(labels, fields),
@@ -252,8 +252,8 @@ class KubeClient:
             query["resourceVersion"] = resource_version
         if initial:
             query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-        question = Question("GET", kind.path(namespace), query)
-        return watch_events(self._transport, question, silence=silence)
+        request = Question("GET", kind.path(namespace), query)
+        return watch_events(self._transport, request, silence=silence)
 
     async def call(
         self,
@@ -264,19 +264,19 @@ class KubeClient:
         query: Query | None = None,
         content_type: str = JSON,
     ) -> Any:
-        """Any request with JSON there and back, for what has no verb above. POST is not asked twice."""
+        """Sends any request with a JSON body and a JSON response, for what has no method above. POST is not retried."""
         encoded = None if body is None else msgspec.json.encode(body)
         return await self._json(Question(method, path, query or {}, encoded, content_type))
 
     async def text(self, path: str, *, query: Query | None = None) -> str:
-        """The answer as it is: /readyz, a pod's log."""
-        question = Question("GET", path, query or {}, accept="*/*")
-        answer, _ = await self._ask(question)
-        self._check(question, answer)
-        return answer.body.decode(errors="replace")
+        """The body of the response as text: /readyz, a pod's log."""
+        request = Question("GET", path, query or {}, accept="*/*")
+        response, _ = await self._ask(request)
+        self._check(request, response)
+        return response.body.decode(errors="replace")
 
     async def close(self) -> None:
-        """Ends all that is under way with Unavailable. May be called twice."""
+        """Ends all requests and watches under way with Unavailable. May be called twice."""
         await self._transport.close()
 
     @property
@@ -293,64 +293,64 @@ class KubeClient:
         content_type: str = JSON,
         query: Query | None = None,
     ) -> Question:
-        asked = {"fieldManager": self.manager, **(query or {})}
+        parameters = {"fieldManager": self.manager, **(query or {})}
         data = msgspec.json.encode(body)
         if content_type == APPLY_PATCH:
             data = as_yaml(data)
-        return Question(method, path, asked, data, content_type)
+        return Question(method, path, parameters, data, content_type)
 
-    async def _object(self, question: Question) -> Object:
-        found = await self._json(question)
-        if not isinstance(found, dict):
-            raise Unavailable(f"{question}: the answer is no object", reason="NotJson")
-        return found
+    async def _object(self, request: Question) -> Object:
+        decoded = await self._json(request)
+        if not isinstance(decoded, dict):
+            raise Unavailable(f"{request}: the answer is no object", reason="NotJson")
+        return decoded
 
-    async def _json(self, question: Question) -> Any:
-        answer, _ = await self._ask(question)
-        self._check(question, answer)
+    async def _json(self, request: Question) -> Any:
+        response, _ = await self._ask(request)
+        self._check(request, response)
         try:
-            return msgspec.json.decode(answer.body)
+            return msgspec.json.decode(response.body)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            # Not chained: the decoder may quote what it stumbled over.
-            raise Unavailable(f"{question}: the answer is not JSON", reason="NotJson") from None
+            # Not chained: the decoder's error may quote the body.
+            raise Unavailable(f"{request}: the answer is not JSON", reason="NotJson") from None
 
-    async def _ask(self, question: Question) -> tuple[Answer, int]:
-        """The last answer, and how many tries it took."""
+    async def _ask(self, request: Question) -> tuple[Answer, int]:
+        """The last response, and the number of attempts."""
         time = asyncio.get_running_loop().time
         end = time() + self._patience
-        waited = 0.0  # counted, not only measured: a stepped pause takes no time
+        total_pause = 0.0  # counted, not only measured: with a stepped clock a pause takes no time
         tries = 0
         while True:
             tries += 1
-            answer: Answer | None = None
+            response: Answer | None = None
             cut: Cut | None = None
             try:
-                answer = await self._transport.exchange(question)
+                response = await self._transport.exchange(request)
             except Cut as error:
                 cut = error
-            pause = pause_before_retry(question, answer, tries)
-            if pause is None or waited + pause > self._patience or time() + pause > end:
-                if answer is None:
+            pause = pause_before_retry(request, response, tries)
+            if pause is None or total_pause + pause > self._patience or time() + pause > end:
+                if response is None:
                     assert cut is not None
                     raise cut
-                return answer, tries
-            waited += pause
+                return response, tries
+            total_pause += pause
             await self._pause(pause)
 
-    def _check(self, question: Question, answer: Answer) -> None:
-        if 200 <= answer.code < 300:
+    def _check(self, request: Question, response: Answer) -> None:
+        if 200 <= response.code < 300:
             return
-        status = parse_status(answer.body)
-        raise error_for(answer.code, status, what=str(question), secret=question.secret)
+        status = parse_status(response.body)
+        raise error_for(response.code, status, operation=str(request), secret=request.secret)
 
 
 def _selecting(labels: str, fields: str) -> dict[str, str]:
-    asked = {"labelSelector": labels, "fieldSelector": fields}
-    return {name: value for name, value in asked.items() if value}
+    selectors = {"labelSelector": labels, "fieldSelector": fields}
+    return {name: value for name, value in selectors.items() if value}
 
 
 def _complete(kind: Kind, body: Mapping[str, Any]) -> Object:
-    """The body with its apiVersion and kind: what the server leaves out in lists, it wants back."""
+    """The body with its apiVersion and kind: the server leaves them out of lists, and requires them in requests."""
     return {"apiVersion": kind.api_version, "kind": kind.kind, **body}
 
 

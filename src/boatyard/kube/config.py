@@ -1,4 +1,4 @@
-"""Where an API server is and how to prove oneself to it: kubeconfig files and the inside of a cluster."""
+"""The address of an API server and the credentials for it, from a kubeconfig or from inside a cluster."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ExecPlugin:
 class KubeConfig:
     """One server and one user. Inline values win over files; files are read when a connection is made.
 
-    A certificate and its key may be in one file, named twice: renewed, the two never part.
+    A certificate and its key may be in one file that both fields name: then both are always renewed together.
     """
 
     server: str
@@ -57,30 +57,30 @@ class KubeConfig:
 def read_kubeconfig(
     kubeconfig: str | bytes | Mapping[str, Any], context: str = "", *, folder: str | Path = ""
 ) -> KubeConfig:
-    """The server and user of a context, of the current one when none is named.
+    """The server and user of `context`, or of the current context when it is empty.
 
-    Paths inside are taken relative to `folder`, as kubectl does with the folder of the file.
-    Refused with what is wrong; the words never contain a credential.
+    Paths in the kubeconfig are relative to `folder`, as they are for kubectl to the folder of the file.
+    Refused with what is wrong; the message never contains a credential.
     """
     loaded = kubeconfig if isinstance(kubeconfig, Mapping) else _load(kubeconfig)
     name = context or _text(loaded, "current-context", "the kubeconfig")
     if not name:
         raise Refused("the kubeconfig has no current context: name one")
-    chosen = _named(loaded, "contexts", "context", name)
-    here = f"context {name!r}"
-    cluster_name = _text(chosen, "cluster", here)
-    user_name = _text(chosen, "user", here)
+    context_settings = _named(loaded, "contexts", "context", name)
+    where = f"context {name!r}"
+    cluster_name = _text(context_settings, "cluster", where)
+    user_name = _text(context_settings, "user", where)
     cluster = _named(loaded, "clusters", "cluster", cluster_name)
     user = _named(loaded, "users", "user", user_name) if user_name else {}
     return KubeConfig(
         **_cluster_fields(cluster, f"cluster {cluster_name!r}", Path(folder)),
         **_user_fields(user, f"user {user_name!r}", Path(folder)),
-        namespace=_text(chosen, "namespace", here) or "default",
+        namespace=_text(context_settings, "namespace", where) or "default",
     )
 
 
 def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = None) -> KubeConfig:
-    """The API server of the cluster we run in, as the service account of our pod. Refused outside of one."""
+    """The API server of the cluster this process runs in, as its pod's service account. Refused outside a cluster."""
     env = os.environ if env is None else env
     host, port = env.get("KUBERNETES_SERVICE_HOST"), env.get("KUBERNETES_SERVICE_PORT")
     account = Path(account)
@@ -89,12 +89,12 @@ def in_cluster(account: str | Path = _ACCOUNT, env: Mapping[str, str] | None = N
         raise Refused("not inside a cluster: KUBERNETES_SERVICE_HOST and _PORT are not set")
     if not token.exists() or not ca.exists():
         raise Refused(f"not inside a cluster: no service account is mounted at {account}")
-    own = account / "namespace"
+    namespace_file = account / "namespace"
     return KubeConfig(
         server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
         ca_file=str(ca),
         token_file=str(token),
-        namespace=own.read_text().strip() if own.exists() else "default",
+        namespace=namespace_file.read_text().strip() if namespace_file.exists() else "default",
     )
 
 
@@ -108,19 +108,19 @@ def _load(text: str | bytes) -> Mapping[str, Any]:
     return loaded
 
 
-def _named(loaded: Mapping[str, Any], table: str, what: str, name: str) -> Mapping[str, Any]:
+def _named(loaded: Mapping[str, Any], table: str, singular: str, name: str) -> Mapping[str, Any]:
     entries = loaded.get(table) or ()
     if not isinstance(entries, list | tuple):
         raise Refused(f"the kubeconfig's {table} is not a list")
     for entry in entries:
         if isinstance(entry, Mapping) and entry.get("name") == name:
-            found = entry.get(what) or {}
-            if not isinstance(found, Mapping):
-                raise Refused(f"the kubeconfig's {what} {name!r} is not a mapping")
-            return found
-    known = [str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)]
-    there = f"; there are {', '.join(known)}" if known else ""
-    raise Refused(f"the kubeconfig has no {what} {name!r}{there}")
+            settings = entry.get(singular) or {}
+            if not isinstance(settings, Mapping):
+                raise Refused(f"the kubeconfig's {singular} {name!r} is not a mapping")
+            return settings
+    names = [str(entry.get("name")) for entry in entries if isinstance(entry, Mapping)]
+    choices = f"; there are {', '.join(names)}" if names else ""
+    raise Refused(f"the kubeconfig has no {singular} {name!r}{choices}")
 
 
 def _cluster_fields(cluster: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
@@ -149,10 +149,10 @@ def _cluster_fields(cluster: Mapping[str, Any], where: str, folder: Path) -> dic
 
 
 def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str, Any]:
-    for unknown in ("auth-provider", "username", "password"):
-        if user.get(unknown):
+    for unsupported_key in ("auth-provider", "username", "password"):
+        if user.get(unsupported_key):
             raise Refused(
-                f"{where}: {unknown} is not supported; use a certificate, a token or exec"
+                f"{where}: {unsupported_key} is not supported; use a certificate, a token or exec"
             )
     certificate = _inline(user, "client-certificate-data", where)
     key = _inline(user, "client-key-data", where)
@@ -160,7 +160,7 @@ def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str,
     key_file = "" if key else _file(user, "client-key", where, folder)
     if bool(certificate or certificate_file) != bool(key or key_file):
         raise Refused(f"{where}: a client certificate and its key come together")
-    # As kubectl does: the file wins, for it can be renewed.
+    # As kubectl does: the file wins, because it can be renewed.
     token_file = _file(user, "tokenFile", where, folder)
     groups = user.get("as-groups") or ()
     if not isinstance(groups, list | tuple):
@@ -178,37 +178,37 @@ def _user_fields(user: Mapping[str, Any], where: str, folder: Path) -> dict[str,
     }
 
 
-def _plugin(said: Any, where: str, folder: Path) -> ExecPlugin:
-    if not isinstance(said, Mapping):
+def _plugin(settings: Any, where: str, folder: Path) -> ExecPlugin:
+    if not isinstance(settings, Mapping):
         raise Refused(f"{where}: exec is not a mapping")
-    command = _text(said, "command", where)
-    version = _text(said, "apiVersion", where)
+    command = _text(settings, "command", where)
+    version = _text(settings, "apiVersion", where)
     if not command:
         raise Refused(f"{where}: exec has no command")
     if version not in _EXEC_VERSIONS:
         raise Refused(f"{where}: exec speaks {version!r}; known are {', '.join(_EXEC_VERSIONS)}")
-    if _text(said, "interactiveMode", where) == "Always":
+    if _text(settings, "interactiveMode", where) == "Always":
         raise Refused(f"{where}: exec wants a terminal (interactiveMode Always), and there is none")
     # As kubectl does: with a slash it is a path, without one it is looked up on PATH.
     if "/" in command:
         command = str(folder / command)
     env = {
         str(entry["name"]): str(entry.get("value") or "")
-        for entry in said.get("env") or ()
+        for entry in settings.get("env") or ()
         if isinstance(entry, Mapping) and entry.get("name")
     }
     return ExecPlugin(
         command=command,
-        args=tuple(str(arg) for arg in said.get("args") or ()),
+        args=tuple(str(arg) for arg in settings.get("args") or ()),
         env=env,
         api_version=version,
-        install_hint=_text(said, "installHint", where).strip(),
-        provide_cluster=_flag(said, "provideClusterInfo", where),
+        install_hint=_text(settings, "installHint", where).strip(),
+        provide_cluster=_flag(settings, "provideClusterInfo", where),
     )
 
 
-def _text(said: Mapping[str, Any], name: str, where: str) -> str:
-    value = said.get(name)
+def _text(settings: Mapping[str, Any], name: str, where: str) -> str:
+    value = settings.get(name)
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -216,20 +216,20 @@ def _text(said: Mapping[str, Any], name: str, where: str) -> str:
     return value
 
 
-def _flag(said: Mapping[str, Any], name: str, where: str) -> bool:
-    value = said.get(name) or False
+def _flag(settings: Mapping[str, Any], name: str, where: str) -> bool:
+    value = settings.get(name) or False
     if not isinstance(value, bool):
         raise Refused(f"{where}: {name} is neither true nor false")
     return value
 
 
-def _inline(said: Mapping[str, Any], name: str, where: str) -> bytes:
+def _inline(settings: Mapping[str, Any], name: str, where: str) -> bytes:
     try:
-        return base64.b64decode("".join(_text(said, name, where).split()), validate=True)
+        return base64.b64decode("".join(_text(settings, name, where).split()), validate=True)
     except (binascii.Error, ValueError):
         raise Refused(f"{where}: {name} is not base64") from None
 
 
-def _file(said: Mapping[str, Any], name: str, where: str, folder: Path) -> str:
-    path = _text(said, name, where)
+def _file(settings: Mapping[str, Any], name: str, where: str, folder: Path) -> str:
+    path = _text(settings, name, where)
     return str(folder / path) if path else ""

@@ -1,4 +1,4 @@
-"""What proves us to an API server right now: certificates, tokens, files that are renewed, exec plugins."""
+"""The credential that a request carries now: certificates, tokens, files that are renewed, exec plugins."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Now = Callable[[], datetime]
 
 @dataclass(frozen=True)
 class Proof:
-    """What a request carries. Never shown."""
+    """The token or certificate of a request, and the CA of the server. Secrets are left out of repr."""
 
     token: str = field(default="", repr=False)
     certificate: bytes = field(default=b"", repr=False)
@@ -35,7 +35,7 @@ def wall_clock() -> datetime:
 
 
 class Credentials:
-    """The proof of one user of a kubeconfig, renewed as its files change and its plugin's answer expires."""
+    """The credential of one kubeconfig user, renewed when its files change or its plugin's output expires."""
 
     def __init__(self, config: KubeConfig, *, now: Now = wall_clock, plugin_seconds: float = 30.0):
         self._config = config
@@ -46,20 +46,20 @@ class Credentials:
         self._lock = asyncio.Lock()
 
     async def current(self) -> Proof:
-        """The proof to send now. Refused when a file is missing, Unavailable while a plugin fails."""
+        """The credential to send now. Refused when a file is missing, Unavailable while a plugin fails."""
         if self._config.plugin is not None:
             async with self._lock:  # many requests, one run of the plugin
                 if self._printed is None or self._now() >= self._printed.renew_at:
                     self._printed = await self._run(self._config.plugin)
         return self._proof()
 
-    async def renew(self, refused: Proof) -> bool:
-        """Called once after a 401: whether there is now another proof than the refused one."""
-        # Whoever waits here while another runs the plugin finds its answer, and is content with that.
-        if self._config.plugin is not None and await self.current() == refused:
+    async def renew(self, rejected: Proof) -> bool:
+        """Called once after a 401. True when there is now another credential than `rejected`."""
+        # A caller that waited here while another one ran the plugin uses that output and does not run it again.
+        if self._config.plugin is not None and await self.current() == rejected:
             self._printed = None
         self._files.clear()
-        return await self.current() != refused
+        return await self.current() != rejected
 
     def _proof(self) -> Proof:
         config, printed = self._config, self._printed
@@ -74,50 +74,50 @@ class Credentials:
         return Proof(token=token, certificate=certificate, key=key, ca=ca)
 
     def _read(self, path: str) -> bytes:
-        """A small file, read again when it is another one: mounted tokens are renewed by a changed link."""
+        """The content of a small file, cached until its inode, time or size changes, as those of renewed tokens do."""
         if not path:
             return b""
         try:
-            about = Path(path).stat()
-            edition = about.st_ino, about.st_mtime_ns, about.st_size
-            seen = self._files.get(path)
-            if seen is None or seen[0] != edition:
-                seen = self._files[path] = (edition, Path(path).read_bytes())
+            file_stat = Path(path).stat()
+            edition = file_stat.st_ino, file_stat.st_mtime_ns, file_stat.st_size
+            cached = self._files.get(path)
+            if cached is None or cached[0] != edition:
+                cached = self._files[path] = (edition, Path(path).read_bytes())
         except OSError as error:
             raise Refused(f"cannot read {path}: {error.strerror}") from error
-        return seen[1]
+        return cached[1]
 
     async def _run(self, plugin: ExecPlugin) -> _Printed:
-        about = f"the credential plugin {plugin.command}"
+        description = f"the credential plugin {plugin.command}"
         try:
             process = await asyncio.create_subprocess_exec(
                 *(plugin.command, *plugin.args),
                 env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": self._info(plugin)},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                # Not shown and not kept: what such a program complains about may quote a secret.
+                # Neither shown nor stored: the error output of such a program may quote a secret.
                 stderr=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
             )
         except OSError as error:
             hint = f". {plugin.install_hint}" if plugin.install_hint else ""
-            raise Refused(f"{about} cannot be run: {error.strerror}{hint}") from error
+            raise Refused(f"{description} cannot be run: {error.strerror}{hint}") from error
         try:
             async with asyncio.timeout(self._plugin_seconds):
-                printed, _ = await process.communicate()
+                output, _ = await process.communicate()
         except TimeoutError as error:
-            raise Unavailable(f"{about} did not end in {self._plugin_seconds:g} s") from error
+            raise Unavailable(f"{description} did not end in {self._plugin_seconds:g} s") from error
         finally:
-            # Also when it has ended itself but left a child that holds its output.
+            # Also when it has exited but left a child that holds its output open.
             if process.returncode is None or not _drained(process):
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
         if process.returncode != 0:
             raise Unavailable(
-                f"{about} ended with {process.returncode}; run it by hand to see what it says"
+                f"{description} ended with {process.returncode}; run it by hand to see what it says"
             )
-        return _parse(printed, plugin, about, self._now())
+        return _parse(output, plugin, description, self._now())
 
     def _info(self, plugin: ExecPlugin) -> str:
         spec: dict[str, Any] = {"interactive": False}
@@ -145,34 +145,36 @@ def _drained(process: asyncio.subprocess.Process) -> bool:
     return process.stdout is None or process.stdout.at_eof()
 
 
-def _parse(printed: bytes, plugin: ExecPlugin, about: str, now: datetime) -> _Printed:
+def _parse(output: bytes, plugin: ExecPlugin, description: str, now: datetime) -> _Printed:
     try:
-        said = msgspec.json.decode(printed)
-        status = said["status"]
-        good = said["kind"] == "ExecCredential" and isinstance(status, dict)
+        credential = msgspec.json.decode(output)
+        status = credential["status"]
+        is_valid = credential["kind"] == "ExecCredential" and isinstance(status, dict)
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
-        good, said, status = False, {}, {}
-    if not good:
-        # Said outside the handler, so that nothing printed hangs on the error as its cause.
-        raise Refused(f"{about} printed something that is no ExecCredential")
-    if said.get("apiVersion") != plugin.api_version:
-        raise Refused(f"{about} does not speak {plugin.api_version}, which the kubeconfig names")
+        is_valid, credential, status = False, {}, {}
+    if not is_valid:
+        # Raised outside the handler, so that no output is attached to the error as its cause.
+        raise Refused(f"{description} printed something that is no ExecCredential")
+    if credential.get("apiVersion") != plugin.api_version:
+        raise Refused(
+            f"{description} does not speak {plugin.api_version}, which the kubeconfig names"
+        )
     certificate = str(status.get("clientCertificateData") or "").encode()
     key = str(status.get("clientKeyData") or "").encode()
     token = str(status.get("token") or "")
     if bool(certificate) != bool(key) or not (token or certificate):
-        raise Refused(f"{about} printed neither a token nor a certificate with its key")
+        raise Refused(f"{description} printed neither a token nor a certificate with its key")
     return _Printed(
-        token, certificate, key, _renew_at(status.get("expirationTimestamp"), about, now)
+        token, certificate, key, _renew_at(status.get("expirationTimestamp"), description, now)
     )
 
 
-def _renew_at(expires: Any, about: str, now: datetime) -> datetime:
-    """A little before it expires: a tenth of its life, at most a minute."""
-    if not expires:
+def _renew_at(expiration: Any, description: str, now: datetime) -> datetime:
+    """Shortly before the credential expires: a tenth of its lifetime, at most a minute."""
+    if not expiration:
         return datetime.max.replace(tzinfo=UTC)
     try:
-        end = datetime.fromisoformat(str(expires).replace("Z", "+00:00"))
+        end = datetime.fromisoformat(str(expiration).replace("Z", "+00:00"))
         return end - min((end - now) / 10, timedelta(minutes=1))
     except (ValueError, TypeError):
-        raise Refused(f"{about} printed an expirationTimestamp that is no time") from None
+        raise Refused(f"{description} printed an expirationTimestamp that is no time") from None

@@ -1,4 +1,4 @@
-"""What an answer of the API server means in the house's words. Called by the client and by watches."""
+"""Turns responses of the API server into errors of `model.errors`. Called by the client and by watches."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ from boatyard.model.errors import (
 
 _TERMINATING = "NamespaceTerminating"
 _UNKNOWN_FIELD = "field not declared in schema"
-_LONGEST = 800  # characters of the server's words that are passed on
+_LONGEST = 800  # characters of the server's message that are passed on
 
 
 class Expired(Conflict):
-    """The resourceVersion or page asked for is no longer kept: list again."""
+    """The server no longer has the requested resourceVersion or page: list again."""
 
 
 def parse_status(body: bytes) -> dict[str, Any]:
-    """The Status object in an answer that is no success; empty when the body is something else."""
+    """The Status object in the body of a failed response; empty when the body is something else."""
     try:
-        found = msgspec.json.decode(body)
+        decoded = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {}
-    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+    return decoded if isinstance(decoded, dict) and decoded.get("kind") == "Status" else {}
 
 
 def about_an_order(error: Refused) -> BoatyardError:
-    """What a hub's refusal means to somebody who works there for others.
+    """The error to report on an order when a hub refuses a request that we made for it.
 
-    That our own credentials or rights do not suffice is no fault of an order's author: whoever runs the hub mends it.
+    Missing rights or bad credentials of our own are Unavailable: the operator of the hub can fix them, the author
+    of the order cannot. Every other refusal is returned unchanged.
     """
     if error.reason in ("Unauthorized", "Forbidden"):
         return Unavailable(str(error), reason=error.reason)
@@ -45,18 +46,18 @@ def about_an_order(error: Refused) -> BoatyardError:
 
 
 def disrupts(status: dict[str, Any]) -> bool:
-    """Whether a 429 speaks of a disruption budget rather than of a busy server."""
+    """Whether a 429 is due to a disruption budget and not to a busy server."""
     return any(cause.get("reason") == "DisruptionBudget" for cause in _causes(status))
 
 
-def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> BoatyardError:
-    """The error for an answer with this code. `what` says what was attempted, without any secret.
+def error_for(code: int, status: dict[str, Any], *, operation: str, secret: bool) -> BoatyardError:
+    """The error for a response with this code. `operation` says what was attempted, without any secret.
 
-    Of a request about something secret the server's words on its contents are left out: they may quote them.
+    With `secret`, the server's message about the contents is left out: it may quote them.
     """
     reason = str(status.get("reason") or "")
     text = _words(code, status, secret=secret)
-    message = f"{what}: {text}"
+    message = f"{operation}: {text}"
     match code:
         case 404:
             return NotFound(message)
@@ -71,13 +72,13 @@ def error_for(code: int, status: dict[str, Any], *, what: str, secret: bool) -> 
     if reason in ("Expired", "Gone"):
         return Expired(message)
     if any(cause.get("reason") == _TERMINATING for cause in _causes(status)):
-        # Not for ever: once the namespace has gone, it can be made anew.
+        # Temporary: once the namespace is gone, it can be created again.
         return Unavailable(message, reason=_TERMINATING)
     if 400 <= code < 500:
         violations = () if secret else _violations(status)
         return Refused(message, *violations, reason=reason or "Refused")
     if _UNKNOWN_FIELD in text:
-        # How the server refuses an apply with a field that the kind does not have: as if it were its own fault.
+        # The server answers 500 to an apply with a field that the kind does not have, as if it were its own fault.
         return Refused(message, reason="UnknownField")
     return Unavailable(message, reason=reason or "Unavailable")
 

@@ -1,7 +1,7 @@
-"""Spares an API server that fails: few requests reach it, the others are answered at once. Used by the transport.
+"""A circuit breaker per API server: while the server fails, few requests are sent and the others fail at once.
 
-Without it a hub that is down is asked by every order that is due on it, and each of them holds a worker for as
-long as its patience lasts.
+Used by the transport. Without it every order that is due on a hub that is down calls it, and each call holds a
+worker until its timeout.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Callable
 from boatyard.model.errors import Unavailable
 
 FAILURES = 3  # in a row; one lost connection is no outage
-# Seconds between two requests to a server that fails. A little more than half of one: what is sent evenly does not
-# arrive so, and within no five seconds shall more than two a second be counted there.
+# Seconds between two requests to a server that fails. A little more than half a second: requests that are sent evenly
+# do not arrive evenly, and within any five seconds at most two per second shall arrive.
 SPACING = 0.55
 
-FAILING = "Failing"  # the reason of what is answered here
+FAILING = "Failing"  # reason of the Unavailable that is raised here
 
 
 class Gate:
-    """One per API server. Open while the server answers; one good answer opens it again."""
+    """One per API server. Lets requests through while the server answers; one good response ends the failing state."""
 
     def __init__(
         self,
@@ -40,28 +40,28 @@ class Gate:
     def failing(self) -> bool:
         return self._failed >= self._allowed
 
-    def enter(self, what: str) -> None:
-        """Called before each request. Unavailable, with the last failure's words, when it is not to be sent now."""
+    def enter(self, operation: str) -> None:
+        """Called before each request. Unavailable, with the last failure's text, when it must not be sent now."""
         if not self.failing:
             return
         now = self._now()
         if now < self._next:
             raise Unavailable(
-                f"{what}: not asked, for the API server fails: {self._why}", reason=FAILING
+                f"{operation}: not sent, because the API server fails: {self._why}", reason=FAILING
             )
         self._next = now + self._spacing
 
     def answered(self, code: int) -> None:
-        """An answer of the server itself; one that says that it is overloaded or broken is a failure."""
+        """Records a response of the server. 429 and 5xx count as failures; any other code ends the failing state."""
         if code == 429 or code >= 500:
             self.failed(f"it answered {code}")
         else:
             self._failed = 0
 
-    def failed(self, why: str) -> None:
-        """No answer: not reached, cut, too late."""
+    def failed(self, error_text: str) -> None:
+        """Records a request without a response: not reached, connection cut, timed out."""
         self._failed += 1
-        self._why = why
+        self._why = error_text
         if self._failed == self._allowed:
             self._next = self._now() + self._spacing
 

@@ -1,4 +1,4 @@
-"""Which cluster answers. Asked by whoever must not mistake one for another: a look at a hub, its order book."""
+"""Tells clusters apart by uid. Used where one must not be mistaken for another: hub checks and the order book."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from boatyard.kube.kinds import NAMESPACES
 from boatyard.model.errors import NotFound, Unavailable
 
 OTHER_CLUSTER = "OtherCluster"
-_OLDEST_NAMESPACE = "kube-system"  # made with the cluster, never made anew, and restored with it
+_OLDEST_NAMESPACE = (
+    "kube-system"  # created with the cluster, never created again, and restored with its backup
+)
 
 
 async def cluster_uid(client: KubeClient) -> str:
-    """The cluster's own, whatever its address, certificates and versions are."""
-    found = await client.get(NAMESPACES, _OLDEST_NAMESPACE)
-    return str(found["metadata"]["uid"])
+    """The uid of the cluster. It stays the same when its address, certificates or version change."""
+    namespace = await client.get(NAMESPACES, _OLDEST_NAMESPACE)
+    return str(namespace["metadata"]["uid"])
 
 
 async def check_cluster(client: KubeClient, uid: str) -> None:
-    """Unavailable, reason OtherCluster, when not the cluster with that uid answers. An empty one is not known yet."""
+    """Unavailable, reason OtherCluster, when another cluster answers. An empty `uid` is not known yet and passes."""
     if not uid:
         return
     try:
-        found = await cluster_uid(client)
+        actual_uid = await cluster_uid(client)
     except NotFound:
-        found = ""  # every cluster has one
-    if found != uid:
+        actual_uid = ""  # every cluster has this namespace
+    if actual_uid != uid:
         raise Unavailable(
             f"what answers at {client.config.server} is another cluster than the hub was",
             reason=OTHER_CLUSTER,

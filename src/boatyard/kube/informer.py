@@ -1,4 +1,4 @@
-"""A copy of the objects of one kind that is kept up to date, and the keys of those that changed."""
+"""Keeps a local copy of all objects of one kind, and tells which of them changed."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from boatyard.model.errors import BoatyardError, Refused, Unavailable
 
 logger = logging.getLogger(__name__)
 
-Key = str  # "namespace/name", or "name" of what has no namespace
+Key = str  # "namespace/name", or "name" for kinds without a namespace
 OnChange = Callable[[Key, Object | None, Object | None], None]
 
 
 def key_of(item: Mapping[str, Any]) -> Key:
-    about = item["metadata"]
-    namespace = about.get("namespace")
-    return f"{namespace}/{about['name']}" if namespace else str(about["name"])
+    metadata = item["metadata"]
+    namespace = metadata.get("namespace")
+    return f"{namespace}/{metadata['name']}" if namespace else str(metadata["name"])
 
 
 def split_key(key: Key) -> tuple[str, str]:
@@ -33,17 +33,17 @@ def split_key(key: Key) -> tuple[str, str]:
 
 
 def without_managers(item: Object) -> Object:
-    """The object without managedFields, which are often half of it and nobody's business."""
+    """The object without managedFields, which are often half of its size and are not used here."""
     item["metadata"].pop("managedFields", None)
     return item
 
 
 class Informer:
-    """Lists, watches, resumes, and lists again when it must; tells each changed object once, in its last state.
+    """Lists, watches, resumes, and lists again when the watch expired. Reports each changed object in its last state.
 
-    `run` does the work, in a task of the caller's; `next` gives the keys, or `on_change` is called at each change:
-    then no keys are kept for `next`. While the server is away the copy stays as it
-    was, `problem` says why, and tries follow each other ever more slowly.
+    `run` does the work, in a task of the caller. `next` returns the keys of changed objects; with `on_change`, that
+    function is called at each change instead and `next` gets no keys. While the server does not answer, the copy
+    stays as it was, `problem` says why, and the pauses between attempts grow.
     """
 
     def __init__(
@@ -64,9 +64,9 @@ class Informer:
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
-        """Set once everything there was has been seen."""
+        """Set once all objects that existed at the start are in the copy."""
         self.problem = ""
-        """Why the copy may be behind; empty while all is well."""
+        """Why the copy may be out of date; empty while the watch works."""
         self._client = client
         self._namespace = namespace
         self._selecting: Any = {"labels": labels, "fields": fields}
@@ -76,17 +76,17 @@ class Informer:
         self._pauses = first_pause, longest_pause
         self._bounds: Any = {"seconds": seconds, "silence": silence}
         self._store: dict[Key, Object] = {}
-        self._dirty: dict[Key, None] = {}  # in the order in which they became so
+        self._dirty: dict[Key, None] = {}  # in the order of their first change
         self._wake = asyncio.Event()
         self._ended = False
         self._version = ""  # resume from here; empty: list first
         self._failures = 0  # in a row
         self._relists = 0  # in a row, without an event between them
 
-    # --- what is known ----------------------------------------------------------------------
+    # --- reading the copy -------------------------------------------------------------------
 
     def get(self, key: Key) -> Object | None:
-        """The last known state; None when it is gone. Not to be changed by the caller."""
+        """The last known state; None when there is no such object. The caller must not change it."""
         return self._store.get(key)
 
     def items(self) -> Iterator[tuple[Key, Object]]:
@@ -95,10 +95,10 @@ class Informer:
     def __len__(self) -> int:
         return len(self._store)
 
-    # --- what changed -----------------------------------------------------------------------
+    # --- changed keys -----------------------------------------------------------------------
 
     async def next(self) -> Key:
-        """The key that has been changed longest; many changes of it before this call are one.
+        """The key whose first unread change is oldest; several changes of one key are returned once.
 
         Waits while there is none; Unavailable when the informer has ended.
         """
@@ -112,16 +112,16 @@ class Informer:
         return key
 
     def mark(self, key: Key) -> None:
-        """Makes `next` give this key again, as if it had changed."""
+        """Makes `next` return this key again, as if it had changed."""
         self._dirty[key] = None
         self._wake.set()
 
     @property
     def waiting(self) -> int:
-        """How many changed keys nobody has asked for yet."""
+        """The number of changed keys that `next` has not returned yet."""
         return len(self._dirty)
 
-    # --- the work ---------------------------------------------------------------------------
+    # --- listing and watching ---------------------------------------------------------------
 
     async def run(self) -> None:
         """Keeps the copy up to date until cancelled or the client is closed."""
@@ -130,10 +130,14 @@ class Informer:
                 try:
                     await self._round()
                 except Expired:
-                    self._version = ""  # what happened in between is lost: compare with a list
+                    self._version = ""  # the events in between are lost: compare with a list
                     self._relists += 1
-                    self._failures = self._relists - 1  # at once, but not over and over at once
-                    logger.debug("relisting", extra={"kind": self.kind.plural})
+                    self._failures = (
+                        self._relists - 1
+                    )  # the first time at once, then with growing pauses
+                    logger.debug(
+                        "watch expired, objects are listed again", extra={"kind": self.kind.plural}
+                    )
                 except BoatyardError as error:
                     self._failed(error)
                 await self._rest()
@@ -142,7 +146,7 @@ class Informer:
             self._wake.set()
 
     async def _round(self) -> None:
-        """One list when needed, one watch. Returns when the watch ended in good order."""
+        """One list when needed, then one watch. Returns when the server ended the watch regularly."""
         initial = not self._version and self._streaming
         if not self._version and not initial:
             await self._list()
@@ -151,14 +155,16 @@ class Informer:
         except Refused:
             if not initial:
                 raise
-            self._streaming = False  # a server that does not know how: the plain way from now on
+            self._streaming = (
+                False  # the server does not support initial events: list first from now on
+            )
 
     async def _list(self) -> None:
         listed = await self._client.list(self.kind, self._namespace, **self._selecting)
-        found = {key_of(item): item for item in listed.items}
-        for key in self._store.keys() - found.keys():
+        items_by_key = {key_of(item): item for item in listed.items}
+        for key in self._store.keys() - items_by_key.keys():
             self._put(key, None)
-        for key, item in found.items():
+        for key, item in items_by_key.items():
             self._put(key, item)
         self._version = listed.resource_version
         self._is_well()
@@ -167,7 +173,7 @@ class Informer:
     async def _watch(self, *, initial: bool) -> None:
         loop = asyncio.get_running_loop()
         started, events = loop.time(), 0
-        told: set[Key] | None = set() if initial else None
+        initial_keys: set[Key] | None = set() if initial else None
         version = self._version
         watch = self._client.watch(
             self.kind,
@@ -183,14 +189,16 @@ class Informer:
                 if event.type != BOOKMARK:
                     key = key_of(event.object)
                     self._put(key, None if event.type == DELETED else event.object)
-                    if told is not None:
-                        told.add(key)
-                elif told is not None and event.ends_initial:
-                    for key in self._store.keys() - told:
+                    if initial_keys is not None:
+                        initial_keys.add(key)
+                elif initial_keys is not None and event.ends_initial:
+                    for key in self._store.keys() - initial_keys:
                         self._put(key, None)
-                    told = None
+                    initial_keys = None
                     self.synced.set()
-                if told is None:  # before that, resuming would miss what was not told yet
+                if (
+                    initial_keys is None
+                ):  # before that, resuming would miss objects that were not sent yet
                     self._version = event.resource_version
                     self._relists = 0
                     self._is_well()
@@ -210,7 +218,7 @@ class Informer:
             item = self._store[key] = self._shape(item)
         if self._on_change is None:
             self.mark(key)
-        else:  # nobody asks for keys then: they would be kept for ever
+        else:  # nobody calls `next` then: the keys would pile up
             self._on_change(key, before, item)
 
     def _is_well(self) -> None:
@@ -221,19 +229,19 @@ class Informer:
         if str(error) != self.problem and not self._client.closed.is_set():
             self.problem = str(error)
             logger.warning(
-                "watching fails", extra={"kind": self.kind.plural, "problem": self.problem}
+                "watch failed", extra={"kind": self.kind.plural, "problem": self.problem}
             )
 
     @property
     def pause(self) -> float:
-        """Seconds until the next try."""
+        """Seconds until the next attempt."""
         if self._failures == 0:
             return 0.0
         first, longest = self._pauses
         return min(first * 2.0 ** min(self._failures - 1, 20), longest)
 
     async def _rest(self) -> None:
-        """Nothing after success, ever longer after failures; closing the client ends it."""
+        """Waits before the next round: no time after success, longer after each failure, until the client closes."""
         if self._failures == 0:
             return
         try:
@@ -243,7 +251,11 @@ class Informer:
             return
 
 
-def _same(one: Object, other: Object) -> bool:
-    a, b = one["metadata"], other["metadata"]
-    version = a.get("resourceVersion")
-    return version == b.get("resourceVersion") and a.get("uid") == b.get("uid") and bool(version)
+def _same(first: Object, second: Object) -> bool:
+    first_metadata, second_metadata = first["metadata"], second["metadata"]
+    version = first_metadata.get("resourceVersion")
+    return (
+        version == second_metadata.get("resourceVersion")
+        and first_metadata.get("uid") == second_metadata.get("uid")
+        and bool(version)
+    )

@@ -23,7 +23,7 @@ class Kind:
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """Where objects of this kind are; without a namespace, those of all namespaces."""
+        """The URL path of the objects of this kind; without a namespace, of those in all namespaces."""
         if name and self.namespaced and not namespace:
             raise Refused(f"{self.kind} {name} is asked for without its namespace")
         parts = [f"/apis/{self.group}" if self.group else "/api", self.version]
@@ -38,7 +38,7 @@ class Kind:
 
 
 def _segment(text: str) -> str:
-    # "." and ".." would be folded away on the way and ask for something else.
+    # A proxy or client would resolve "." and "..", and the request would reach another path.
     if text in ("", ".", ".."):
         raise Refused(f"{text!r} is no name of a Kubernetes object")
     return quote(text, safe="")

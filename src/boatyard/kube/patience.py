@@ -1,4 +1,4 @@
-"""Whether a request is worth another try, and when. Called by the client after each try."""
+"""Decides whether a request is retried, and when. Called by the client after each attempt. Pure."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ _FIRST_PAUSE = 0.2
 _SHORTEST, _UNKNOWN = 0.1, 1.0
 
 
-def pause_before_retry(question: Question, answer: Answer | None, tries: int) -> float | None:
-    """Seconds to wait before the next try; None when the answer stands.
+def pause_before_retry(request: Question, response: Answer | None, tries: int) -> float | None:
+    """Seconds to wait before the next attempt; None when the response is final.
 
-    No answer means that the connection was cut. 429 means that nothing was done: any request may be asked again.
-    After the others it may have been done: only what is the same done twice.
+    `response` is None when the connection was cut. After a 429 the server has done nothing: any request is retried.
+    In the other cases it may have done it: only idempotent requests are retried.
     """
     if tries >= MOST_TRIES:
         return None
-    if answer is not None and answer.code == 429:
-        if disrupts(parse_status(answer.body)):
-            return None  # an answer about the pod, not about the server
-        return _asked_for(answer) or _growing(tries)
-    if question.method == "POST":
+    if response is not None and response.code == 429:
+        if disrupts(parse_status(response.body)):
+            return None  # about the pod, not about the server
+        return _asked_for(response) or _growing(tries)
+    if request.method == "POST":
         return None
-    if answer is None:
+    if response is None:
         return _growing(tries) if tries <= 2 else None
-    if answer.code == 504:
-        return _asked_for(answer) or _growing(tries)
-    if answer.code >= 500:
-        return _asked_for(answer)
+    if response.code == 504:
+        return _asked_for(response) or _growing(tries)
+    if response.code >= 500:
+        return _asked_for(response)
     return None
 
 
@@ -37,11 +37,11 @@ def _growing(tries: int) -> float:
     return float(_FIRST_PAUSE * 2 ** (tries - 1))
 
 
-def _asked_for(answer: Answer) -> float | None:
-    said = answer.headers.get("Retry-After")
-    if said is None:
+def _asked_for(response: Answer) -> float | None:
+    retry_after = response.headers.get("Retry-After")
+    if retry_after is None:
         return None
     try:
-        return max(float(said), _SHORTEST)
-    except ValueError:  # a date: Kubernetes never sends one, a proxy between might
+        return max(float(retry_after), _SHORTEST)
+    except ValueError:  # a date: Kubernetes never sends one, a proxy in between might
         return _UNKNOWN

@@ -1,4 +1,4 @@
-"""One request, one answer: sessions, TLS and credentials. Called by the client; retries live there."""
+"""Sends one request and returns its response: sessions, TLS, credentials. Called by the client, which retries."""
 
 from __future__ import annotations
 
@@ -50,22 +50,22 @@ class Question:
 
     @property
     def secret(self) -> bool:
-        """Whether the contents of what is asked about are nobody's business."""
+        """Whether the request is about a Secret or a token: then error texts must not quote contents."""
         return "/secrets" in self.path or self.path.endswith("/token")
 
 
 @lru_cache(maxsize=256)
 def _encoded(query: tuple[tuple[str, str], ...]) -> str:
-    """Most queries are the same few, over and over."""
+    """The query string. Cached: most queries are one of a few."""
     return urlencode(query)
 
 
 class Cut(Unavailable):
-    """The connection was lost; whether the request was carried out is not known."""
+    """The connection was lost; the request may or may not have been carried out."""
 
 
 class Transport:
-    """Carries requests to one API server. Opens its connections when first used, within the running loop."""
+    """Sends requests to one API server. Opens its connections at the first request, within the running loop."""
 
     def __init__(
         self,
@@ -87,89 +87,93 @@ class Transport:
         self._streams: set[aiohttp.ClientResponse] = set()
         self.closed = asyncio.Event()
 
-    async def exchange(self, question: Question) -> Answer:
-        """The server's answer, whatever its code. A 401 renews the credentials once and asks again.
+    async def exchange(self, request: Question) -> Answer:
+        """The server's response, whatever its code. After a 401, renews the credential and sends the request once more.
 
-        Unavailable when there is none within the timeout, Cut when the connection broke under it.
+        Unavailable when there is no response within the timeout, Cut when the connection is lost.
         """
         proof = await self._credentials.current()
-        answer = await self._exchange(question, proof)
-        if answer.code == 401 and await self._credentials.renew(proof):
-            answer = await self._exchange(question, await self._credentials.current())
-        return answer
+        response = await self._exchange(request, proof)
+        if response.code == 401 and await self._credentials.renew(proof):
+            response = await self._exchange(request, await self._credentials.current())
+        return response
 
-    async def _exchange(self, question: Question, proof: Proof) -> Answer:
-        with self._gated(question) as answered, self._told(question):
+    async def _exchange(self, request: Question, proof: Proof) -> Answer:
+        with self._gated(request) as record_status, self._told(request):
             async with (
                 asyncio.timeout(self._timeout),
-                await self._send(question, proof, watch=False) as response,
+                await self._send(request, proof, watch=False) as http_response,
             ):
-                answer = Answer(response.status, response.headers, await response.read())
-                answered(answer.code)
-                return answer
+                response = Answer(
+                    http_response.status, http_response.headers, await http_response.read()
+                )
+                record_status(response.code)
+                return response
 
     @asynccontextmanager
     async def stream(
-        self, question: Question, *, silence: float
+        self, request: Question, *, silence: float
     ) -> AsyncIterator[tuple[int, AsyncIterator[bytes]]]:
-        """The code of the answer, and its body in pieces as they come.
+        """The code of the response, and its body in pieces as they arrive.
 
-        Without a sign for `silence` seconds, or cut, the pieces end with Unavailable.
+        Iterating raises Unavailable when nothing arrives for `silence` seconds or the connection is lost.
         """
         proof = await self._credentials.current()
         async with contextlib.AsyncExitStack() as stack:
-            response = await self._open(stack, question, proof)
-            if response.status == 401 and await self._credentials.renew(proof):
-                response.close()
+            http_response = await self._open(stack, request, proof)
+            if http_response.status == 401 and await self._credentials.renew(proof):
+                http_response.close()
                 proof = await self._credentials.current()
-                response = await self._open(stack, question, proof)
-            self._streams.add(response)
-            stack.callback(self._streams.discard, response)
-            yield response.status, self._pieces(response, question, silence)
+                http_response = await self._open(stack, request, proof)
+            self._streams.add(http_response)
+            stack.callback(self._streams.discard, http_response)
+            yield http_response.status, self._pieces(http_response, request, silence)
 
     async def close(self) -> None:
-        """Ends all that is under way with Unavailable. May be called twice."""
+        """Ends all requests and streams under way with Unavailable. May be called twice."""
         self.closed.set()
         sessions, self._sessions = self._sessions, None
-        # A session that is closed leaves whoever waits for the next piece waiting.
-        for response in self._streams:
-            response.content.set_exception(Cut("the client was closed", reason="Closed"))
+        # Closing a session does not wake a reader that waits for the next piece.
+        for http_response in self._streams:
+            http_response.content.set_exception(Cut("the client was closed", reason="Closed"))
         for session in sessions or ():
             await session.close()
 
     async def _open(
-        self, stack: contextlib.AsyncExitStack, question: Question, proof: Proof
+        self, stack: contextlib.AsyncExitStack, request: Question, proof: Proof
     ) -> aiohttp.ClientResponse:
-        with self._gated(question) as answered, self._told(question):
+        with self._gated(request) as record_status, self._told(request):
             async with asyncio.timeout(self._timeout):
-                sending = await self._send(question, proof, watch=True)
-                response = await stack.enter_async_context(sending)
-                answered(response.status)
-                return response
+                exchange = await self._send(request, proof, watch=True)
+                http_response = await stack.enter_async_context(exchange)
+                record_status(http_response.status)
+                return http_response
 
     async def _pieces(
-        self, response: aiohttp.ClientResponse, question: Question, silence: float
+        self, http_response: aiohttp.ClientResponse, request: Question, silence: float
     ) -> AsyncIterator[bytes]:
         while True:
-            with self._told(question):
+            with self._told(request):
                 try:
                     async with asyncio.timeout(silence):
-                        piece = await response.content.readany()
-                except RuntimeError as error:  # how aiohttp says that we have closed it ourselves
+                        piece = await http_response.content.readany()
+                except (
+                    RuntimeError
+                ) as error:  # raised by aiohttp after we closed the session ourselves
                     if not self.closed.is_set():
                         raise
-                    raise Cut(f"{question}: the client was closed", reason="Closed") from error
+                    raise Cut(f"{request}: the client was closed", reason="Closed") from error
             if not piece:
                 return
             yield piece
 
     async def _send(
-        self, question: Question, proof: Proof, *, watch: bool
+        self, request: Question, proof: Proof, *, watch: bool
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         config = self.config
-        headers = CIMultiDict({"Accept": question.accept})
-        if question.body is not None:
-            headers["Content-Type"] = question.content_type
+        headers = CIMultiDict({"Accept": request.accept})
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
         if proof.token:
             headers["Authorization"] = f"Bearer {proof.token}"
         if config.impersonate_user:
@@ -179,18 +183,18 @@ class Transport:
         tls = await self._context(proof) if config.server.startswith("https:") else True
         session = self._session(watch=watch)
         return session.request(
-            question.method,
-            self._url(question),
-            data=question.body,
+            request.method,
+            self._url(request),
+            data=request.body,
             headers=headers,
             ssl=tls,
             server_hostname=config.tls_server_name or None,
-            allow_redirects=False,  # a credential goes to nobody else
+            allow_redirects=False,  # the credential must not reach another server
         )
 
-    def _url(self, question: Question) -> URL:
-        query = f"?{_encoded(tuple(question.query.items()))}" if question.query else ""
-        return URL(f"{self.config.server}{question.path}{query}", encoded=True)
+    def _url(self, request: Question) -> URL:
+        query = f"?{_encoded(tuple(request.query.items()))}" if request.query else ""
+        return URL(f"{self.config.server}{request.path}{query}", encoded=True)
 
     def _session(self, *, watch: bool) -> aiohttp.ClientSession:
         if self.closed.is_set():
@@ -208,74 +212,77 @@ class Transport:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=True,
         )
-        # Left to itself it asks twice when it is cut, past the gate, and a deletion done is told as nothing found.
-        # There is no public word for it; a test notices should this one lose its meaning.
+        # By default aiohttp repeats a request whose connection was cut: past the circuit breaker, and a DELETE that
+        # succeeded would then be reported as "not found". There is no public option; a test fails if this one stops
+        # working.
         session._retry_connection = False
         return session
 
     async def _context(self, proof: Proof) -> ssl.SSLContext:
-        """One context for as long as the certificates are the same: it is part of a connection's identity."""
-        # The token is no part of it; a renewed one must not open new connections.
-        stripped = Proof(certificate=proof.certificate, key=proof.key, ca=proof.ca)
-        if self._tls is None or self._tls[0] != stripped:
-            made = await asyncio.to_thread(tls_context, stripped, insecure=self.config.insecure)
-            if self._tls is None or self._tls[0] != stripped:
-                self._tls = stripped, made
+        """The TLS context, the same object while the certificates are the same: connections are pooled by it."""
+        # Without the token: a renewed token must not open new connections.
+        tls_material = Proof(certificate=proof.certificate, key=proof.key, ca=proof.ca)
+        if self._tls is None or self._tls[0] != tls_material:
+            context = await asyncio.to_thread(
+                tls_context, tls_material, insecure=self.config.insecure
+            )
+            if self._tls is None or self._tls[0] != tls_material:
+                self._tls = tls_material, context
         return self._tls[1]
 
     @contextlib.contextmanager
-    def _gated(self, question: Question) -> Iterator[Callable[[int], None]]:
-        """Asks the gate whether to send, and tells it what came of it; yields what is called with the code."""
+    def _gated(self, request: Question) -> Iterator[Callable[[int], None]]:
+        """Asks the circuit breaker before a request and reports the outcome. Yields a function that takes the code."""
         gate = self._gate
         if gate is None:
             yield lambda code: None
             return
-        gate.enter(str(question))
-        # An eviction that a budget keeps is answered 429, and that says nothing about the server.
-        about_pod = question.path.endswith("/eviction")
+        gate.enter(str(request))
+        # An eviction that a disruption budget forbids is answered 429; that is no failure of the server.
+        is_eviction = request.path.endswith("/eviction")
         try:
-            yield lambda code: gate.answered(200 if about_pod and code == 429 else code)
+            yield lambda code: gate.answered(200 if is_eviction and code == 429 else code)
         except Unavailable as error:
             if not self.closed.is_set():
-                gate.failed(str(error).removeprefix(f"{question}: "))
+                gate.failed(str(error).removeprefix(f"{request}: "))
             raise
 
     @contextlib.contextmanager
-    def _told(self, question: Question) -> Iterator[None]:
-        """Turns what aiohttp and the socket raise into the house's words."""
-        where = self.config.server
+    def _told(self, request: Question) -> Iterator[None]:
+        """Turns errors of aiohttp and of sockets into Unavailable or Cut."""
+        server = self.config.server
         try:
             yield
         except TimeoutError as error:
-            text = f"{question}: {where} did not answer in time"
+            text = f"{request}: {server} did not answer in time"
             raise Unavailable(text, reason="Timeout") from error
         except aiohttp.ClientConnectorCertificateError as error:
             text = (
-                f"{question}: the certificate of {where} is not trusted: {error.certificate_error}"
+                f"{request}: the certificate of {server} is not trusted: {error.certificate_error}"
             )
             raise Unavailable(text, reason="CertificateNotTrusted") from error
         except aiohttp.ClientConnectorError as error:
-            text = f"{question}: {where} cannot be reached: {error.os_error.strerror or 'no connection'}"
+            text = f"{request}: {server} cannot be reached: {error.os_error.strerror or 'no connection'}"
             raise Unavailable(text, reason="Unreachable") from error
         except (aiohttp.ClientError, OSError) as error:
-            text = f"{question}: the connection to {where} was cut ({type(error).__name__})"
+            text = f"{request}: the connection to {server} was cut ({type(error).__name__})"
             raise Cut(text, reason="Cut") from error
 
 
 def tls_context(proof: Proof, *, insecure: bool = False) -> ssl.SSLContext:
-    """A context as kubectl would use it. Refused when certificate, key or CA cannot be read as such."""
+    """A TLS context with the same checks as kubectl. Refused when certificate, key or CA cannot be parsed."""
     try:
         context = ssl.create_default_context(cadata=proof.ca.decode() if proof.ca else None)
     except (ssl.SSLError, ValueError) as error:
         raise Refused("the certificate authority of the kubeconfig is no certificate") from error
-    # As Go's verifier: a listed certificate is an anchor, also one that is no CA, and no stricter than RFC 5280.
+    # Like Go's verifier: every listed certificate is a trust anchor, also one that is no CA; no stricter than RFC 5280.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     if insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     if proof.certificate:
-        # OpenSSL's loader wants a path: a file in memory, so that the key never touches a disk.
+        # OpenSSL's loader needs a path: a file in memory, so that the key is never written to a disk.
         memory = os.memfd_create("client-certificate")
         try:
             with open(memory, "wb", closefd=False) as file:

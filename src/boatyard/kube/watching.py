@@ -1,4 +1,4 @@
-"""A stream of watch events from the lines of one long answer. Called by the client."""
+"""Reads watch events from the lines of one long response. Called by the client."""
 
 from __future__ import annotations
 
@@ -14,66 +14,66 @@ from boatyard.model.errors import Unavailable
 
 ADDED, MODIFIED, DELETED, BOOKMARK = "ADDED", "MODIFIED", "DELETED", "BOOKMARK"
 _INITIAL_END = "k8s.io/initial-events-end"
-_LONGEST_LINE = 64 * 1024 * 1024  # an object has at most a few MB; more is no event
+_LONGEST_LINE = 64 * 1024 * 1024  # an object has at most a few MB; a longer line is no event
 
 
 @dataclass(frozen=True)
 class WatchEvent:
-    """ADDED, MODIFIED, DELETED with the object, or BOOKMARK, which only moves the version on."""
+    """ADDED, MODIFIED or DELETED with the object, or BOOKMARK, which carries only a resourceVersion."""
 
     type: str
     object: dict[str, Any] = field(repr=False)
 
     @property
     def resource_version(self) -> str:
-        """A watch that resumes from here misses nothing."""
+        """A watch that resumes from this version misses no event."""
         return str(self.object["metadata"]["resourceVersion"])
 
     @property
     def ends_initial(self) -> bool:
-        """Whether this bookmark says that all objects there were have now been told."""
-        about = self.object["metadata"].get("annotations") or {}
-        return self.type == BOOKMARK and about.get(_INITIAL_END) == "true"
+        """Whether this bookmark ends the initial events: all existing objects have been sent."""
+        annotations = self.object["metadata"].get("annotations") or {}
+        return self.type == BOOKMARK and annotations.get(_INITIAL_END) == "true"
 
 
 async def watch_events(
-    transport: Transport, question: Question, *, silence: float
+    transport: Transport, request: Question, *, silence: float
 ) -> AsyncGenerator[WatchEvent, None]:
-    async with transport.stream(question, silence=silence) as (code, pieces):
+    async with transport.stream(request, silence=silence) as (code, pieces):
         if code != 200:
             body = b"".join([piece async for piece in pieces])
             status = parse_status(body)
-            raise error_for(code, status, what=f"watch {question.path}", secret=question.secret)
-        async for line in _lines(pieces, question):
-            yield _event(line, question)
+            raise error_for(code, status, operation=f"watch {request.path}", secret=request.secret)
+        async for line in _lines(pieces, request):
+            yield _event(line, request)
 
 
-async def _lines(pieces: AsyncIterator[bytes], question: Question) -> AsyncIterator[bytes]:
-    rest: list[bytes] = []
+async def _lines(pieces: AsyncIterator[bytes], request: Question) -> AsyncIterator[bytes]:
+    unfinished: list[bytes] = []
     length = 0
     async for piece in pieces:
         *whole, last = piece.split(b"\n")
         for part in whole:
-            line = b"".join([*rest, part])
-            rest, length = [], 0
+            line = b"".join([*unfinished, part])
+            unfinished, length = [], 0
             if line:
                 yield line
-        rest.append(last)
+        unfinished.append(last)
         length += len(last)
         if length > _LONGEST_LINE:
-            raise Unavailable(f"watch {question.path}: a line without an end", reason="NotJson")
-    if any(part.strip() for part in rest):
-        raise Unavailable(f"watch {question.path}: it ended within an event", reason="Cut")
+            raise Unavailable(f"watch {request.path}: a line without an end", reason="NotJson")
+    if any(part.strip() for part in unfinished):
+        raise Unavailable(f"watch {request.path}: it ended within an event", reason="Cut")
 
 
-def _event(line: bytes, question: Question) -> WatchEvent:
-    what = f"watch {question.path}"
+def _event(line: bytes, request: Question) -> WatchEvent:
+    operation = f"watch {request.path}"
     try:
-        said = msgspec.json.decode(line)
-        event = WatchEvent(said["type"], said["object"])
+        decoded = msgspec.json.decode(line)
+        event = WatchEvent(decoded["type"], decoded["object"])
         if event.type == "ERROR":
             code = int(event.object.get("code") or 500)
-            raise error_for(code, event.object, what=what, secret=question.secret)
+            raise error_for(code, event.object, operation=operation, secret=request.secret)
         _ = event.resource_version
     except (
         msgspec.DecodeError,
@@ -83,5 +83,5 @@ def _event(line: bytes, question: Question) -> WatchEvent:
         ValueError,
         AttributeError,
     ):
-        raise Unavailable(f"{what}: an event that is none", reason="NotJson") from None
+        raise Unavailable(f"{operation}: an event that is none", reason="NotJson") from None
     return event

@@ -1,1 +1,1 @@
-"""Roles that are templates: their folder, their form, their content. Knows nothing of the rest of the house."""
+"""Ansible roles that are templates: their folder, their form, their content. Imports only `model`."""

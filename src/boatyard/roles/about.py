@@ -1,4 +1,4 @@
-"""What a role says about itself as a template: `meta/template.yaml`, or OSAC's `meta/osac.yaml`. Pure."""
+"""Reads the template metadata of a role from `meta/template.yaml`, or from OSAC's `meta/osac.yaml`. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from boatyard.roles.yaml_file import Document, Path
 
 LONGEST_ID = 128
 LARGEST_SET = 10_000
-ANY = "any"  # among platforms: whatever the hub has
+ANY = "any"  # in `platforms`: any platform that the hub has
 
 _ID = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
@@ -24,7 +24,7 @@ _OURS = {
     *("node_sets", "default_node_requirements", "allowed_host_types", "allowed_resource_classes"),
     *("versions", "hooks", "network"),
 }
-# What OSAC's kinds of templates are called; clusters are what is offered here.
+# OSAC's name of the only type of template that is offered here.
 _CLUSTER = "cluster"
 _OSAC_TYPES = {"string": "str", "boolean": "bool", "integer": "int", "number": "float"} | {
     "array": "list",
@@ -40,7 +40,7 @@ class NodeSet:
 
 @dataclass(frozen=True)
 class Versions:
-    """From this one on, and below that one; empty where there is no bound. `default` is one of the catalogue."""
+    """Supported versions: `at_least` and up, less than `below`; empty means no bound. `default` is in the catalogue."""
 
     at_least: str = ""
     below: str = ""
@@ -49,85 +49,87 @@ class Versions:
 
 @dataclass(frozen=True)
 class About:
-    """The template, apart from its form."""
+    """The template metadata of a role, without the form of its argument spec."""
 
     id: str
     name: str = ""
     title: str = ""
     description: str = ""
-    platforms: tuple[str, ...] = ()  # the first that some hub has; ANY is any hub
+    platforms: tuple[str, ...] = ()  # by preference: the first that some hub has; ANY is any
     platform_settings: Mapping[str, str] = field(default_factory=dict)
     hub_labels: Mapping[str, str] = field(default_factory=dict)
     node_sets: Mapping[str, NodeSet] = field(default_factory=dict)
     allowed_host_types: tuple[str, ...] = ()
     versions: Versions = field(default_factory=Versions)
-    hooks: tuple[str, ...] | None = None  # None: those that are there
+    hooks: tuple[str, ...] | None = None  # None: those whose task files exist
     pod_cidr: str = ""
     service_cidr: str = ""
-    form: Form = NO_FORM  # of OSAC's own list of parameters
+    form: Form = NO_FORM  # made from OSAC's list of parameters
 
 
 def read_template(document: Document, role: str) -> About:
-    """`meta/template.yaml`; what it leaves out has the role's name."""
+    """Reads `meta/template.yaml`. Id and title default to the name of the role. Mistakes go to the document."""
     reader = _Reader(document)
-    said = reader.mapping(document.value, ())
-    for key in said:
+    settings = reader.mapping(document.value, ())
+    for key in settings:
         if key not in _OURS:
             document.wrong(
                 (key,), "is not a word of templates", f"one of {', '.join(sorted(_OURS))}"
             )
-    id_ = reader.text(said, "id") or role
+    id_ = reader.text(settings, "id") or role
     if not _ID.fullmatch(id_) or len(id_) > LONGEST_ID:
         document.wrong(("id",), f"{id_[:80]!r} is not an id", "use letters, digits, _, - and .")
-    sets = said.get("node_sets", said.get("default_node_requirements"))
-    key = "node_sets" if "node_sets" in said else "default_node_requirements"
+    sets = settings.get("node_sets", settings.get("default_node_requirements"))
+    key = "node_sets" if "node_sets" in settings else "default_node_requirements"
     if sets is None:
         document.wrong(("node_sets",), "is missing", "such as compute: {host_type: small, size: 3}")
-    hosts = "allowed_host_types" if "allowed_host_types" in said else "allowed_resource_classes"
-    network = reader.mapping(said.get("network"), ("network",))
+    host_types_key = (
+        "allowed_host_types" if "allowed_host_types" in settings else "allowed_resource_classes"
+    )
+    network = reader.mapping(settings.get("network"), ("network",))
     return About(
         id=id_,
-        name=reader.name(said, id_),
-        title=reader.text(said, "title") or id_,
-        description=reader.text(said, "description"),
-        platforms=reader.platforms(said.get("platform")),
-        platform_settings=reader.texts(said, "platform_settings"),
-        hub_labels=reader.texts(said, "hub_labels"),
+        name=reader.name(settings, id_),
+        title=reader.text(settings, "title") or id_,
+        description=reader.text(settings, "description"),
+        platforms=reader.platforms(settings.get("platform")),
+        platform_settings=reader.texts(settings, "platform_settings"),
+        hub_labels=reader.texts(settings, "hub_labels"),
         node_sets=reader.node_sets(sets, (key,)),
-        allowed_host_types=reader.names(said.get(hosts), (hosts,)),
-        versions=reader.versions(said.get("versions")),
-        hooks=reader.hooks(said.get("hooks")),
+        allowed_host_types=reader.names(settings.get(host_types_key), (host_types_key,)),
+        versions=reader.versions(settings.get("versions")),
+        hooks=reader.hooks(settings.get("hooks")),
         pod_cidr=reader.text(network, "pod_cidr", ("network",)),
         service_cidr=reader.text(network, "service_cidr", ("network",)),
     )
 
 
 def read_osac(document: Document, role: str) -> About | None:
-    """`meta/osac.yaml`, as roles made for OSAC have it. Words that are not known are OSAC's business.
+    """Reads `meta/osac.yaml`, as roles made for OSAC have it. Unknown keys are ignored: they are for OSAC.
 
-    None when it is not about clusters.
+    None when the template is not one for clusters.
     """
     reader = _Reader(document)
-    said = reader.mapping(document.value, ())
-    kind = reader.text(said, "template_type") or _CLUSTER
+    settings = reader.mapping(document.value, ())
+    kind = reader.text(settings, "template_type") or _CLUSTER
     if kind != _CLUSTER:
         document.wrong(("template_type",), f"{kind[:80]!r} is not offered here", "cluster")
         return None
-    key = next((one for one in _REQUESTS if one in said), _REQUESTS[0])
-    if not said.get(key):
+    key = next((candidate for candidate in _REQUESTS if candidate in settings), _REQUESTS[0])
+    if not settings.get(key):
         document.wrong((key,), "is missing", "say how many nodes of which class a cluster has")
-    defaults = reader.mapping(said.get("spec_defaults"), ("spec_defaults",))
+    defaults = reader.mapping(settings.get("spec_defaults"), ("spec_defaults",))
     return About(
         id=role,
-        name=reader.name(said, role),
-        title=reader.text(said, "title") or role,
-        description=reader.text(said, "description"),
-        node_sets=reader.node_sets(said.get(key), (key,)),
+        name=reader.name(settings, role),
+        title=reader.text(settings, "title") or role,
+        description=reader.text(settings, "description"),
+        node_sets=reader.node_sets(settings.get(key), (key,)),
         allowed_host_types=reader.names(
-            said.get("allowed_resource_classes"), ("allowed_resource_classes",)
+            settings.get("allowed_resource_classes"), ("allowed_resource_classes",)
         ),
         versions=Versions(default=reader.text(defaults, "version_name", ("spec_defaults",))),
-        form=Form(options=reader.parameters(said.get("parameters"))),
+        form=Form(options=reader.parameters(settings.get("parameters"))),
     )
 
 
@@ -135,72 +137,72 @@ _REQUESTS = ("default_node_request", "default_node_requirements")
 
 
 class _Reader:
-    """Values of one file by kind; what is wrong is told, and the empty value taken."""
+    """Reads typed values of one file. A wrong value is added to the mistakes, and the empty value is returned."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
 
-    def mapping(self, said: Any, path: Path) -> Mapping[str, Any]:
-        if isinstance(said, dict):
-            return said
-        if said is not None or not path:
+    def mapping(self, value: Any, path: Path) -> Mapping[str, Any]:
+        if isinstance(value, dict):
+            return value
+        if value is not None or not path:
             self._document.wrong(path, "is not a mapping")
         return {}
 
-    def text(self, said: Mapping[str, Any], key: str, path: Path = ()) -> str:
-        value = said.get(key)
+    def text(self, mapping: Mapping[str, Any], key: str, path: Path = ()) -> str:
+        value = mapping.get(key)
         if value is None or isinstance(value, str):
             return (value or "").strip()
         remedy = "quote it" if isinstance(value, int | float) else ""
         self._document.wrong((*path, key), "is not a text", remedy)
         return ""
 
-    def name(self, said: Mapping[str, Any], id_: str) -> str:
-        given = self.text(said, "name")
-        if given and not _LABEL.fullmatch(given):
-            self._document.wrong(("name",), f"{given[:80]!r} is not a name", "use a-z, 0-9 and -")
-        return given or id_.rpartition(".")[2].replace("_", "-").lower()
+    def name(self, settings: Mapping[str, Any], id_: str) -> str:
+        name = self.text(settings, "name")
+        if name and not _LABEL.fullmatch(name):
+            self._document.wrong(("name",), f"{name[:80]!r} is not a name", "use a-z, 0-9 and -")
+        return name or id_.rpartition(".")[2].replace("_", "-").lower()
 
-    def texts(self, said: Mapping[str, Any], key: str) -> Mapping[str, str]:
-        found = self.mapping(said.get(key), (key,))
-        return {name: self.text(found, name, (key,)) for name in found}
+    def texts(self, settings: Mapping[str, Any], key: str) -> Mapping[str, str]:
+        mapping = self.mapping(settings.get(key), (key,))
+        return {name: self.text(mapping, name, (key,)) for name in mapping}
 
-    def names(self, said: Any, path: Path) -> tuple[str, ...]:
-        if said is None:
+    def names(self, value: Any, path: Path) -> tuple[str, ...]:
+        if value is None:
             return ()
-        if not isinstance(said, list) or not all(isinstance(one, str) and one for one in said):
+        if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
             self._document.wrong(path, "is not a list of names")
             return ()
-        return tuple(said)
+        return tuple(value)
 
-    def node_sets(self, said: Any, path: Path) -> Mapping[str, NodeSet]:
-        """By name, or as OSAC's list, where the class is the name."""
-        found: dict[str, NodeSet] = {}
-        if isinstance(said, list):
-            for index, one in enumerate(said):
-                here = (*path, index)
-                request = self.mapping(one, here)
-                set_ = self._node_set(request, here)
-                name = request.get("name") or set_.host_type
-                if name in found:
-                    self._document.wrong(here, f"the set {str(name)[:80]!r} is there twice")
-                found[str(name)] = set_
+    def node_sets(self, value: Any, path: Path) -> Mapping[str, NodeSet]:
+        """Node sets from a mapping by name, or from OSAC's list, where the resource class is the name."""
+        node_sets: dict[str, NodeSet] = {}
+        if isinstance(value, list):
+            for index, entry in enumerate(value):
+                entry_path = (*path, index)
+                request = self.mapping(entry, entry_path)
+                node_set = self._node_set(request, entry_path)
+                name = request.get("name") or node_set.host_type
+                if name in node_sets:
+                    self._document.wrong(entry_path, f"the set {str(name)[:80]!r} is there twice")
+                node_sets[str(name)] = node_set
         else:
-            for name, one in self.mapping(said, path).items():
-                found[name] = self._node_set(self.mapping(one, (*path, name)), (*path, name))
-        for name in found:
+            for name, entry in self.mapping(value, path).items():
+                node_sets[name] = self._node_set(self.mapping(entry, (*path, name)), (*path, name))
+        for name in node_sets:
             if name and not _LABEL.fullmatch(name):
                 self._document.wrong(path, f"{name[:80]!r} is not a name", "use a-z, 0-9 and -")
-        return found
+        return node_sets
 
-    def _node_set(self, said: Mapping[str, Any], path: Path) -> NodeSet:
-        host_key = next((one for one in _HOST_KEYS if one in said), _HOST_KEYS[0])
-        size_key = next((one for one in _SIZE_KEYS if one in said), _SIZE_KEYS[0])
-        host_type = said.get(host_key)
+    def _node_set(self, request: Mapping[str, Any], path: Path) -> NodeSet:
+        host_key = next((key for key in _HOST_KEYS if key in request), _HOST_KEYS[0])
+        size_key = next((key for key in _SIZE_KEYS if key in request), _SIZE_KEYS[0])
+        host_type = request.get(host_key)
         if not isinstance(host_type, str) or not host_type:
             self._document.wrong((*path, host_key), "is missing", "name a host type")
             host_type = ""
-        size = said.get(size_key)
+        size = request.get(size_key)
         if not isinstance(size, int) or isinstance(size, bool) or not 1 <= size <= LARGEST_SET:
             self._document.wrong(
                 (*path, size_key), "is not a size", f"a whole number, 1 to {LARGEST_SET}"
@@ -208,29 +210,29 @@ class _Reader:
             size = 1
         return NodeSet(host_type, size)
 
-    def platforms(self, said: Any) -> tuple[str, ...]:
-        """One, or several by preference."""
-        names = self.names([said] if isinstance(said, str) and said else said, ("platform",))
+    def platforms(self, value: Any) -> tuple[str, ...]:
+        """The platforms, from one name or from a list in order of preference."""
+        names = self.names([value] if isinstance(value, str) and value else value, ("platform",))
         if ANY in names[:-1]:
             self._document.wrong(("platform",), f"what comes after {ANY} is never looked at")
         return names
 
-    def versions(self, said: Any) -> Versions:
+    def versions(self, value: Any) -> Versions:
         path: Path = ("versions",)
-        found = self.mapping(said, path)
-        for key in found:
+        mapping = self.mapping(value, path)
+        for key in mapping:
             if key not in ("from", "below", "default"):
                 self._document.wrong((*path, key), "is not known", "one of from, below, default")
-        read = {key: self.text(found, key, path) for key in ("from", "below", "default")}
-        for key, value in read.items():
-            if value and not _VERSION.fullmatch(value):
+        bounds = {key: self.text(mapping, key, path) for key in ("from", "below", "default")}
+        for key, bound in bounds.items():
+            if bound and not _VERSION.fullmatch(bound):
                 self._document.wrong((*path, key), "is not a version", 'such as "4.17"')
-        return Versions(read["from"], read["below"], read["default"])
+        return Versions(bounds["from"], bounds["below"], bounds["default"])
 
-    def hooks(self, said: Any) -> tuple[str, ...] | None:
-        if said is None:
+    def hooks(self, value: Any) -> tuple[str, ...] | None:
+        if value is None:
             return None
-        names = self.names(said, ("hooks",))
+        names = self.names(value, ("hooks",))
         for index, name in enumerate(names):
             if name not in HOOKS:
                 self._document.wrong(
@@ -238,23 +240,23 @@ class _Reader:
                 )
         return names
 
-    def parameters(self, said: Any) -> Mapping[str, Any]:
-        """OSAC's own list, as options."""
+    def parameters(self, value: Any) -> Mapping[str, Any]:
+        """Options made from OSAC's list of parameters."""
         path: Path = ("parameters",)
-        if said is None:
+        if value is None:
             return {}
-        if not isinstance(said, list):
+        if not isinstance(value, list):
             self._document.wrong(path, "is not a list of parameters")
             return {}
         options: dict[str, Any] = {}
-        for index, one in enumerate(said):
-            here = (*path, index)
-            entry = dict(self.mapping(one, here))
+        for index, parameter in enumerate(value):
+            parameter_path = (*path, index)
+            entry = dict(self.mapping(parameter, parameter_path))
             name = entry.pop("name", None)
             if not isinstance(name, str) or not name or name in options:
-                self._document.wrong((*here, "name"), "is missing, or there twice")
+                self._document.wrong((*parameter_path, "name"), "is missing, or there twice")
                 continue
-            entry.pop("validation", None)  # checked by nobody, there and here
+            entry.pop("validation", None)  # checked neither by OSAC nor by us
             kind = entry.get("type")
             if isinstance(kind, str):
                 entry["type"] = _OSAC_TYPES.get(kind, kind)

@@ -1,7 +1,7 @@
-"""Whether values fit a form; all mistakes at once, defaults filled in. Pure; asked at admission, before anything runs.
+"""Checks values against a form, collects all mistakes and fills in defaults. Pure; called at admission.
 
-Stricter than Ansible, which takes "4" for 4 and a dict for its text: who mistypes is told before it costs anything.
-A secret's value is in no message.
+Stricter than Ansible, which accepts "4" for 4 and a dict for its text: a typing error is reported before anything
+runs. No message contains the value of a secret.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _WORDS = {
 
 
 def check(
-    form: Form, given: Mapping[str, Any], violations: list[Violation], *, at: str
+    form: Form, values: Mapping[str, Any], violations: list[Violation], *, at: str
 ) -> dict[str, Any]:
-    """What was given under the names of the form, with its defaults; what does not fit is in `violations`."""
+    """The values by the names of the form's options, with defaults. Adds what does not fit to `violations`."""
     level = _Level(form.options, form.relations, at, top=True)
-    return level.check(given, violations)
+    return level.check(values, violations)
 
 
 def check_value(
     option: Option, value: Any, violations: list[Violation], *, at: str, top: bool = True
 ) -> Any:
-    """One value, as it is kept. Asked for defaults and choices, too, when a form is read."""
+    """The value in the form in which it is stored. Also called for defaults and choices when a form is read."""
     problem = _type_problem(option, value, top=top)
     if problem:
         violations.append(Violation(at, problem, f"give {_wanted(option)}"))
@@ -63,9 +63,9 @@ def check_value(
             for index, entry in enumerate(value)
         ]
     if option.choices and not any(same(value, choice) for choice in option.choices):
-        said = "is" if option.no_log else f"{_shown(value)} is"
+        subject = "is" if option.no_log else f"{_shown(value)} is"
         violations.append(
-            Violation(at, f"{said} not one of the choices", f"give {_wanted(option)}")
+            Violation(at, f"{subject} not one of the choices", f"give {_wanted(option)}")
         )
         return value
     if option.type == "dict" and option.options is not None:
@@ -96,8 +96,8 @@ def _type_problem(option: Option, value: Any, *, top: bool) -> str:
         case (("str" | "path" | "bytes" | "bits" | "json" | "jsonarg"), str()):
             return _text_problem(option, value)
         case ("list", list()) | ("dict", dict()) | (("json" | "jsonarg"), dict() | list()):
-            free = option.type != "list" and option.options is None
-            return _raw_problem(value) if free else ""
+            has_any_content = option.type != "list" and option.options is None
+            return _raw_problem(value) if has_any_content else ""
     return f"is {_kind(value)}"
 
 
@@ -111,7 +111,7 @@ def _text_problem(option: Option, value: str) -> str:
 
 
 def _raw_problem(value: Any) -> str:
-    """Numbers are doubles here: what would be rounded is refused."""
+    """Why an untyped value is refused; empty when it is fine. Numbers are doubles: none may be rounded."""
     match value:
         case bool() | None | str():
             return ""
@@ -133,7 +133,7 @@ def _is_finite(value: float) -> bool:
 
 
 def _kept(option: Option, value: Any) -> Any:
-    """JSON has one kind of number: 3.0 is 3 where no fraction was meant."""
+    """The value to store. JSON has one type of number: 3.0 becomes 3 unless the option is a float."""
     match value:
         case bool():
             return value
@@ -168,21 +168,23 @@ class _Level:
         self._top = top
         self._secret = secret
 
-    def check(self, given: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
-        named = self._by_name(given, violations)
-        found = {}
-        for name, value in named.items():
+    def check(self, values: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
+        values_by_name = self._by_name(values, violations)
+        completed = {}
+        for name, value in values_by_name.items():
             option = self._options[name]
             if self._secret and not option.no_log:
                 option = _hidden(option)
-            found[name] = check_value(option, value, violations, at=self._path(name), top=self._top)
+            completed[name] = check_value(
+                option, value, violations, at=self._path(name), top=self._top
+            )
         for name, option in self._options.items():
-            if name in named:
+            if name in values_by_name:
                 continue
             if option.has_default:
-                found[name] = option.default
+                completed[name] = option.default
             elif option.apply_defaults and option.options is not None:
-                found[name] = _Level(option.options, option.relations, self._path(name)).check(
+                completed[name] = _Level(option.options, option.relations, self._path(name)).check(
                     {}, violations
                 )
             elif option.required:
@@ -190,30 +192,30 @@ class _Level:
                     Violation(self._path(name), "is required", f"give {_wanted(option)}")
                 )
         # Ansible counts defaults as given, except where two exclude each other; and so do we.
-        violations += _exclusive(self._relations, named, self._at)
-        violations += _needed(self._relations, found, self._at)
-        return found
+        violations += _exclusive(self._relations, values_by_name, self._at)
+        violations += _needed(self._relations, completed, self._at)
+        return completed
 
-    def _by_name(self, given: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
-        names = {
+    def _by_name(self, values: Mapping[str, Any], violations: list[Violation]) -> dict[str, Any]:
+        names_by_alias = {
             alias: name for name, option in self._options.items() for alias in option.aliases
         } | {name: name for name in self._options}
-        found: dict[str, Any] = {}
-        for key, value in given.items():
-            name = names.get(key)
+        values_by_name: dict[str, Any] = {}
+        for key, value in values.items():
+            name = names_by_alias.get(key)
             if name is None:
                 violations.append(self._unknown(key))
-            elif name in found:
+            elif name in values_by_name:
                 violations.append(
                     Violation(self._path(name), "is given twice, once by another name", "keep one")
                 )
             else:
-                found[name] = value
-        return found
+                values_by_name[name] = value
+        return values_by_name
 
     def _unknown(self, key: str) -> Violation:
         offered = ", ".join(sorted(self._options)) or "none"
-        if self._secret:  # what somebody took for a key may be the secret
+        if self._secret:  # what was given as a key may be the secret itself
             return Violation(self._at, "has a key that is not asked for", f"there are: {offered}")
         if self._top:
             return Violation(
@@ -222,12 +224,12 @@ class _Level:
         return Violation(self._path(key), "is not asked for", f"there are: {offered}")
 
     def _path(self, name: str) -> str:
-        cut = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
-        return f"{self._at}.{cut}" if self._at else cut
+        shown_name = name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}..."
+        return f"{self._at}.{shown_name}" if self._at else shown_name
 
 
 def _hidden(option: Option) -> Option:
-    """What is inside a secret is one."""
+    """The option with no_log: everything inside a secret is secret."""
     return Option(
         type=option.type,
         choices=option.choices,
@@ -238,33 +240,33 @@ def _hidden(option: Option) -> Option:
     )
 
 
-def _exclusive(relations: Relations, given: Mapping[str, Any], at: str) -> Iterator[Violation]:
+def _exclusive(relations: Relations, values: Mapping[str, Any], at: str) -> Iterator[Violation]:
     for names in relations.mutually_exclusive:
-        there = [name for name in names if name in given]
-        if len(there) > 1:
-            yield Violation(at, f"{_and(there)} exclude each other", "give one of them")
+        present = [name for name in names if name in values]
+        if len(present) > 1:
+            yield Violation(at, f"{_and(present)} exclude each other", "give one of them")
 
 
-def _needed(relations: Relations, found: Mapping[str, Any], at: str) -> Iterator[Violation]:
+def _needed(relations: Relations, values: Mapping[str, Any], at: str) -> Iterator[Violation]:
     for names in relations.required_one_of:
-        if not any(name in found for name in names):
+        if not any(name in values for name in names):
             yield Violation(at, "too little is given", f"give {_or(names)}")
     for names in relations.required_together:
-        there = [name for name in names if name in found]
-        missing = [name for name in names if name not in found]
-        if there and missing:
-            yield Violation(at, f"{_and(there)} alone is not enough", f"give {_and(missing)} too")
+        present = [name for name in names if name in values]
+        missing = [name for name in names if name not in values]
+        if present and missing:
+            yield Violation(at, f"{_and(present)} alone is not enough", f"give {_and(missing)} too")
     for rule in relations.required_if:
-        if rule.option not in found or not same(found[rule.option], rule.value):
+        if rule.option not in values or not same(values[rule.option], rule.value):
             continue
-        missing = [name for name in rule.needs if name not in found]
+        missing = [name for name in rule.needs if name not in values]
         if rule.any_of and missing and len(missing) == len(rule.needs):
             yield Violation(at, f"{rule.option} as it is needs more", f"give {_or(rule.needs)}")
         elif missing and not rule.any_of:
             yield Violation(at, f"{rule.option} as it is needs more", f"give {_and(missing)}")
     for name, needs in relations.required_by.items():
-        missing = [need for need in needs if need not in found]
-        if name in found and missing:
+        missing = [need for need in needs if need not in values]
+        if name in values and missing:
             yield Violation(at, f"{name} alone is not enough", f"give {_and(missing)} too")
 
 

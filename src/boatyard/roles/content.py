@@ -1,7 +1,7 @@
-"""A role's content as one value: its files, their digest, and the packed form that is kept and sent. Pure.
+"""The content of a role as one value: its files, their digest, and the packed form that is stored and sent. Pure.
 
-The digest is that of the files alone: names, bytes, and whether they can be run. Owners, times and the order in which
-a disk lists them make no difference.
+The digest covers the names of the files, their bytes and whether they are executable. Owners, times and the order of
+a directory listing make no difference.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from boatyard.model.errors import Refused
 
 MOST_FILES = 1000
 LARGEST_FILE = 1024 * 1024
-LARGEST_CONTENT = 3 * 1024 * 1024  # all files together; the doors take 4 MiB
+LARGEST_CONTENT = 3 * 1024 * 1024  # all files together; the API accepts 4 MiB
 LONGEST_PATH = 240
 
 _HEAD = b"boatyard role 1\n"
@@ -30,7 +30,7 @@ class RoleFile:
     executable: bool = False
 
 
-Files = Mapping[str, RoleFile]  # by path below the role, parted by /
+Files = Mapping[str, RoleFile]  # by path relative to the role, separated by /
 
 
 def digest_of(files: Files) -> str:
@@ -48,7 +48,7 @@ def pack(files: Files) -> tuple[str, bytes]:
 
 
 def unpack(packed: bytes, digest: str) -> Files:
-    """The files. Refused when they are not those of the digest, whatever was done to them."""
+    """The files. Refused when their digest is not `digest`, or the bytes cannot be unpacked."""
     stream = zlib.decompressobj()
     largest = LARGEST_CONTENT + _OVERHEAD
     try:
@@ -61,7 +61,7 @@ def unpack(packed: bytes, digest: str) -> Files:
 
 
 def path_problem(path: str) -> str:
-    """Why this cannot be the name of a file in a role; empty when it can."""
+    """Why this cannot be the path of a file in a role; empty when it can."""
     if not path or len(path) > LONGEST_PATH or len(path.encode(errors="replace")) > LONGEST_PATH:
         return f"has a name of more than {LONGEST_PATH} bytes"
     if not path.isprintable() or "\\" in path:
@@ -79,7 +79,7 @@ def size_problem(files: Files) -> str:
 
 
 def _canonical(files: Files) -> bytes:
-    """Each part has its length before it, so that no two sets of files have the same bytes."""
+    """The files as bytes. Each part is preceded by its length, so that two sets of files never give the same bytes."""
     parts = [_HEAD]
     for path, name in sorted((path.encode(), path) for path in files):
         file = files[name]
@@ -88,19 +88,19 @@ def _canonical(files: Files) -> bytes:
 
 
 def _files(plain: bytes) -> Files:
-    """Bytes whose digest was right were made by `_canonical`."""
-    found: dict[str, RoleFile] = {}
-    at = len(_HEAD)
-    while at < len(plain):
-        end = plain.index(b"\n", at)
-        length, executable, size = (int(number) for number in plain[at:end].split())
+    """Parses the output of `_canonical`. The caller has checked the digest, so the bytes are well formed."""
+    files: dict[str, RoleFile] = {}
+    position = len(_HEAD)
+    while position < len(plain):
+        end = plain.index(b"\n", position)
+        length, executable, size = (int(number) for number in plain[position:end].split())
         start = end + 1 + length
         path = plain[end + 1 : start].decode()
         if path_problem(path):
             raise Refused("the content has a file that leads elsewhere", reason="BadContent")
-        found[path] = RoleFile(plain[start : start + size], bool(executable))
-        at = start + size
-    return found
+        files[path] = RoleFile(plain[start : start + size], bool(executable))
+        position = start + size
+    return files
 
 
 def _digest(plain: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Reads a role's folder from the disk, whatever is in it. Called for watched folders, by lint and publish."""
+"""Reads the folder of a role from disk, whatever it contains. Called for watched folders, by lint and publish."""
 
 from __future__ import annotations
 
@@ -17,36 +17,36 @@ from boatyard.roles.content import (
 )
 from boatyard.roles.mistakes import Mistake
 
-# What editors, Python and version control leave behind is no part of a role.
+# Files of editors, Python and version control are no part of a role.
 _LEFT_OUT = {".git", "__pycache__", ".DS_Store", ".idea", ".vscode", ".cache"}
 _ENDINGS = (".pyc", "~", ".swp", ".swo", ".orig")
 
 
 def read_folder(folder: Path, mistakes: list[Mistake], *, everything: bool = False) -> Files:
-    """Its files by path. Links that lead out of the role, and what is no file, are mistakes and never opened.
+    """The files by path. Links that lead out of the role and special files are mistakes and are never opened.
 
-    `everything`: also what editors and Python leave behind.
+    `everything`: also the files that editors and Python leave behind.
     """
     root = Path(os.path.realpath(folder))
-    found: dict[str, RoleFile] = {}
+    files: dict[str, RoleFile] = {}
     for path in _walk(root, mistakes, everything):
         name = path.relative_to(root).as_posix()
         problem = path_problem(name)
         if problem:
             mistakes.append(Mistake(repr(name)[:200], 0, "", problem, "name it otherwise"))
             continue
-        if len(found) == MOST_FILES:
+        if len(files) == MOST_FILES:
             mistakes.append(Mistake("", 0, "", f"the role has more than {MOST_FILES} files"))
             break
         file = _read(root, path, name)
         if isinstance(file, Mistake):
             mistakes.append(file)
         else:
-            found[name] = file
-    problem = size_problem(found)
+            files[name] = file
+    problem = size_problem(files)
     if problem:
         mistakes.append(Mistake("", 0, "", f"the role {problem}"))
-    return found
+    return files
 
 
 def is_left_out(name: str) -> bool:
@@ -54,7 +54,7 @@ def is_left_out(name: str) -> bool:
 
 
 def _walk(root: Path, mistakes: list[Mistake], everything: bool) -> Iterator[Path]:
-    """Every file and link below; folders that are links are not entered."""
+    """Every file and link below `root`; links to folders are not followed."""
     try:
         entries = sorted(os.scandir(root), key=lambda entry: entry.name)
     except OSError as error:
@@ -81,15 +81,15 @@ def _read(root: Path, path: Path, name: str) -> RoleFile | Mistake:
             return wrong("is a link to something that is no file", "put the file itself there")
         path = target
     try:
-        # Not followed and not waited for: it may have become a link or a pipe a moment ago.
+        # O_NOFOLLOW and O_NONBLOCK: it may have become a link or a pipe since the check.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         return wrong(f"cannot be read: {error.strerror}")
     with open(handle, "rb") as stream:
-        about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode):
+        file_stat = os.fstat(handle)
+        if not stat.S_ISREG(file_stat.st_mode):
             return wrong("is no file", "take it out of the role")
         data = stream.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         return wrong(f"has more than {LARGEST_FILE} bytes", "have the role fetch it instead")
-    return RoleFile(data, bool(about.st_mode & stat.S_IXUSR))
+    return RoleFile(data, bool(file_stat.st_mode & stat.S_IXUSR))

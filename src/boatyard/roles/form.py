@@ -1,6 +1,6 @@
-"""The form in front of a role: what its argument spec says, made exact. Pure; kept with the template as JSON.
+"""The form of a role: the options of its argument spec, in exact types. Pure; stored with the template as JSON.
 
-Read by `reading_form`, shown by `schema` and `definitions`, obeyed by `check`.
+`reading_form` makes it, `schema` and `definitions` show it, `check` checks values against it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RequiredIf(msgspec.Struct, frozen=True):
 
 
 class Relations(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What options of one level ask of each other."""
+    """The relations between the options of one level."""
 
     mutually_exclusive: tuple[tuple[str, ...], ...] = ()
     required_together: tuple[tuple[str, ...], ...] = ()
@@ -51,7 +51,7 @@ NO_RELATIONS = Relations()
 
 
 class Option(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing that is asked for."""
+    """One option of a form."""
 
     type: str = "str"
     title: str = ""
@@ -59,7 +59,7 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True):
     required: bool = False
     has_default: bool = False
     default: Any = None
-    default_text: str = ""  # a default that only the role can work out
+    default_text: str = ""  # a default with Jinja, which only the role can evaluate
     choices: tuple[Any, ...] = ()
     elements: str = ""  # of a list; empty: anything
     options: Mapping[str, Option] | None = None  # of a dict, or of a list's dicts; None: anything
@@ -70,7 +70,7 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def secret(self) -> bool:
-        """Whether it, or something in it, is nobody's business."""
+        """Whether the option, or one inside it, is `no_log`."""
         return self.no_log or any(option.secret for option in (self.options or {}).values())
 
     @property
@@ -78,7 +78,7 @@ class Option(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.required and not self.has_default
 
     def element(self) -> Option:
-        """What each entry of the list is like."""
+        """The option that each entry of a list must fit."""
         return Option(
             type=self.elements or "raw",
             choices=self.choices,
@@ -106,19 +106,19 @@ def to_text(form: Form) -> str:
 
 @lru_cache(maxsize=256)
 def from_text(text: str) -> Form:
-    """The form again. The last ones are remembered: every order of a template asks."""
+    """The form from its text. Cached, because every order of a template needs it."""
     return msgspec.json.decode(text, type=Form)
 
 
-def same(one: Any, other: Any) -> bool:
+def same(first: Any, second: Any) -> bool:
     """Equal as JSON: true is not 1, 1 is 1.0."""
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    return bool(one == other)
+    if isinstance(first, bool) or isinstance(second, bool):
+        return first is second
+    if isinstance(first, list) and isinstance(second, list):
+        return len(first) == len(second) and all(map(same, first, second))
+    if isinstance(first, dict) and isinstance(second, dict):
+        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+    return bool(first == second)
 
 
 def secrets(form: Form) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What is wrong with a role: where, what, and what to do about it. Pure; collected by everything that reads roles."""
+"""Mistakes in a role: where, what, and what to do. Pure; collected by all code that reads roles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, order=True)
 class Mistake:
-    """One thing that the role's author has to mend. `path` is the way into the file, `line` counts from 1."""
+    """One mistake for the author of the role to fix. `path` is inside the file; `line` counts from 1, 0 is unknown."""
 
     file: str
     line: int
@@ -23,5 +23,5 @@ class Mistake:
 
 
 def in_order(mistakes: Iterable[Mistake]) -> Sequence[Mistake]:
-    """As a person goes through the files, each once."""
+    """The mistakes sorted by file and line, without duplicates."""
     return tuple(sorted(set(mistakes)))

@@ -1,4 +1,4 @@
-"""Which parts of a role are run, and when. Pure; the names of files under `tasks/`."""
+"""The phases of a role: which files under `tasks/` are run, and in which order. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def task_files(phase: str) -> tuple[str, ...]:
 
 
 def phases_of(files: Collection[str]) -> tuple[str, ...]:
-    """The phases that a role with these files has, in the order in which they come."""
+    """The phases that a role with these files has, in the order in which they run."""
     order = ("pre_install", "install", "post_install", "validate", "scale", "delete")
     return tuple(phase for phase in order if any(file in files for file in task_files(phase)))

@@ -1,4 +1,4 @@
-"""Reads `meta/argument_specs.yml` into a form. Pure; every mistake is told, with its file, line and path."""
+"""Reads `meta/argument_specs.yml` into a form. Pure; reports every mistake with file, line and path."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boatyard.roles.reading_relations import RELATIONS, read_relations
 from boatyard.roles.yaml_file import Document, Path
 
 ENTRY_POINTS = ("main", "install")
-# Where roles made for OSAC keep what people are asked for; what is beside it the system fills in.
+# The option in which roles made for OSAC declare their parameters; the system fills in the options beside it.
 NESTED = "template_parameters"
 MOST_OPTIONS = 200
 
@@ -24,7 +24,7 @@ _OPTION_KEYS = {
     *("type", "elements", "required", "default", "choices", "options", "suboptions"),
     *("description", "short_description", "title", "no_log", "aliases", "apply_defaults"),
     *RELATIONS,
-    # Words about the option, which change nothing here.
+    # Documentation of the option, without effect here.
     *("version_added", "version_added_collection", "author", "notes", "deprecated", "fallback"),
     *("deprecated_aliases", "removed_in_version", "removed_at_date", "removed_from_collection"),
     *("seealso", "sample", "example", "examples"),
@@ -33,7 +33,7 @@ _ENTRY_KEYS = {"options", "short_description", "description", "author", "version
     *RELATIONS,
     *("deprecated", "seealso", "notes", "examples", "version_added_collection", "attributes"),
 }
-# A tenant who could set these would steer Ansible itself.
+# A tenant who could set these would control Ansible itself.
 _RESERVED = re.compile(
     r"(ansible_|boatyard_|molecule_).*|environment|group_names|groups|hostvars|inventory_.*|item|omit|"
     r"play_hosts|playbook_dir|role_name|role_names|role_path|vars|lookup|query|q|become.*|"
@@ -46,16 +46,16 @@ _NO = {"no", "off", "false", "n", "f", "0"}
 def read_form(document: Document, *, nested_only: bool = False) -> Form:
     """The form of the entry point `main`, else of `install`; empty when there is neither.
 
-    `nested_only`: the role was made for OSAC, where everything outside `template_parameters` is the system's.
+    `nested_only`: the role was made for OSAC, where the system sets everything outside `template_parameters`.
     """
-    at: Path = ("argument_specs",)
+    specs_path: Path = ("argument_specs",)
     specs = _mapping(document, document.value, (), required=True).get("argument_specs")
-    found = _mapping(document, specs, at, required=True)
-    name = next((one for one in ENTRY_POINTS if one in found), "")
+    entry_points = _mapping(document, specs, specs_path, required=True)
+    name = next((candidate for candidate in ENTRY_POINTS if candidate in entry_points), "")
     if not name:
         return NO_FORM
-    path = (*at, name)
-    entry = _mapping(document, found[name], path)
+    path = (*specs_path, name)
+    entry = _mapping(document, entry_points[name], path)
     _known(document, entry, path, _ENTRY_KEYS)
     options = _mapping(document, entry.get("options"), (*path, "options"))
     nested = options.get(NESTED)
@@ -65,10 +65,10 @@ def read_form(document: Document, *, nested_only: bool = False) -> Form:
         options = _mapping(document, nested["options"], (*path, "options"))
     elif nested_only:
         return NO_FORM
-    read = read_options(document, options, (*path, "options"), top=True)
+    form_options = read_options(document, options, (*path, "options"), top=True)
     return Form(
-        options=read,
-        relations=read_relations(document, entry, path, read),
+        options=form_options,
+        relations=read_relations(document, entry, path, form_options),
         title=_words(document, entry.get("short_description"), (*path, "short_description")),
         description=_words(document, entry.get("description"), (*path, "description")),
     )
@@ -80,66 +80,70 @@ def read_options(
     if len(options) > MOST_OPTIONS:
         document.wrong(path, f"has {len(options)} options", f"at most {MOST_OPTIONS}")
         return {}
-    found: dict[str, Option] = {}
-    taken: dict[str, str] = {}
-    for name, said in options.items():
-        here = (*path, name)
+    options_by_name: dict[str, Option] = {}
+    owners: dict[str, str] = {}
+    for name, spec in options.items():
+        option_path = (*path, name)
         if top and _RESERVED.fullmatch(name):
-            document.wrong(here, "is a name that Ansible or Boatyard uses", "choose another name")
+            document.wrong(
+                option_path, "is a name that Ansible or Boatyard uses", "choose another name"
+            )
         elif top and not _NAME.fullmatch(name):
-            document.wrong(here, "is not the name of a variable", "use letters, digits and _")
-        option = _option(document, _mapping(document, said, here), here, top=top)
-        found[name] = option
-        for other in (name, *option.aliases):
-            if other in taken:
-                document.wrong(here, f"the name {other!r} is that of {taken[other]!r} too")
-            taken[other] = name
-    return found
+            document.wrong(
+                option_path, "is not the name of a variable", "use letters, digits and _"
+            )
+        option = _option(document, _mapping(document, spec, option_path), option_path, top=top)
+        options_by_name[name] = option
+        for alias in (name, *option.aliases):
+            if alias in owners:
+                document.wrong(option_path, f"the name {alias!r} is that of {owners[alias]!r} too")
+            owners[alias] = name
+    return options_by_name
 
 
-def _option(document: Document, said: Mapping[str, Any], path: Path, *, top: bool) -> Option:
-    _known(document, said, path, _OPTION_KEYS)
-    type_ = _type(document, said, path)
-    elements = _one_of_types(document, said.get("elements"), (*path, "elements"))
-    inner = said.get("options", said.get("suboptions"))
+def _option(document: Document, spec: Mapping[str, Any], path: Path, *, top: bool) -> Option:
+    _known(document, spec, path, _OPTION_KEYS)
+    type_ = _type(document, spec, path)
+    elements = _one_of_types(document, spec.get("elements"), (*path, "elements"))
+    suboptions = spec.get("options", spec.get("suboptions"))
     options = None
     relations = NO_RELATIONS
-    if inner is not None:
+    if suboptions is not None:
         if type_ != "dict" and elements != "dict":
             document.wrong(
                 (*path, "options"), f"belong to a dict, not to a {elements or type_}", "type: dict"
             )
-        key = "options" if "options" in said else "suboptions"
-        options = read_options(document, _mapping(document, inner, (*path, key)), (*path, key))
-        relations = read_relations(document, said, path, options)
+        key = "options" if "options" in spec else "suboptions"
+        options = read_options(document, _mapping(document, suboptions, (*path, key)), (*path, key))
+        relations = read_relations(document, spec, path, options)
     if elements and type_ != "list":
         document.wrong((*path, "elements"), f"belong to a list, not to a {type_}", "type: list")
     option = Option(
         type=type_,
-        title=_words(document, said.get("title"), (*path, "title"))
-        or _words(document, said.get("short_description"), (*path, "short_description")),
-        description=_words(document, said.get("description"), (*path, "description")),
-        required=_flag(document, said, "required", path),
+        title=_words(document, spec.get("title"), (*path, "title"))
+        or _words(document, spec.get("short_description"), (*path, "short_description")),
+        description=_words(document, spec.get("description"), (*path, "description")),
+        required=_flag(document, spec, "required", path),
         elements=elements,
         options=options,
         relations=relations,
-        apply_defaults=_flag(document, said, "apply_defaults", path),
-        no_log=_flag(document, said, "no_log", path),
-        aliases=_texts(document, said.get("aliases"), (*path, "aliases")),
+        apply_defaults=_flag(document, spec, "apply_defaults", path),
+        no_log=_flag(document, spec, "no_log", path),
+        aliases=_texts(document, spec.get("aliases"), (*path, "aliases")),
     )
-    option = _with_choices(document, option, said.get("choices"), (*path, "choices"))
-    return _with_default(document, option, said.get("default"), (*path, "default"), top=top)
+    option = _with_choices(document, option, spec.get("choices"), (*path, "choices"))
+    return _with_default(document, option, spec.get("default"), (*path, "default"), top=top)
 
 
-def _type(document: Document, said: Mapping[str, Any], path: Path) -> str:
-    """Without a word Ansible takes anything for a text; then the default tells what is meant."""
-    if said.get("type") is not None:
-        return _one_of_types(document, said["type"], (*path, "type")) or "str"
-    if said.get("elements") is not None:
+def _type(document: Document, spec: Mapping[str, Any], path: Path) -> str:
+    """The declared type. Without one Ansible reads everything as text; here the default shows what is meant."""
+    if spec.get("type") is not None:
+        return _one_of_types(document, spec["type"], (*path, "type")) or "str"
+    if spec.get("elements") is not None:
         return "list"
-    if said.get("options") is not None or said.get("suboptions") is not None:
+    if spec.get("options") is not None or spec.get("suboptions") is not None:
         return "dict"
-    match said.get("default"):
+    match spec.get("default"):
         case bool():
             return "bool"
         case int():
@@ -153,129 +157,129 @@ def _type(document: Document, said: Mapping[str, Any], path: Path) -> str:
     return "str"
 
 
-def _one_of_types(document: Document, said: Any, path: Path) -> str:
-    if said is None:
+def _one_of_types(document: Document, value: Any, path: Path) -> str:
+    if value is None:
         return ""
-    if said == "string":
+    if value == "string":
         return "str"
-    if said not in TYPES:
-        document.wrong(path, f"{_shown(said)} is not a type", f"one of {', '.join(TYPES)}")
+    if value not in TYPES:
+        document.wrong(path, f"{_shown(value)} is not a type", f"one of {', '.join(TYPES)}")
         return ""
-    return str(said)
+    return str(value)
 
 
-def _with_choices(document: Document, option: Option, said: Any, path: Path) -> Option:
-    if said is None:
+def _with_choices(document: Document, option: Option, choices: Any, path: Path) -> Option:
+    if choices is None:
         return option
-    if isinstance(said, dict):  # a choice with words about it
-        said = list(said)
-    if not isinstance(said, list) or not said:
+    if isinstance(choices, dict):  # choices with descriptions
+        choices = list(choices)
+    if not isinstance(choices, list) or not choices:
         document.wrong(path, "is not a list of values", "leave it out where anything goes")
         return option
-    one = option.element() if option.type == "list" else option
-    if one.type in ("dict", "list", "json", "jsonarg"):
-        document.wrong(path, f"cannot be given for a {one.type}", "leave it out")
+    element = option.element() if option.type == "list" else option
+    if element.type in ("dict", "list", "json", "jsonarg"):
+        document.wrong(path, f"cannot be given for a {element.type}", "leave it out")
         return option
-    found: list[Any] = []
-    for index, value in enumerate(said):
-        kept = _fit(document, one, value, (*path, index), top=option.type != "list")
-        if any(same(kept, seen) for seen in found):
-            document.wrong((*path, index), f"{_shown(kept)} is there twice")
-        found.append(kept)
-    return replace(option, choices=tuple(found))
+    accepted: list[Any] = []
+    for index, value in enumerate(choices):
+        choice = _fit(document, element, value, (*path, index), top=option.type != "list")
+        if any(same(choice, previous) for previous in accepted):
+            document.wrong((*path, index), f"{_shown(choice)} is there twice")
+        accepted.append(choice)
+    return replace(option, choices=tuple(accepted))
 
 
 def _with_default(
-    document: Document, option: Option, said: Any, path: Path, *, top: bool
+    document: Document, option: Option, default: Any, path: Path, *, top: bool
 ) -> Option:
-    if said is None:
+    if default is None:
         return option
-    if _is_jinja(said):  # only the role can work it out; its defaults/main.yml does
-        return replace(option, default_text=str(said)[:1000])
-    value = _fit(document, option, said, path, top=top)
+    if _is_jinja(default):  # only the role can evaluate it; its defaults/main.yml does
+        return replace(option, default_text=str(default)[:1000])
+    value = _fit(document, option, default, path, top=top)
     return replace(option, has_default=True, default=value)
 
 
-def _fit(document: Document, option: Option, said: Any, path: Path, *, top: bool) -> Any:
-    """A default or a choice as it is kept, after the small liberties that Ansible takes."""
-    value = _converted(option.type, said)
+def _fit(document: Document, option: Option, value: Any, path: Path, *, top: bool) -> Any:
+    """A default or a choice as it is stored, after the small conversions that Ansible makes."""
+    converted = _converted(option.type, value)
     violations: list[Violation] = []
-    kept = check_value(option, value, violations, at="", top=top)
+    checked = check_value(option, converted, violations, at="", top=top)
     for violation in violations:
         # `yes` and `off` are truth values in YAML, whatever was meant.
-        remedy = "quote it" if isinstance(said, bool) else violation.remedy
+        remedy = "quote it" if isinstance(value, bool) else violation.remedy
         document.wrong(path, f"{violation.path} {violation.message}".strip(), remedy)
-    return kept
+    return checked
 
 
-def _converted(type_: str, said: Any) -> Any:
-    match type_, said:
-        case (("str" | "path" | "bytes" | "bits"), int() | float()) if not isinstance(said, bool):
-            return str(said)
-        case "bool", str() if said.lower() in _YES | _NO:
-            return said.lower() in _YES
-        case "int", str() if re.fullmatch(r"-?[0-9]{1,18}", said):
-            return int(said)
-        case "float", str() if re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", said):
-            return float(said)
-    return said
-
-
-def _is_jinja(said: Any) -> bool:
-    match said:
-        case str():
-            return "{{" in said or "{%" in said
-        case list():
-            return any(map(_is_jinja, said))
-        case dict():
-            return any(map(_is_jinja, said.values()))
-    return False
-
-
-def _flag(document: Document, said: Mapping[str, Any], key: str, path: Path) -> bool:
-    value = _converted("bool", said.get(key, False))
-    if not isinstance(value, bool):
-        document.wrong((*path, key), f"{_shown(said[key])} is not true or false")
-        return False
+def _converted(type_: str, value: Any) -> Any:
+    match type_, value:
+        case (("str" | "path" | "bytes" | "bits"), int() | float()) if not isinstance(value, bool):
+            return str(value)
+        case "bool", str() if value.lower() in _YES | _NO:
+            return value.lower() in _YES
+        case "int", str() if re.fullmatch(r"-?[0-9]{1,18}", value):
+            return int(value)
+        case "float", str() if re.fullmatch(r"-?[0-9]{1,18}(\.[0-9]{1,18})?", value):
+            return float(value)
     return value
 
 
-def _texts(document: Document, said: Any, path: Path) -> tuple[str, ...]:
-    if said is None:
+def _is_jinja(value: Any) -> bool:
+    match value:
+        case str():
+            return "{{" in value or "{%" in value
+        case list():
+            return any(map(_is_jinja, value))
+        case dict():
+            return any(map(_is_jinja, value.values()))
+    return False
+
+
+def _flag(document: Document, spec: Mapping[str, Any], key: str, path: Path) -> bool:
+    flag = _converted("bool", spec.get(key, False))
+    if not isinstance(flag, bool):
+        document.wrong((*path, key), f"{_shown(spec[key])} is not true or false")
+        return False
+    return flag
+
+
+def _texts(document: Document, value: Any, path: Path) -> tuple[str, ...]:
+    if value is None:
         return ()
-    if not isinstance(said, list) or not all(isinstance(one, str) and one for one in said):
+    if not isinstance(value, list) or not all(isinstance(text, str) and text for text in value):
         document.wrong(path, "is not a list of names")
         return ()
-    return tuple(said)
+    return tuple(value)
 
 
-def _words(document: Document, said: Any, path: Path) -> str:
+def _words(document: Document, value: Any, path: Path) -> str:
     """A description is one text or a list of them."""
-    match said:
+    match value:
         case None:
             return ""
         case str():
-            return said.strip()
-        case list() if all(isinstance(one, str) for one in said):
-            return "\n\n".join(one.strip() for one in said)
+            return value.strip()
+        case list() if all(isinstance(paragraph, str) for paragraph in value):
+            return "\n\n".join(paragraph.strip() for paragraph in value)
         case int() | float():
-            return str(said)
+            return str(value)
     document.wrong(path, "is not a text", "a text, or a list of texts")
     return ""
 
 
 def _mapping(
-    document: Document, said: Any, path: Path, *, required: bool = False
+    document: Document, value: Any, path: Path, *, required: bool = False
 ) -> Mapping[str, Any]:
-    if isinstance(said, dict):
-        return said
-    if said is not None or required:
-        document.wrong(path, "is missing" if said is None else "is not a mapping")
+    if isinstance(value, dict):
+        return value
+    if value is not None or required:
+        document.wrong(path, "is missing" if value is None else "is not a mapping")
     return {}
 
 
-def _known(document: Document, said: Mapping[str, Any], path: Path, keys: set[str]) -> None:
-    for key in said:
+def _known(document: Document, mapping: Mapping[str, Any], path: Path, keys: set[str]) -> None:
+    for key in mapping:
         if key not in keys and not key.startswith(("x-", "x_", "_")):
             document.wrong((*path, key), "is not a word of argument specs", "see its spelling")
 

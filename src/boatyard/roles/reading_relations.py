@@ -1,4 +1,4 @@
-"""Reads what options ask of each other (`mutually_exclusive`, `required_if`, …). Pure; called by `reading_form`."""
+"""Reads the relations between options (`mutually_exclusive`, `required_if`, …). Pure; called by `reading_form`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ RELATIONS = (
 
 
 def read_relations(
-    document: Document, said: Mapping[str, Any], path: Path, options: Mapping[str, Option]
+    document: Document, spec: Mapping[str, Any], path: Path, options: Mapping[str, Option]
 ) -> Relations:
-    """The relations beside `options`; names that are no options are mistakes."""
+    """The relations between `options`; names of options that do not exist are mistakes."""
     reader = _Reader(document, options)
     return Relations(
-        mutually_exclusive=reader.groups(said, "mutually_exclusive", path),
-        required_together=reader.groups(said, "required_together", path),
-        required_one_of=reader.groups(said, "required_one_of", path),
-        required_if=reader.conditions(said.get("required_if"), (*path, "required_if")),
-        required_by=reader.followers(said.get("required_by"), (*path, "required_by")),
+        mutually_exclusive=reader.groups(spec, "mutually_exclusive", path),
+        required_together=reader.groups(spec, "required_together", path),
+        required_one_of=reader.groups(spec, "required_one_of", path),
+        required_if=reader.conditions(spec.get("required_if"), (*path, "required_if")),
+        required_by=reader.followers(spec.get("required_by"), (*path, "required_by")),
     )
 
 
@@ -34,36 +34,36 @@ class _Reader:
         self._document = document
         self._options = options
 
-    def groups(self, said: Mapping[str, Any], key: str, path: Path) -> tuple[tuple[str, ...], ...]:
+    def groups(self, spec: Mapping[str, Any], key: str, path: Path) -> tuple[tuple[str, ...], ...]:
         """A list of lists of names; one list of names is taken for one group, as Ansible does."""
-        here = (*path, key)
-        value = said.get(key)
+        group_path = (*path, key)
+        value = spec.get(key)
         if value is None:
             return ()
-        if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
-            return (self._names(value, here),)
+        if isinstance(value, list) and value and all(isinstance(entry, str) for entry in value):
+            return (self._names(value, group_path),)
         if not isinstance(value, list):
-            self._document.wrong(here, "is not a list of lists of options")
+            self._document.wrong(group_path, "is not a list of lists of options")
             return ()
-        return tuple(self._names(one, (*here, index)) for index, one in enumerate(value))
+        return tuple(self._names(entry, (*group_path, index)) for index, entry in enumerate(value))
 
-    def conditions(self, said: Any, path: Path) -> tuple[RequiredIf, ...]:
-        if said is None:
+    def conditions(self, value: Any, path: Path) -> tuple[RequiredIf, ...]:
+        if value is None:
             return ()
-        if not isinstance(said, list):
+        if not isinstance(value, list):
             self._document.wrong(path, "is not a list of conditions")
             return ()
-        found = (self._condition(one, (*path, index)) for index, one in enumerate(said))
-        return tuple(one for one in found if one is not None)
+        conditions = (self._condition(entry, (*path, index)) for index, entry in enumerate(value))
+        return tuple(condition for condition in conditions if condition is not None)
 
-    def _condition(self, said: Any, path: Path) -> RequiredIf | None:
-        if not isinstance(said, list) or len(said) not in (3, 4):
+    def _condition(self, entry: Any, path: Path) -> RequiredIf | None:
+        if not isinstance(entry, list) or len(entry) not in (3, 4):
             self._document.wrong(
                 path, "is not a condition", "[option, value, [options needed]], and true for any of"
             )
             return None
-        name, value, needs = said[:3]
-        any_of = said[3] if len(said) == 4 else False
+        name, value, needs = entry[:3]
+        any_of = entry[3] if len(entry) == 4 else False
         if not isinstance(any_of, bool):
             self._document.wrong((*path, 3), "is not true or false")
         option = self._options.get(name) if isinstance(name, str) else None
@@ -79,28 +79,28 @@ class _Reader:
             self._document.wrong((*path, 1), violation.message, violation.remedy)
         return RequiredIf(name, value, self._names(needs, (*path, 2)), any_of is True)
 
-    def followers(self, said: Any, path: Path) -> Mapping[str, tuple[str, ...]]:
-        if said is None:
+    def followers(self, value: Any, path: Path) -> Mapping[str, tuple[str, ...]]:
+        if value is None:
             return {}
-        if not isinstance(said, dict):
+        if not isinstance(value, dict):
             self._document.wrong(path, "is not a mapping of an option to those it needs")
             return {}
-        for name in said:
+        for name in value:
             if name not in self._options:
                 self._unknown(name, (*path, name))
         return {
             name: self._names([needs] if isinstance(needs, str) else needs, (*path, name))
-            for name, needs in said.items()
+            for name, needs in value.items()
         }
 
-    def _names(self, said: Any, path: Path) -> tuple[str, ...]:
-        if not isinstance(said, list) or not said:
+    def _names(self, value: Any, path: Path) -> tuple[str, ...]:
+        if not isinstance(value, list) or not value:
             self._document.wrong(path, "is not a list of options")
             return ()
-        for index, name in enumerate(said):
+        for index, name in enumerate(value):
             if not isinstance(name, str) or name not in self._options:
                 self._unknown(name, (*path, index))
-        return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
+        return tuple(dict.fromkeys(name for name in value if isinstance(name, str)))
 
     def _unknown(self, name: Any, path: Path) -> None:
         offered = ", ".join(self._options) or "none"

@@ -1,4 +1,4 @@
-"""A role as a template: what it is about, its form, its phases. Pure: from files to a Role, or to all its mistakes."""
+"""Reads a role as a template: metadata, form, phases. Pure: from files to a Role, or to all its mistakes."""
 
 from __future__ import annotations
 
@@ -23,55 +23,55 @@ OSAC = ("meta/osac.yaml", "meta/osac.yml", "meta/cloudkit.yaml", "meta/cloudkit.
 
 @dataclass(frozen=True)
 class Role:
-    """One that can be offered."""
+    """A role that can be offered as a template."""
 
-    name: str  # of its folder
+    name: str  # name of its folder
     about: About
     form: Form
     phases: tuple[str, ...]
     digest: str
-    file: str  # the one that says what the template is about
+    file: str  # the file with the template metadata
 
 
 @dataclass(frozen=True)
 class Faulty:
-    """One that cannot, and why."""
+    """A role that cannot be offered, and why."""
 
     name: str
     mistakes: Sequence[Mistake]
 
 
 def is_template(files: Mapping[str, RoleFile]) -> bool:
-    """Whether the role says that it is one; others in the same folder may serve it."""
+    """Whether the role has template metadata; other roles in the same folder may be helpers of templates."""
     return any(name in files for name in (*TEMPLATE, *OSAC))
 
 
 def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role | Faulty:
-    """The role, or everything that is wrong with it, `mistakes` found before included."""
-    found = list(mistakes)
-    about = _about(name, files, found)
+    """The role, or everything that is wrong with it, including the `mistakes` found before."""
+    all_mistakes = list(mistakes)
+    template = _about(name, files, all_mistakes)
     osac = not any(file in files for file in TEMPLATE)
-    form = _form(files, found, osac=osac)
+    form = _form(files, all_mistakes, osac=osac)
     phases = phases_of(files)
     for phase in PHASES:
-        _check_tasks(phase, files, found)
-    hooks = about.hooks if about is not None else None
+        _check_tasks(phase, files, all_mistakes)
+    hooks = template.hooks if template is not None else None
     if not phases and hooks is None:
         remedy = f"one of {', '.join(PHASES)}.yaml; or say hooks: [] if nothing is to be run"
-        found.append(Mistake("tasks", 0, "", "has nothing that is run", remedy))
+        all_mistakes.append(Mistake("tasks", 0, "", "has nothing that is run", remedy))
     for hook in hooks or ():
         if hook not in phases:
-            found.append(
+            all_mistakes.append(
                 Mistake(_first(TEMPLATE, files), 0, "hooks", f"there is no tasks/{hook}.yaml")
             )
-    if found or about is None:
-        return Faulty(name, in_order(found))
+    if all_mistakes or template is None:
+        return Faulty(name, in_order(all_mistakes))
     if hooks is not None:
         phases = tuple(phase for phase in phases if phase in hooks or phase == "install")
     return Role(
         name=name,
-        about=about,
-        form=form if form.options else about.form,
+        about=template,
+        form=form if form.options else template.form,
         phases=phases,
         digest=digest_of(files),
         file=_first(OSAC if osac else TEMPLATE, files),
@@ -79,7 +79,7 @@ def read_role(name: str, files: Files, mistakes: Sequence[Mistake] = ()) -> Role
 
 
 def _about(name: str, files: Files, mistakes: list[Mistake]) -> About | None:
-    """Ours where it is there, for it says more; else OSAC's."""
+    """The metadata from our file where it exists, because it says more; otherwise from OSAC's file."""
     for candidates, read in ((TEMPLATE, read_template), (OSAC, read_osac)):
         file = _only(candidates, files, mistakes)
         if not file:
@@ -93,7 +93,7 @@ def _about(name: str, files: Files, mistakes: list[Mistake]) -> About | None:
 
 
 def _form(files: Files, mistakes: list[Mistake], *, osac: bool) -> Form:
-    """Of the argument spec; empty when the role has none."""
+    """The form of the argument spec; empty when the role has none."""
     file = _only(SPECS, files, mistakes)
     if file:
         document = read_yaml(file, files[file].data, mistakes)
@@ -117,15 +117,15 @@ def _check_tasks(phase: str, files: Files, mistakes: list[Mistake]) -> None:
 
 
 def _only(candidates: Sequence[str], files: Files, mistakes: list[Mistake]) -> str:
-    """The one of these files that is there; two of a kind are a mistake, for each reader takes another."""
-    there = [name for name in candidates if name in files]
+    """The first of these files that exists. Both .yml and .yaml of one name are a mistake: readers prefer either."""
+    present = [name for name in candidates if name in files]
     stems: dict[str, str] = {}
-    for name in there:
+    for name in present:
         stem = name.rpartition(".")[0]
         if stem in stems:
             mistakes.append(Mistake(name, 0, "", f"is there beside {stems[stem]}", "keep one"))
         stems.setdefault(stem, name)
-    return there[0] if there else ""
+    return present[0] if present else ""
 
 
 def _first(candidates: Sequence[str], files: Files) -> str:

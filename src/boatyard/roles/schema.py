@@ -1,6 +1,6 @@
-"""A form as JSON Schema 2020-12, for whoever draws it: the console, a portal, an editor. Pure.
+"""A form as JSON Schema 2020-12, for programs that display it: the console, a portal, an editor. Pure.
 
-What the schema takes, `check` takes too, and the other way round; a test sees to it. Aliases are only in `x-aliases`.
+The schema and `check` accept the same values; a test compares them. Aliases are only in `x-aliases`.
 """
 
 from __future__ import annotations
@@ -18,45 +18,45 @@ Schema = dict[str, Any]
 
 
 def form_schema(form: Form, *, title: str = "") -> Schema:
-    """The object of all parameters by name."""
-    made = _object(form.options, form.relations, top=True)
-    words = {"title": title or form.title, "description": form.description}
-    return {"$schema": DIALECT, **{key: text for key, text in words.items() if text}, **made}
+    """The schema of the object that has all parameters by name."""
+    schema = _object(form.options, form.relations, top=True)
+    texts = {"title": title or form.title, "description": form.description}
+    return {"$schema": DIALECT, **{key: text for key, text in texts.items() if text}, **schema}
 
 
 def _object(options: Mapping[str, Option], relations: Relations, *, top: bool) -> Schema:
-    made: Schema = {
+    schema: Schema = {
         "type": "object",
         "properties": {name: _option(option, top=top) for name, option in options.items()},
         "additionalProperties": False,
     }
     required = [name for name, option in options.items() if option.must_be_given]
     if required:
-        made["required"] = required
+        schema["required"] = required
     rules = list(_rules(relations, options))
     if rules:
-        made["allOf"] = rules
-    return made
+        schema["allOf"] = rules
+    return schema
 
 
 def _option(option: Option, *, top: bool) -> Schema:
-    made: Schema = {}
+    schema: Schema = {}
     if option.title:
-        made["title"] = option.title
+        schema["title"] = option.title
     if option.description:
-        made["description"] = option.description
-    made |= _type(option, top=top)
+        schema["description"] = option.description
+    schema |= _type(option, top=top)
     if option.choices and option.type != "list":
-        made["enum"] = list(option.choices)
+        schema["enum"] = list(option.choices)
     if option.aliases:
-        made["x-aliases"] = list(option.aliases)
+        schema["x-aliases"] = list(option.aliases)
     if option.secret:
-        made |= {"writeOnly": True, "x-sensitive": True}
-    elif option.has_default:  # a secret's default is one too
-        made["default"] = option.default
+        schema |= {"writeOnly": True, "x-sensitive": True}
+    elif option.has_default:  # the default of a secret is secret too
+        schema["default"] = option.default
     elif option.default_text:
-        made["x-default-expression"] = option.default_text
-    return made
+        schema["x-default-expression"] = option.default_text
+    return schema
 
 
 def _type(option: Option, *, top: bool) -> Schema:
@@ -84,37 +84,39 @@ def _type(option: Option, *, top: bool) -> Schema:
 
 
 def _rules(relations: Relations, options: Mapping[str, Option]) -> Iterator[Schema]:
-    """Relations, with what has a default counted as given, except where options exclude each other."""
+    """The relations as schemas. Options with a default count as given, except where options exclude each other."""
     filled = {name for name, option in options.items() if _is_filled(option)}
     for names in relations.mutually_exclusive:
-        for index, one in enumerate(names):
+        for index, option_name in enumerate(names):
             for other in names[index + 1 :]:
-                yield {"not": {"required": [one, other]}}
+                yield {"not": {"required": [option_name, other]}}
     for names in relations.required_one_of:
         if not filled & set(names):
             yield {"anyOf": [{"required": [name]} for name in names]}
     for names in relations.required_together:
         for name in names:
-            yield from _needs(name, [one for one in names if one != name], filled)
+            yield from _needs(
+                name, [option_name for option_name in names if option_name != name], filled
+            )
     for name, needs in relations.required_by.items():
         yield from _needs(name, needs, filled)
     for rule in relations.required_if:
         missing = [name for name in rule.needs if name not in filled]
         if not missing or (rule.any_of and len(missing) < len(rule.needs)):
             continue
-        then: Schema = {"required": missing}
+        consequence: Schema = {"required": missing}
         if rule.any_of:
-            then = {"anyOf": [{"required": [name]} for name in missing]}
-        yield {"if": _is(rule.option, rule.value, options), "then": then}
+            consequence = {"anyOf": [{"required": [name]} for name in missing]}
+        yield {"if": _is(rule.option, rule.value, options), "then": consequence}
 
 
 def _is(name: str, value: Any, options: Mapping[str, Option]) -> Schema:
-    """That the option has the value. Left out, it has its default: then a different one must be there to escape."""
-    test: Schema = {"properties": {name: {"const": value}}}
+    """A schema that matches when the option has the value, also when it is left out and the value is its default."""
+    condition: Schema = {"properties": {name: {"const": value}}}
     option = options[name]
     if option.has_default and same(option.default, value):
-        return test
-    return {**test, "required": [name]}
+        return condition
+    return {**condition, "required": [name]}
 
 
 def _needs(name: str, needs: Any, filled: set[str]) -> Iterator[Schema]:

@@ -1,4 +1,4 @@
-"""Parameters on the wire and as plain values, and back. Pure; used at admission and by whoever runs a role."""
+"""Converts parameters between the wire and plain values. Pure; used at admission and where roles are run."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _TYPES = {
     "float": "DoubleValue",
     "bool": "BoolValue",
 }
-_WIDE = (f"{PREFIX}Int64Value", f"{PREFIX}UInt64Value")  # texts in JSON
+_WIDE = (f"{PREFIX}Int64Value", f"{PREFIX}UInt64Value")  # strings in JSON
 _REAL = (f"{PREFIX}DoubleValue", f"{PREFIX}FloatValue")
 
 
 def definitions(form: Form) -> tuple[ClusterTemplateParameterDefinition, ...]:
-    """The form as the catalogue shows it. What is nested is one value there; the schema has the rest."""
+    """The form as the catalogue shows it. A nested option is one value there; the schema shows what is inside."""
     return tuple(
         ClusterTemplateParameterDefinition(
             name=name,
@@ -60,7 +60,7 @@ def typed(option: Option, value: Any) -> dict[str, Any]:
 
 
 def plain(value: Typed) -> Any:
-    """The value alone. What is not one of the simple types is as its JSON says."""
+    """The value without its type. Values of other than the simple types stay as in the JSON."""
     kind, inner = value.get("@type"), value.get("value")
     if kind in _WIDE and isinstance(inner, str):
         return int(inner)
@@ -77,10 +77,10 @@ def plain_values(parameters: Mapping[str, Typed]) -> dict[str, Any]:
 
 
 def seal_text(secret: Mapping[str, Typed]) -> str:
-    """Secret parameters as the one text that is sealed; empty when there are none."""
+    """Secret parameters as one text to be sealed; empty when there are none."""
     return msgspec.json.encode(dict(sorted(secret.items()))).decode() if secret else ""
 
 
 def unsealed(text: str) -> dict[str, dict[str, Any]]:
-    """Secret parameters again, with their types."""
+    """Secret parameters with their types, from the text of `seal_text`."""
     return msgspec.json.decode(text, type=dict[str, dict[str, Any]]) if text else {}

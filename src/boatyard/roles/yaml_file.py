@@ -1,6 +1,6 @@
-"""Reads a YAML file of a role without harm: no tags are obeyed, sizes are bounded, keys are there once. Pure.
+"""Reads a YAML file of a role safely: tags are refused, sizes are bounded, duplicate keys are mistakes. Pure.
 
-Every value keeps the line it stands on, so that a mistake can name it.
+The line of every value is recorded, so that a mistake can name it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DEEPEST = 32
 MOST_VALUES = 20_000  # aliases count each time they are used
 MOST_TEXT = 2 * LARGEST_FILE  # characters, likewise
 
-# The C loader where it is there; both make the same nodes.
+# The C loader where it is available; both make the same nodes.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _TAG = "tag:yaml.org,2002:"
 _TEXTS = {f"{_TAG}{name}" for name in ("str", "timestamp", "value")}
@@ -30,12 +30,12 @@ Path = tuple[str | int, ...]
 
 
 class _TooMuch(Exception):
-    """The file is no file that a person wrote."""
+    """The file has more values, text or nesting than any file written by a person."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """The values of one file, the lines they stand on, and where to tell of mistakes."""
+    """The values of one file, their lines, and the list to which mistakes are added."""
 
     file: str
     value: Any
@@ -48,7 +48,7 @@ class Document:
         )
 
     def _line(self, path: Path) -> int:
-        """Of the value, or of the nearest thing around it."""
+        """The line of the value at `path`, or of the nearest value around it."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 0)
@@ -62,7 +62,7 @@ def shown_path(path: Path) -> str:
 
 
 def read_yaml(file: str, data: bytes, mistakes: list[Mistake]) -> Document | None:
-    """The file's one document. None when it cannot be read at all; that, too, is in `mistakes`."""
+    """The only document of the file. None when it cannot be read at all; `mistakes` then says why."""
     node = _compose(file, data, mistakes)
     if node is None:
         return None
@@ -76,7 +76,7 @@ def read_yaml(file: str, data: bytes, mistakes: list[Mistake]) -> Document | Non
 
 
 def check_yaml(file: str, data: bytes, mistakes: list[Mistake]) -> yaml.Node | None:
-    """That it is YAML, whatever its tags say: tasks may carry some that only Ansible knows."""
+    """The root node when the file is YAML. Tags are not checked: tasks may have some that only Ansible knows."""
     return _compose(file, data, mistakes)
 
 
@@ -89,7 +89,7 @@ def _compose(file: str, data: bytes, mistakes: list[Mistake]) -> yaml.Node | Non
         return None
     try:
         text = data.decode()
-        # The composer goes down by recursion in C; events need none, so depth is looked at first.
+        # The composer recurses in C; events do not, so the depth is checked on events first.
         depth = 0
         for event in yaml.parse(text, Loader=_LOADER):
             depth += isinstance(event, yaml.CollectionStartEvent)
@@ -145,11 +145,11 @@ class _Reader:
         return None
 
     def _mapping(self, node: yaml.MappingNode, path: Path, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        merged: dict[str, Any] = {}
+        own_values: dict[str, Any] = {}
+        merged_values: dict[str, Any] = {}
         for key_node, value_node in node.value:
             if key_node.tag == _MERGE:
-                merged = {**self._merged(value_node, path, depth), **merged}
+                merged_values = {**self._merged(value_node, path, depth), **merged_values}
                 continue
             if key_node.tag not in _TEXTS:
                 self._wrong(
@@ -164,23 +164,23 @@ class _Reader:
             if not _can_be_kept(key):
                 self._wrong(key_node, path, "has a key with a character that cannot be kept")
                 continue
-            if key in found:
+            if key in own_values:
                 self._wrong(key_node, (*path, key), "is there twice", "keep one of them")
                 continue
-            found[key] = self.plain(value_node, (*path, key), depth + 1)
-        return {**merged, **found}
+            own_values[key] = self.plain(value_node, (*path, key), depth + 1)
+        return {**merged_values, **own_values}
 
     def _merged(self, node: yaml.Node, path: Path, depth: int) -> dict[str, Any]:
-        """What `<<` brings along: of several, the first counts."""
+        """The values that `<<` merges in; of several mappings the first wins."""
         parts = node.value if isinstance(node, yaml.SequenceNode) else [node]
-        found: dict[str, Any] = {}
+        merged_values: dict[str, Any] = {}
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
                 self._wrong(part, path, "<< needs a mapping")
                 continue
             self._count += 1
-            found = {**self._mapping(part, path, depth + 1), **found}
-        return found
+            merged_values = {**self._mapping(part, path, depth + 1), **merged_values}
+        return merged_values
 
     def _scalar(self, node: yaml.ScalarNode, path: Path) -> Any:
         self._measure(node.value)
@@ -210,8 +210,8 @@ class _Reader:
 
 
 def _can_be_kept(text: str) -> bool:
-    """PostgreSQL keeps no NUL, and half a character is none."""
-    return "\0" not in text and not any("\ud800" <= one <= "\udfff" for one in text)
+    """Whether PostgreSQL can store the text: it stores neither NUL nor a lone surrogate."""
+    return "\0" not in text and not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 def _short(tag: str) -> str:

@@ -1,1 +1,1 @@
-"""`boatyard template test`: a role is tried on the twin before anybody orders it."""
+"""`boatyard template test`: tries a role on the twin before anybody orders from it."""

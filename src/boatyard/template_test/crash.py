@@ -1,7 +1,7 @@
-"""The crash question: runs are killed at every task, begin again by themselves, and leave what an undisturbed one does.
+"""The crash question: a run that is killed at any task starts again and ends like an undisturbed run.
 
-One cluster per boundary: in the third, every part is killed as it comes to its third task. So each kill meets a world
-in which the part has not been before, and several clusters go their way side by side.
+One cluster per boundary between tasks: in the third cluster, every part is killed as it reaches its third task. So
+each kill happens in a cluster where the part has not run before, and several clusters are tried at the same time.
 """
 
 from __future__ import annotations
@@ -31,25 +31,27 @@ async def ask_crash(trial: Trial) -> Answer:
         for run in trial.runs(MOST)
         if (run.part != "scale" or scales) and (run.part != "delete" or deletes)
     }
-    # What cannot be run again cannot go on after a kill: that was told, and the others are tried.
+    # A part that cannot run twice cannot continue after a kill. `again` has reported it; the other parts are tried.
     trial.yard.roles.spared = set(trial.once_only)
     expected = {part: run for part, run in expected.items() if part not in trial.once_only}
     # A boundary before each task, and one after the last.
     boundaries = {part: len(run.tasks) + 1 for part, run in expected.items()}
-    gate = asyncio.Semaphore(_AT_ONCE)
+    semaphore = asyncio.Semaphore(_AT_ONCE)
 
-    async def one(number: int) -> list[str]:
-        async with gate:
-            return await _cluster(trial, number, expected, scales=scales, deletes=deletes)
+    async def try_boundary(boundary: int) -> list[str]:
+        async with semaphore:
+            return await _cluster(trial, boundary, expected, scales=scales, deletes=deletes)
 
     numbers = range(1, max(boundaries.values(), default=0) + 1)
-    found = await asyncio.gather(*(one(number) for number in numbers))
-    seen = [words for some in found for words in some]
+    problems_by_boundary = await asyncio.gather(*(try_boundary(number) for number in numbers))
+    problems = [
+        problem for cluster_problems in problems_by_boundary for problem in cluster_problems
+    ]
     if any(trial.overrun(_name(number)) for number in numbers):
         return skipped("crash", SEE_BOUNDS)
     killed = sum(run.was_killed for number in numbers for run in trial.runs(_name(number)))
-    if seen:
-        return failed("crash", f"{count(killed, 'kill')}, and not the same end", seen, _REMEDY)
+    if problems:
+        return failed("crash", f"{count(killed, 'kill')}, and not the same end", problems, _REMEDY)
     if not killed:
         return skipped("crash", "no part that could be killed was run")
     return passed("crash", f"{count(killed, 'kill')}, at every task of {', '.join(boundaries)}")
@@ -62,52 +64,61 @@ def _name(number: int) -> str:
 async def _cluster(
     trial: Trial, number: int, expected: Mapping[str, Run], *, scales: bool, deletes: bool
 ) -> list[str]:
-    """The whole life of one cluster whose parts are each killed once, and what is not as in an undisturbed one."""
+    """Creates, scales and deletes one cluster whose parts are each killed once.
+
+    Returns what differs from the undisturbed cluster.
+    """
     name = _name(number)
     trial.yard.roles.doomed[name] = number
     id = await trial.order(name)
     end = await trial.yard.ready(id)
     if isinstance(end, Stuck):
         return [_told(trial, number, end)]
-    seen: list[str] = []
-    held = await trial.yard.held(id)
-    for place in sorted({*held, *trial.held}):
-        if held.get(place, 0) != trial.held.get(place, 0):
-            seen.append(
-                f"{_when(trial, number)}: the data centre holds {held.get(place, 0)} of {place} "
+    problems: list[str] = []
+    twin_items = await trial.yard.held(id)
+    for place in sorted({*twin_items, *trial.held}):
+        if twin_items.get(place, 0) != trial.held.get(place, 0):
+            problems.append(
+                f"{_when(trial, number)}: the data centre holds {twin_items.get(place, 0)} of {place} "
                 f"instead of {trial.held.get(place, 0)}"
             )
-    made = await trial.look_outside(name)
-    if made != trial.made:
-        seen.append(f"{_when(trial, number)}: outside there is {made!r} instead of {trial.made!r}")
+    external_state = await trial.look_outside(name)
+    if external_state != trial.made:
+        problems.append(
+            f"{_when(trial, number)}: outside there is {external_state!r} instead of {trial.made!r}"
+        )
     if scales and "scale" in expected:
-        node_set, wanted = min(trial.role.about.node_sets.items())
-        await trial.yard.client.scale_cluster(id, {node_set: wanted.size + 1})
+        node_set, default_set = min(trial.role.about.node_sets.items())
+        await trial.yard.client.scale_cluster(id, {node_set: default_set.size + 1})
         end = await trial.yard.ready(id)
         if isinstance(end, Stuck):
-            return [*seen, _told(trial, number, end)]
+            return [*problems, _told(trial, number, end)]
     if deletes:
         await trial.yard.client.delete_cluster(id)
-        seen += [f"{_when(trial, number)}: {words}" for words in await see_gone(trial, name, id)]
-    return [*seen, *_compared(trial, number, expected)]
+        problems += [
+            f"{_when(trial, number)}: {problem}" for problem in await see_gone(trial, name, id)
+        ]
+    return [*problems, *_compared(trial, number, expected)]
 
 
 def _compared(trial: Trial, number: int, expected: Mapping[str, Run]) -> list[str]:
-    seen = []
-    done = {run.part: run for run in reversed(trial.runs(_name(number)))}
-    for part, before in expected.items():
-        run = done.get(part)
+    problems = []
+    runs_by_part = {run.part: run for run in reversed(trial.runs(_name(number)))}
+    for part, undisturbed in expected.items():
+        run = runs_by_part.get(part)
         if run is None:
-            seen.append(f"{part} was not run in cluster {_name(number)!r}")
+            problems.append(f"{part} was not run in cluster {_name(number)!r}")
             continue
-        if number <= len(before.tasks) + 1 and not run.was_killed:
-            seen.append(f"{part} did not come to its task {number} in cluster {_name(number)!r}")
-        for fact in trial.differing(before, run):
-            seen.append(
-                f"{part}, killed {_where(before, number)}: the fact {fact!r} is "
-                f"{run.facts.get(fact)!r} instead of {before.facts.get(fact)!r}"
+        if number <= len(undisturbed.tasks) + 1 and not run.was_killed:
+            problems.append(
+                f"{part} did not come to its task {number} in cluster {_name(number)!r}"
             )
-    return seen
+        for fact in trial.differing(undisturbed, run):
+            problems.append(
+                f"{part}, killed {_where(undisturbed, number)}: the fact {fact!r} is "
+                f"{run.facts.get(fact)!r} instead of {undisturbed.facts.get(fact)!r}"
+            )
+    return problems
 
 
 def _told(trial: Trial, number: int, end: Stuck) -> str:
@@ -115,7 +126,7 @@ def _told(trial: Trial, number: int, end: Stuck) -> str:
 
 
 def _when(trial: Trial, number: int) -> str:
-    """Which runs were killed so far, and where."""
+    """Which runs of the cluster were killed so far, and at which task."""
     killed = [run for run in trial.runs(_name(number)) if run.was_killed]
     places = [f"{run.part} {_where(run, number)}" for run in killed]
     return f"killed: {', '.join(places) or 'nothing yet'}"

@@ -1,4 +1,4 @@
-"""A Boatyard to try a role in: PostgreSQL, a twin that takes no time, the API and a worker. Made by the runner."""
+"""A Boatyard to try a role in: PostgreSQL, a twin without delays, the API and a worker. Made by the runner."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ _OPEN_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Stuck:
-    """A cluster that does not get where it should, and why."""
+    """The result for a cluster that does not reach the expected state, and why."""
 
     why: str
 
 
 @dataclass
 class Yard:
-    """Made by `open_yard`. Everything a tenant does goes through the API."""
+    """The running Boatyard, made by `open_yard`. Everything that a tenant does goes through the API."""
 
     ledger: Ledger
     client: Client
@@ -76,18 +76,20 @@ class Yard:
     patience: float
 
     async def publish(self, name: str, files: Files) -> str:
-        """Offers the content; its digest. Refused with every mistake when it cannot be offered."""
+        """Publishes the content and returns its digest. Refused with every mistake when it cannot be offered."""
         source = await self.client.publish_role(name, files)
         if source.status.state != TemplateSourceState.OFFERED:
-            told = "; ".join(f"{one.file}: {one.message}" for one in source.status.mistakes)
-            raise Refused(f"the role is not offered: {told}")
+            mistakes = "; ".join(
+                f"{mistake.file}: {mistake.message}" for mistake in source.status.mistakes
+            )
+            raise Refused(f"the role is not offered: {mistakes}")
         await label_hub(self.ledger, source.status.template, HUB)
         return source.status.digest
 
     async def order(
         self, name: str, template: str, form: Form, values: Mapping[str, Any], *, zone: str = ""
     ) -> str:
-        """Orders a cluster; its id."""
+        """Orders a cluster and returns its id."""
         cluster = Cluster(
             metadata=Metadata(name=name, tenant=TENANT),
             spec=ClusterSpec(
@@ -101,7 +103,7 @@ class Yard:
         return (await self.client.create_cluster(cluster)).id
 
     async def ready(self, id: str) -> Cluster | Stuck:
-        """When the cluster is as it was asked for and says so."""
+        """Waits until the cluster is READY for its current generation, or is stuck."""
 
         def is_ready(cluster: Cluster | None) -> bool:
             return (
@@ -110,17 +112,18 @@ class Yard:
                 and cluster.status.observed_generation == cluster.metadata.generation
             )
 
-        found = await self._until(id, is_ready)
-        return found if found is not None else Stuck("it is gone")
+        end = await self._until(id, is_ready)
+        return end if end is not None else Stuck("it is gone")
 
     async def gone(self, id: str) -> Stuck | None:
-        found = await self._until(id, lambda cluster: cluster is None)
-        return found if isinstance(found, Stuck) else None
+        """Waits until the cluster is deleted. None when it is."""
+        end = await self._until(id, lambda cluster: cluster is None)
+        return end if isinstance(end, Stuck) else None
 
     async def _until(
         self, id: str, done: Callable[[Cluster | None], bool]
     ) -> Cluster | Stuck | None:
-        """As soon as it is done, or its order is stuck, or the patience is at its end."""
+        """Waits until `done` is true of the cluster, its order is stuck, or `patience` seconds have passed."""
         cluster: Cluster | None = None
         order: Order | None = None
         with contextlib.suppress(TimeoutError):
@@ -134,15 +137,17 @@ class Yard:
                         return Stuck(why)
                     await asyncio.sleep(_LOOK_SECONDS)
         state = cluster.status.state.name if cluster else "gone"
-        waits = [
-            f"{s.name}: {s.message}" for s in (order.status.steps if order else ()) if s.message
+        messages = [
+            f"{step.name}: {step.message}"
+            for step in (order.status.steps if order else ())
+            if step.message
         ]
-        return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(waits)}")
+        return Stuck(f"it is {state} after {self.patience:g} s; {'; '.join(messages)}")
 
     async def begin_anew(self, id: str, key: str, attempt: int) -> Stuck | None:
-        """Has the order run a part once more that had come to a good end; returns when it has again.
+        """Makes the order run a part again that has succeeded; returns when that run has ended.
 
-        For a part that asks its order for steps: only the order itself lets it in.
+        Needed for a part that asks its order for steps: the order accepts requests only from a run it started.
         """
         while True:
             order = await self.ledger.documents.get(Order, id)
@@ -167,46 +172,48 @@ class Yard:
             except Conflict:
                 continue
             break
-        found = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
-        if isinstance(found, Stuck):
-            return found
+        outcome = await self._until(id, lambda _: (key, attempt) in self.roles.runs)
+        if isinstance(outcome, Stuck):
+            return outcome
         end = await self.ready(id)
         return end if isinstance(end, Stuck) else None
 
     async def held(self, id: str) -> dict[str, int]:
-        """What the twin holds for an order, by kind and key without the order's id."""
-        found: dict[str, int] = {}
-        for one in await truth(self.twin, f"{id}/"):
-            place = f"{one.kind} {one.key.partition('/')[2]}"
-            found[place] = found.get(place, 0) + 1
-        return found
+        """The number of items that the twin holds for an order, by kind and key without the order's id."""
+        counts: dict[str, int] = {}
+        for item in await truth(self.twin, f"{id}/"):
+            label = f"{item.kind} {item.key.partition('/')[2]}"
+            counts[label] = counts.get(label, 0) + 1
+        return counts
 
 
 def sent(option: Option | None, value: Any) -> dict[str, Any]:
-    """As a client sends it; what does not fit its type goes as it is, to be refused."""
-    as_it_is = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
+    """The value as a client sends it. A value of a wrong type is sent untyped, so that the API refuses it."""
+    untyped = {"@type": "type.googleapis.com/google.protobuf.Value", "value": value}
     if option is None:
-        return as_it_is
+        return untyped
     match option.type, value:
         case "int", bool():
-            return as_it_is
+            return untyped
         case ("int", int()) if abs(value) >= 2**63:
-            return as_it_is
+            return untyped
         case ("int", int()) | ("float", int() | float()) | ("bool", bool()):
             return typed(option, value)
         case (("str" | "path" | "bytes" | "bits"), str()):
             return typed(option, value)
-    return as_it_is
+    return untyped
 
 
 def _stuck(order: Order | None, cluster: Cluster | None) -> str:
     for step in order.status.steps if order is not None else ():
         if step.state in STUCK:
             return f"step {step.name}: {step.message}"
-    failed = (ClusterState.FAILED, ClusterState.DELETE_FAILED)
-    if order is None and cluster is not None and cluster.status.state in failed:
-        told = [one.message for one in cluster.status.conditions if one.message]
-        return "; ".join(told) or "it has failed"
+    failed_states = (ClusterState.FAILED, ClusterState.DELETE_FAILED)
+    if order is None and cluster is not None and cluster.status.state in failed_states:
+        messages = [
+            condition.message for condition in cluster.status.conditions if condition.message
+        ]
+        return "; ".join(messages) or "it has failed"
     return ""
 
 
@@ -214,7 +221,7 @@ def _stuck(order: Order | None, cluster: Cluster | None) -> str:
 async def open_yard(
     directory: Path, role: Role, *, part_seconds: float, patience: float
 ) -> AsyncIterator[Yard]:
-    """Everything, in a directory that is there, taken down in reverse. What the role asks of the catalogue is there."""
+    """Starts everything in an existing directory, with all that the role needs, and stops it in reverse order."""
     layout = yard_layout(role.about, HUB)
     (directory / "layout.json").write_bytes(write_layout(layout))
     settings = Settings(
@@ -223,7 +230,7 @@ async def open_yard(
         rest="127.0.0.1:0",
         twin_delays="instant",
         twin_layout=str(directory / "layout.json"),
-        delete_minutes=60.0,  # what a part cannot do is to be seen as it is
+        delete_minutes=60.0,  # a part that fails to delete must be reported, not given up as a leftover
         poll_seconds=0.2,
     )
     async with AsyncExitStack() as stack:
@@ -238,17 +245,17 @@ async def open_yard(
         )
         await seed_catalogue.fill(ledger, layout, now=ledger.clock.now())
         await more_of_catalogue(ledger, role.about)
-        doors = await stack.enter_async_context(serve_api(ledger, settings))
-        token = doors.issuer.create_token(
+        api = await stack.enter_async_context(serve_api(ledger, settings))
+        token = api.issuer.create_token(
             tenant=SHARED,
             user="template-test",
             role=Rights.OPERATOR,
             ttl=timedelta(days=1),
-            now=doors.now(),
+            now=api.now(),
         )
-        client = await stack.enter_async_context(Client(Target(address=doors.grpc, token=token)))
+        client = await stack.enter_async_context(Client(Target(address=api.grpc, token=token)))
         roles = WatchedRoles(
-            role_runner(ledger, settings, way_to(doors, settings)), part_seconds=part_seconds
+            role_runner(ledger, settings, way_to(api, settings)), part_seconds=part_seconds
         )
         stack.push_async_callback(roles.end_all)
         yard = Yard(ledger, client, twin, roles, directory, patience)
@@ -275,7 +282,7 @@ async def _working(
 
 
 async def _open_for_business(ledger: Ledger) -> None:
-    """Until the hub has been looked at: before that nothing can be placed."""
+    """Waits until the hub is READY: before that no cluster can be placed."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(_OPEN_SECONDS):
             while True:
@@ -289,7 +296,7 @@ async def _open_for_business(ledger: Ledger) -> None:
 
 
 def masked(order: Mapping[str, Any], text: str) -> str:
-    """The text with everything that is this order's own replaced by its name: ids, names, addresses."""
+    """The text with every value of the order (ids, names, addresses) replaced by the path of that value."""
     leaves = sorted(_leaves("", order), key=lambda leaf: -len(leaf[1]))
     for path, value in leaves:
         if len(value) > 2:
@@ -302,7 +309,13 @@ def _leaves(path: str, value: Any) -> list[tuple[str, str]]:
         case str():
             return [(path, value)]
         case dict():
-            return [leaf for key, one in value.items() for leaf in _leaves(f"{path}.{key}", one)]
+            return [
+                leaf for key, child in value.items() for leaf in _leaves(f"{path}.{key}", child)
+            ]
         case list() | tuple():
-            return [leaf for n, one in enumerate(value) for leaf in _leaves(f"{path}.{n}", one)]
+            return [
+                leaf
+                for index, child in enumerate(value)
+                for leaf in _leaves(f"{path}.{index}", child)
+            ]
     return []

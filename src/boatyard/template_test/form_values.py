@@ -1,7 +1,7 @@
-"""Values for a form, made by chance: such that it must take, and such that it must refuse. Pure; used by the questions.
+"""Random values for a form: sets that it must accept and sets that it must refuse. Pure; used by the questions.
 
-What is made here is not made by looking at `roles/check.py`: that is what is tried. It only says which of the sets
-that are possible keep the relations between options.
+The values are not derived from `roles/check.py`, which is under test here. It is only asked which sets satisfy the
+relations between options.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from boatyard.roles.form import LARGEST_INSIDE, LARGEST_INT, Form, Option
 
 _TRIES = 300
 _LETTERS = "abcdefghjkmnpqrstuvwxyz"
-# What tenants may type. Nothing of it may be read as anything but a text.
+# Texts that tenants may type. None of them may be read as anything but a text.
 ODD_TEXTS = (
     "{{ lookup('pipe', 'id') }}",
     "{% raw %}",
@@ -31,7 +31,7 @@ ODD_TEXTS = (
     "Grüße, 你好 🙂",
     "",
 )
-# Of every type, something that is none of it.
+# For every type, a value of another type.
 _WRONG: Mapping[str, Any] = {
     "str": 7,
     "path": ["a", "b"],
@@ -49,7 +49,7 @@ _WRONG: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Bad:
-    """Values that must be refused, with the path that must be named."""
+    """Values that must be refused, with the path that the refusal must name."""
 
     why: str
     values: Mapping[str, Any]
@@ -57,7 +57,7 @@ class Bad:
 
 
 class Fuzz:
-    """Makes values for one form. `pinned` are in every set; the same `chance` makes the same sets."""
+    """Makes values for one form. `pinned` values are in every set; the same `chance` makes the same sets."""
 
     def __init__(self, form: Form, chance: Random, pinned: Mapping[str, Any] | None = None) -> None:
         self._form = form
@@ -65,33 +65,33 @@ class Fuzz:
         self._pinned = dict(pinned or {})
 
     def least(self) -> dict[str, Any] | None:
-        """Only what must be given; everything else has its default, or nothing. None when no values fit."""
+        """A set with the required values only. None when no values fit."""
         names = [name for name, option in self._form.options.items() if option.must_be_given]
-        if (found := self._fitting(names)) is not None:
-            return found
+        if (values := self._fitting(names)) is not None:
+            return values
         others = [name for name in self._form.options if name not in names]
-        for more in range(1, len(others) + 1):  # relations may ask for more
+        for extra in range(1, len(others) + 1):  # relations may ask for more
             for _ in range(_TRIES // len(others) + 1):
-                found = self._fitting([*names, *self._chance.sample(others, more)])
-                if found is not None:
-                    return found
+                values = self._fitting([*names, *self._chance.sample(others, extra)])
+                if values is not None:
+                    return values
         return None
 
     def most(self) -> dict[str, Any] | None:
-        """Everything, or as much of it as may be given together."""
+        """A set with all options, or as many as may be given together. None when no values fit."""
         names = list(self._form.options)
-        if (found := self._fitting(names)) is not None:
-            return found
+        if (values := self._fitting(names)) is not None:
+            return values
         for fewer in range(1, len(names) + 1):
             for _ in range(_TRIES // len(names) + 1):
-                found = self._fitting(self._chance.sample(names, len(names) - fewer))
-                if found is not None:
-                    return found
+                values = self._fitting(self._chance.sample(names, len(names) - fewer))
+                if values is not None:
+                    return values
         return None
 
     def good(self, count: int) -> Iterator[dict[str, Any]]:
-        """Sets that must be taken, with odd texts in them. Fewer when hardly any fit."""
-        found = 0
+        """Sets that must be accepted, with odd texts in them. Fewer than `count` when hardly any fit."""
+        produced = 0
         for _ in range(count * 10):
             names = [
                 name
@@ -101,30 +101,34 @@ class Fuzz:
             values = self._fitting(names, odd=True)
             if values is not None:
                 yield values
-                found += 1
-            if found == count:
+                produced += 1
+            if produced == count:
                 return
 
     def bad(self, at: str) -> Iterator[Bad]:
-        """One mistake each, in values that are good otherwise."""
-        whole = self.most()
-        if whole is None:
+        """Sets with exactly one mistake each."""
+        values = self.most()
+        if values is None:
             return
         yield Bad(
             "a parameter that is not asked for",
-            {**whole, "never_asked_for": 1},
+            {**values, "never_asked_for": 1},
             f"{at}.never_asked_for",
         )
         for name, option in self._form.options.items():
-            if option.must_be_given and name in whole:
-                less = {other: value for other, value in whole.items() if other != name}
-                yield Bad(f"without {name}, which is required", less, f"{at}.{name}")
-        for name, value in whole.items():
-            for why, wrong, path in self._wrong(self._form.options[name], value, f"{at}.{name}"):
-                yield Bad(why, {**whole, name: wrong}, path)
+            if option.must_be_given and name in values:
+                incomplete = {
+                    other: good_value for other, good_value in values.items() if other != name
+                }
+                yield Bad(f"without {name}, which is required", incomplete, f"{at}.{name}")
+        for name, good_value in values.items():
+            for reason, bad_value, path in self._wrong(
+                self._form.options[name], good_value, f"{at}.{name}"
+            ):
+                yield Bad(reason, {**values, name: bad_value}, path)
 
     def _wrong(self, option: Option, value: Any, at: str) -> Iterator[tuple[str, Any, str]]:
-        """Why, the wrong value, and where in it the mistake is."""
+        """For each mistake: a description, the bad value, and the path of the mistake."""
         where = at.partition(".")[2].partition(".")[2] or at
         if option.type in _WRONG:
             yield f"{where} of another type", _WRONG[option.type], at
@@ -136,29 +140,31 @@ class Fuzz:
         if option.type == "list" and isinstance(value, list) and option.elements:
             element = option.element()
             first = value[0] if value else self._value(element, odd=False)
-            for why, wrong, path in self._wrong(element, first, f"{at}[0]"):
-                yield why, [wrong, *value[1:]], path
+            for reason, bad_value, path in self._wrong(element, first, f"{at}[0]"):
+                yield reason, [bad_value, *value[1:]], path
         if option.type == "dict" and option.options is not None and isinstance(value, dict):
-            inside = at if option.no_log else f"{at}.never_asked_for"
-            yield f"{where} with a key too many", {**value, "never_asked_for": 1}, inside
-            for name, one in value.items():
-                for why, wrong, path in self._wrong(option.options[name], one, f"{at}.{name}"):
-                    yield why, {**value, name: wrong}, path
+            mistake_path = at if option.no_log else f"{at}.never_asked_for"
+            yield f"{where} with a key too many", {**value, "never_asked_for": 1}, mistake_path
+            for name, entry in value.items():
+                for reason, bad_value, path in self._wrong(
+                    option.options[name], entry, f"{at}.{name}"
+                ):
+                    yield reason, {**value, name: bad_value}, path
 
     def _fitting(self, names: list[str], *, odd: bool = False) -> dict[str, Any] | None:
-        """Values for these, if the relations between options allow them."""
+        """Values for these options; None when the relations between options forbid the set."""
         for _ in range(4):
-            made = {
+            values = {
                 name: self._value(self._form.options[name], odd=odd, top=True)
                 for name in self._form.options
                 if name in names and name not in self._pinned
             }
-            made |= self._pinned
+            values |= self._pinned
             violations: list[Violation] = []
-            check(self._form, made, violations, at="")
-            # Only what is missing or excluded: whether a value itself fits is not asked here.
+            check(self._form, values, violations, at="")
+            # Only missing and excluded options count: whether a value itself fits is not the question here.
             if not violations or not _is_about_sets(violations, self._form):
-                return made
+                return values
         return None
 
     def _value(self, option: Option, *, odd: bool, top: bool = False) -> Any:
@@ -191,22 +197,26 @@ class Fuzz:
         return {"made": self._word()}  # json, jsonarg
 
     def _object(self, option: Option, *, odd: bool) -> dict[str, Any]:
-        """Relations inside are kept by trying."""
+        """A value for a dict option. Its relations are satisfied by trying."""
         options = option.options or {}
-        inner = Form(options=options, relations=option.relations)
-        made = Fuzz(inner, self._chance).most()
-        if odd and made is not None:
-            needed = {name for name, one in options.items() if one.must_be_given}
-            fewer = {n: v for n, v in made.items() if n in needed or self._chance.random() < 0.5}
+        subform = Form(options=options, relations=option.relations)
+        values = Fuzz(subform, self._chance).most()
+        if odd and values is not None:
+            needed = {name for name, suboption in options.items() if suboption.must_be_given}
+            fewer = {
+                name: value
+                for name, value in values.items()
+                if name in needed or self._chance.random() < 0.5
+            }
             violations: list[Violation] = []
-            check(inner, fewer, violations, at="")
-            return made if violations else fewer
-        return made or {}
+            check(subform, fewer, violations, at="")
+            return values if violations else fewer
+        return values or {}
 
     def _word(self) -> str:
         return "".join(self._chance.choice(_LETTERS) for _ in range(8))
 
 
 def _is_about_sets(violations: list[Violation], form: Form) -> bool:
-    """Whether what is given, and not its values, is at fault: relations have no path, missing ones are required."""
-    return any(not one.path or one.message == "is required" for one in violations)
+    """Whether the set of options is wrong, not a value: relations have no path, missing options are "required"."""
+    return any(not violation.path or violation.message == "is required" for violation in violations)

@@ -1,4 +1,4 @@
-"""Runs that are watched, bounded, and killed where a question asks for it. Stands between worker and driver."""
+"""Records runs, bounds their time, and kills them where a question needs it. Sits between worker and driver."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from boatyard.model.errors import Refused
 from boatyard.model.outcome import Done, Outcome, Owned, Waiting
 from boatyard.wiring.role_runner import RoleRunner
 
-DIES_AT = "BOATYARD_DIES_AT"  # read by the callback that tells events
+DIES_AT = "BOATYARD_DIES_AT"  # read by the callback plugin that reports events
 _LOOK_SECONDS = 0.05
 _AGAIN = "the run was interrupted and begins again"
 
 
 @dataclass(frozen=True)
 class Run:
-    """One attempt that has come to its end."""
+    """One attempt of a run that has ended."""
 
     key: str
     wanted: RunWanted
@@ -41,7 +41,7 @@ class Run:
 
     @property
     def tasks(self) -> list[str]:
-        return [one.task for one in self.events if one.kind == "task"]
+        return [event.task for event in self.events if event.kind == "task"]
 
     @property
     def last_task(self) -> str:
@@ -49,14 +49,14 @@ class Run:
 
     @property
     def was_killed(self) -> bool:
-        return any(one.text == _AGAIN for one in self.events)
+        return any(event.text == _AGAIN for event in self.events)
 
     def changed(self) -> list[RunEvent]:
-        return [one for one in self.events if one.kind == "changed"]
+        return [event for event in self.events if event.kind == "changed"]
 
 
 class WatchedRoles:
-    """Given to the worker in place of its own. `doomed`: cluster → at which task each part's first start is killed."""
+    """Replaces the worker's role runner. `doomed`: cluster → task at which the first start of each part is killed."""
 
     def __init__(self, runner: RoleRunner, *, part_seconds: float) -> None:
         self._runner = runner
@@ -66,8 +66,8 @@ class WatchedRoles:
         self.runs: dict[tuple[str, int], Run] = {}  # by key and attempt, in the order of their end
         self._made: dict[str, Watched] = {}
         self._dooms: dict[str, int] = {}
-        shop = runner.workshop
-        shop.starter = _Killing(shop.starter, self._dooms)
+        workshop = runner.workshop
+        workshop.starter = _Killing(workshop.starter, self._dooms)
 
     def for_hub(self, hub_id: str) -> Watched:
         if hub_id not in self._made:
@@ -75,33 +75,33 @@ class WatchedRoles:
         return self._made[hub_id]
 
     async def close(self) -> None:
-        """Said by a worker that ends. Whoever ends the trial ends what is still under way first: `end_all`."""
+        """Called by a worker that stops; does nothing. Runs still under way are ended by `end_all`, which follows."""
 
     async def end_all(self) -> None:
-        """Ends what is still under way, and lets go. Runs outlive who has started them; those of a trial must not."""
-        for one in self._made.values():
-            for owned in await one.list_owned():
+        """Ends the runs under way and closes the runner: otherwise they would outlive the trial."""
+        for automation in self._made.values():
+            for owned in await automation.list_owned():
                 if (owned.key, int(owned.facts["attempt"])) in self.runs:
-                    continue  # it has ended, and its story is for whoever keeps the yard
-                outcome = await one.release_run(owned.key)
+                    continue  # it has ended; its log stays for a user who keeps the directory
+                outcome = await automation.release_run(owned.key)
                 while isinstance(outcome, Waiting):
                     await asyncio.sleep(outcome.look_again)
-                    outcome = await one.release_run(owned.key)
+                    outcome = await automation.release_run(owned.key)
         await self._runner.close()
 
     def of(self, cluster: str) -> Iterator[Run]:
-        """Ended runs of the cluster of that name."""
+        """The ended runs of the cluster of that name."""
         return (run for run in list(self.runs.values()) if run.cluster == cluster)
 
-    def bounded(self, key: str, wanted: RunWanted) -> RunWanted:
-        number = self.doomed.get(str(wanted.order.get("name", "")))
-        if number is not None and wanted.action not in self.spared:
-            self._dooms[key] = number
-        return replace(wanted, time_limit=self.part_seconds)
+    def bounded(self, key: str, spec: RunWanted) -> RunWanted:
+        task_number = self.doomed.get(str(spec.order.get("name", "")))
+        if task_number is not None and spec.action not in self.spared:
+            self._dooms[key] = task_number
+        return replace(spec, time_limit=self.part_seconds)
 
 
 class Watched:
-    """The automation port; everything passes through, and what came of a run is remembered."""
+    """The automation port of one hub. Passes every call on and records the result of each run."""
 
     def __init__(self, inner: Automation, roles: WatchedRoles) -> None:
         self._inner = inner
@@ -114,22 +114,22 @@ class Watched:
     async def caution(self) -> str:
         return await self._inner.caution()
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
-        wanted = self._wanted[key] = self._roles.bounded(key, wanted)
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
+        spec = self._wanted[key] = self._roles.bounded(key, spec)
         try:
-            outcome = await self._inner.ensure_run(key, wanted)
+            outcome = await self._inner.ensure_run(key, spec)
         except Refused as error:
-            await self._remember(key, wanted, failure=str(error))
+            await self._remember(key, spec, failure=str(error))
             raise
         if isinstance(outcome, Waiting):
             return replace(outcome, look_again=min(outcome.look_again, _LOOK_SECONDS))
-        await self._remember(key, wanted, facts=outcome.facts)
+        await self._remember(key, spec, facts=outcome.facts)
         return outcome
 
     async def release_run(self, key: str) -> Outcome:
-        wanted = self._wanted.get(key)
-        if wanted is not None and (key, wanted.attempt) not in self._roles.runs:
-            await self._remember(key, wanted, failure="it was ended before its end")
+        spec = self._wanted.get(key)
+        if spec is not None and (key, spec.attempt) not in self._roles.runs:
+            await self._remember(key, spec, failure="it was ended before its end")
         outcome = await self._inner.release_run(key)
         if isinstance(outcome, Done):
             self._wanted.pop(key, None)
@@ -147,35 +147,35 @@ class Watched:
     async def _remember(
         self,
         key: str,
-        wanted: RunWanted,
+        spec: RunWanted,
         *,
         facts: Mapping[str, str] | None = None,
         failure: str = "",
     ) -> None:
-        told: list[RunEvent] = []
-        while page := await self._inner.events(key, told[-1].number if told else 0):
-            told += page
-        earlier = self._roles.runs.get((key, wanted.attempt - 1))
-        if earlier is not None:  # the story of a key goes on
-            told = [one for one in told if one.number > len(earlier.events)]
-        self._roles.runs[key, wanted.attempt] = Run(key, wanted, told, facts or {}, failure)
+        events: list[RunEvent] = []
+        while page := await self._inner.events(key, events[-1].number if events else 0):
+            events += page
+        earlier = self._roles.runs.get((key, spec.attempt - 1))
+        if earlier is not None:  # the events of one key are numbered across attempts
+            events = [event for event in events if event.number > len(earlier.events)]
+        self._roles.runs[key, spec.attempt] = Run(key, spec, events, facts or {}, failure)
 
 
 class _Killing:
-    """Starts runs; the first start of a doomed one is told at which task it dies."""
+    """Starts runs; tells the first start of a doomed run at which task it is killed."""
 
     def __init__(self, inner: Starter, dooms: Mapping[str, int]) -> None:
         self._inner = inner
         self._dooms = dooms
 
-    def start(self, place: Path, ground: Ground) -> bool:
-        record = json.loads((place / RUN).read_bytes())
-        number = self._dooms.get(record["key"])
-        if number is not None and record["start"] == 1:
-            plan = json.loads((place / PLAN).read_bytes())
-            plan["environ"][DIES_AT] = str(number)
-            write_durably(place / PLAN, json.dumps(plan).encode())
-        return self._inner.start(place, ground)
+    def start(self, run_directory: Path, ground: Ground) -> bool:
+        record = json.loads((run_directory / RUN).read_bytes())
+        task_number = self._dooms.get(record["key"])
+        if task_number is not None and record["start"] == 1:
+            plan = json.loads((run_directory / PLAN).read_bytes())
+            plan["environ"][DIES_AT] = str(task_number)
+            write_durably(run_directory / PLAN, json.dumps(plan).encode())
+        return self._inner.start(run_directory, ground)
 
     def close(self) -> None:
         self._inner.close()

@@ -1,4 +1,4 @@
-"""Finds a secret in a text, also when somebody has turned, cut or encoded it. Pure; used by the secrets question."""
+"""Finds a secret in a text, also reversed, in part or encoded. Pure; used by the secrets question."""
 
 from __future__ import annotations
 
@@ -16,41 +16,44 @@ def secret_texts(value: Any) -> Iterator[str]:
         case str() if len(value) >= SHORTEST:
             yield value
         case list():
-            for one in value:
-                yield from secret_texts(one)
+            for entry in value:
+                yield from secret_texts(entry)
         case dict():
-            for one in value.values():
-                yield from secret_texts(one)
+            for entry in value.values():
+                yield from secret_texts(entry)
 
 
 class Leaks:
-    """Knows the forms of some secrets, by the name of their parameter."""
+    """Searches for the values of secret parameters in all known encodings."""
 
     def __init__(self, secrets: Mapping[str, Any]) -> None:
         self._forms: dict[str, tuple[str, str]] = {}
         for name, value in secrets.items():
             for text in secret_texts(value):
-                for how, form in _forms(text):
-                    self._forms.setdefault(form.casefold(), (name, how))
+                for encoding, form in _forms(text):
+                    self._forms.setdefault(form.casefold(), (name, encoding))
 
     def find(self, text: str) -> Iterable[tuple[str, str]]:
-        """Each parameter that is in the text, and in which form."""
+        """Each parameter whose value is in the text, with the encoding."""
         folded = text.casefold()
-        return dict(found for form, found in self._forms.items() if form in folded).items()
+        return dict(leak for form, leak in self._forms.items() if form in folded).items()
 
 
 def _forms(text: str) -> Iterator[tuple[str, str]]:
-    for how, whole in (
+    for encoding, encoded in (
         ("as it is", text),
         ("backwards", text[::-1]),
         ("in hexadecimal", text.encode().hex()),
         ("in rot13", codecs.encode(text, "rot13")),
     ):
-        for start in range(len(whole) - SHORTEST + 1):
-            yield how if how != "as it is" else "in clear", whole[start : start + SHORTEST]
+        for start in range(len(encoded) - SHORTEST + 1):
+            yield (
+                encoding if encoding != "as it is" else "in clear",
+                encoded[start : start + SHORTEST],
+            )
     data = text.encode()
-    for shift in range(3):  # base64 looks different at each place in a group of three
-        coded = base64.b64encode(b"\0" * shift + data).decode()
-        middle = coded[4 if shift else 0 : len(coded) // 4 * 4 - 4]
+    for shift in range(3):  # base64 differs with the offset in a group of three bytes
+        base64_text = base64.b64encode(b"\0" * shift + data).decode()
+        middle = base64_text[4 if shift else 0 : len(base64_text) // 4 * 4 - 4]
         if len(middle) >= SHORTEST:
             yield "in base64", middle

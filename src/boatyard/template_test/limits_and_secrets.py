@@ -1,4 +1,4 @@
-"""The questions that are answered by what all runs have left: bounds and secrets. Asked last by the runner."""
+"""The questions about the results of all runs: bounds and secrets. Asked last by the runner."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from boatyard.template_test.leaks import Leaks
 from boatyard.template_test.report import Answer
 from boatyard.template_test.trial import Trial, failed, passed, skipped
 
-LOG = "log"  # in the yard's directory
+LOG = "log"  # file in the directory of the trial
 
 
 async def ask_bounds(trial: Trial) -> Answer:
     """No part had to be ended because it took too long or printed too much."""
     overrun = trial.overrun()
     if overrun:
-        seen = dict.fromkeys(
+        problems = dict.fromkeys(
             f"{run.part}, at task {run.last_task!r}: {_last_words(run.failure)}" for run in overrun
         )
         remedy = (
             "give waiting tasks `retries` and a `timeout`, and print little; a part that needs longer "
             "is tried with --part-seconds"
         )
-        return failed("bounds", "a part knows no end", list(seen), remedy)
+        return failed("bounds", "a part knows no end", list(problems), remedy)
     runs = trial.yard.roles.runs
     return passed(
         "bounds", f"{count(len(runs), 'run')}, none longer than {trial.options.part_seconds:g} s"
@@ -37,26 +37,26 @@ def _last_words(failure: str) -> str:
 
 
 async def ask_secrets(trial: Trial) -> Answer:
-    """What was given for `no_log` options is in no event, fact, document or log, in no form that is looked for."""
+    """No value of a `no_log` option is in any event, fact, document or log, in any known encoding."""
     names = set(secrets(trial.role.form))
     if not names:
         return skipped("secrets", "the form asks for none")
-    known = [
+    secrets_by_cluster = [
         {name: value for name, value in values.items() if name in names}
         for values in trial.values.values()
     ]
-    seen: dict[str, None] = {}
-    leaks = [Leaks(one) for one in known]
+    problems: dict[str, None] = {}
+    finders = [Leaks(cluster_secrets) for cluster_secrets in secrets_by_cluster]
     for place, text in [*_told_by_runs(trial), *await _kept(trial)]:
-        for one in leaks:
-            for name, how in one.find(text):
-                seen[f"{place}: the value of {name!r} can be read {how}"] = None
-    if seen:
+        for finder in finders:
+            for name, encoding in finder.find(text):
+                problems[f"{place}: the value of {name!r} can be read {encoding}"] = None
+    if problems:
         remedy = (
             "set no_log: true on tasks that handle it, and put it into no name, message or fact, "
             "also not encoded"
         )
-        return failed("secrets", "a secret can be read", list(seen), remedy)
+        return failed("secrets", "a secret can be read", list(problems), remedy)
     return passed("secrets", f"nothing of {', '.join(sorted(names))} can be read anywhere")
 
 
@@ -72,15 +72,15 @@ def _told_by_runs(trial: Trial) -> Iterator[tuple[str, str]]:
 async def _kept(trial: Trial) -> list[tuple[str, str]]:
     """Everything in the database that is not sealed, and the log."""
     evidence = await gather(trial.yard.ledger, trial.yard.twin)
-    found = [
-        (f"{one.kind} in the database", one.data.decode(errors="replace"))
-        for one in (*evidence.documents, *evidence.archive)
+    texts = [
+        (f"{row.kind} in the database", row.data.decode(errors="replace"))
+        for row in (*evidence.documents, *evidence.archive)
     ]
-    found += [
-        (f"event of a {one.kind}", f"{one.message}\n{one.data.decode(errors='replace')}")
-        for one in evidence.events
+    texts += [
+        (f"event of a {row.kind}", f"{row.message}\n{row.data.decode(errors='replace')}")
+        for row in evidence.events
     ]
     log = trial.yard.directory / LOG
     if log.exists():
-        found.append(("the log", log.read_text(errors="replace")))
-    return found
+        texts.append(("the log", log.read_text(errors="replace")))
+    return texts

@@ -1,4 +1,4 @@
-"""What a role asks of a data centre, so that it can be tried: host types, versions, labels. Used by the yard."""
+"""Gives the trial's data centre what the role needs: host types, versions, hub labels. Used by `environment`."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ from boatyard.twin.layout import HubLayout, Layout
 _CLUSTERS = 24  # at once, at most
 
 
-def yard_layout(about: About, hub: str) -> Layout:
-    """One hub with room for all clusters that are there at once, each with a node more than by default."""
-    hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *about.allowed_host_types), 20)
-    for one in about.node_sets.values():
-        hosts[one.host_type] = hosts.get(one.host_type, 0) + (one.size + 1) * _CLUSTERS
+def yard_layout(template: About, hub: str) -> Layout:
+    """One hub with hosts for all clusters that exist at once, each with one node more than by default."""
+    hosts = dict.fromkeys(("bm-small", "bm-large", "bm-gpu", *template.allowed_host_types), 20)
+    for node_set in template.node_sets.values():
+        hosts[node_set.host_type] = (
+            hosts.get(node_set.host_type, 0) + (node_set.size + 1) * _CLUSTERS
+        )
     return Layout(
         hubs={
             hub: HubLayout(
@@ -42,8 +44,8 @@ def yard_layout(about: About, hub: str) -> Layout:
     )
 
 
-async def more_of_catalogue(ledger: Ledger, about: About) -> None:
-    """Adds what the first catalogue lacks for this role."""
+async def more_of_catalogue(ledger: Ledger, template: About) -> None:
+    """Adds the host types and versions that the seeded catalogue lacks for this role."""
     now = ledger.clock.now()
 
     def called(name: str) -> Metadata:
@@ -52,14 +54,19 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
         )
 
     changes: list[Change] = []
-    there = {one.id for one in (await ledger.documents.list(HostType, limit=1000)).items}
-    wanted = {one.host_type for one in about.node_sets.values()} | {*about.allowed_host_types}
-    for name in sorted(wanted - there):
-        changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
-    known = {
-        one.spec.version for one in (await ledger.documents.list(ClusterVersion, limit=1000)).items
+    existing_types = {
+        document.id for document in (await ledger.documents.list(HostType, limit=1000)).items
     }
-    for version in sorted(_versions(about) - known):
+    required_types = {node_set.host_type for node_set in template.node_sets.values()} | {
+        *template.allowed_host_types
+    }
+    for name in sorted(required_types - existing_types):
+        changes.append(Insert(HostType(id=name, metadata=called(name), title=name)))
+    existing_versions = {
+        document.spec.version
+        for document in (await ledger.documents.list(ClusterVersion, limit=1000)).items
+    }
+    for version in sorted(_versions(template) - existing_versions):
         spec = ClusterVersionSpec(
             version=version,
             image=f"registry.example/release:{version}",
@@ -75,7 +82,7 @@ async def more_of_catalogue(ledger: Ledger, about: About) -> None:
 
 
 async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
-    """Gives the hub what the template looks for in hubs: what it stands for is played by the twin."""
+    """Gives the hub the labels that the template requires; the twin simulates what they stand for."""
     template = await ledger.documents.get(ClusterTemplate, template_id)
     while template is not None and template.hub_labels:
         hub = await ledger.documents.get(Hub, hub_id)
@@ -83,14 +90,14 @@ async def label_hub(ledger: Ledger, template_id: str, hub_id: str) -> None:
             return
         labels = {**hub.spec.labels, **template.hub_labels}
         spec = msgspec.structs.replace(hub.spec, labels=labels)
-        with contextlib.suppress(Conflict):  # it is being looked at: once more
+        with contextlib.suppress(Conflict):  # the hub's reconciler wrote meanwhile: try again
             change = Replace(msgspec.structs.replace(hub, spec=spec))
             await ledger.commit([change], now=ledger.clock.now())
 
 
-def _versions(about: About) -> set[str]:
-    """The default, and one in the role's range."""
-    found = {about.versions.default} if about.versions.default else set()
-    if about.versions.at_least:
-        found.add(".".join([*about.versions.at_least.split("."), "0", "0"][:3]))
-    return found
+def _versions(template: About) -> set[str]:
+    """The default version, and the lowest version of the role's range."""
+    versions = {template.versions.default} if template.versions.default else set()
+    if template.versions.at_least:
+        versions.add(".".join([*template.versions.at_least.split("."), "0", "0"][:3]))
+    return versions

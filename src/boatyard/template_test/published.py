@@ -1,4 +1,4 @@
-"""What is on offer now under a role's id, where a Boatyard can be reached. Used by the command when nobody names it."""
+"""Finds the content that is now offered under a role's id. Used by the command when no --from is given."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS = 3.0
 
 
 async def last_published(role: Role, contents: Path) -> tuple[Found | None, str]:
-    """The content as it is kept on this machine; without it, one line that says why."""
+    """The offered content from this machine's copy; or None and one line that says why there is none."""
     try:
         target = find_target()
         async with asyncio.timeout(_SECONDS), Client(target) as client:
@@ -27,10 +27,10 @@ async def last_published(role: Role, contents: Path) -> tuple[Found | None, str]
         return None, "the same content is on offer"
     if not template.digest:
         return None, "what is on offer under this id was not made of a role"
-    kept = contents / template.digest.removeprefix("sha256:")
-    if not kept.is_dir():
+    folder = contents / template.digest.removeprefix("sha256:")
+    if not folder.is_dir():
         return (
             None,
             f"{template.digest} is on offer, and not kept here; name its folder with --from",
         )
-    return roles_at(kept)[0], ""
+    return roles_at(folder)[0], ""

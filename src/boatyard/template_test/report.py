@@ -1,4 +1,4 @@
-"""What came of each question, for people and for programs. Pure."""
+"""The results of all questions, as text and as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST_SEEN = 600
 
 @dataclass(frozen=True)
 class Answer:
-    """To one question. `said` is one line; `seen` and `remedy` are there when it failed."""
+    """The result of one question. `said` is one line; `seen` and `remedy` are set when it failed."""
 
     question: str
     state: str
@@ -27,17 +27,19 @@ class Answer:
 
     def lines(self) -> list[str]:
         time = f"{self.seconds:.1f} s" if self.state != SKIPPED else ""
-        found = [f"{_SIGNS[self.state]} {self.question:<9} {clean(self.said)}"]
+        lines = [f"{_SIGNS[self.state]} {self.question:<9} {clean(self.said)}"]
         if time:
-            found[0] = f"{found[0]} ({time})"
-        for one in self.seen[:_MOST_SEEN]:
-            text = clean(one if len(one) <= _LONGEST_SEEN else f"{one[:_LONGEST_SEEN]} …")
-            found.append(f"    {text}")
+            lines[0] = f"{lines[0]} ({time})"
+        for problem in self.seen[:_MOST_SEEN]:
+            text = clean(
+                problem if len(problem) <= _LONGEST_SEEN else f"{problem[:_LONGEST_SEEN]} …"
+            )
+            lines.append(f"    {text}")
         if len(self.seen) > _MOST_SEEN:
-            found.append(f"    … and {len(self.seen) - _MOST_SEEN} more")
+            lines.append(f"    … and {len(self.seen) - _MOST_SEEN} more")
         if self.remedy:
-            found.append(f"    do: {clean(self.remedy)}")
-        return found
+            lines.append(f"    do: {clean(self.remedy)}")
+        return lines
 
 
 @dataclass(frozen=True)
@@ -51,17 +53,17 @@ class Report:
 
     @property
     def passed(self) -> bool:
-        """Nothing failed, and something was asked."""
-        asked = [one for one in self.answers if one.state != SKIPPED]
-        return bool(asked) and all(one.state == PASSED for one in asked)
+        """Whether at least one question was asked and none failed."""
+        answered = [answer for answer in self.answers if answer.state != SKIPPED]
+        return bool(answered) and all(answer.state == PASSED for answer in answered)
 
     def summary(self) -> str:
-        failed = [one.question for one in self.answers if one.state == FAILED]
-        asked = sum(one.state != SKIPPED for one in self.answers)
-        told = f"{count(asked, 'question')} in {self.seconds:.0f} s, seed {self.seed}"
+        failed = [answer.question for answer in self.answers if answer.state == FAILED]
+        answered = sum(answer.state != SKIPPED for answer in self.answers)
+        details = f"{count(answered, 'question')} in {self.seconds:.0f} s, seed {self.seed}"
         if failed:
-            return f"{clean(self.role)}: not good: {', '.join(failed)} ({told})"
-        return f"{clean(self.role)}: good ({told})"
+            return f"{clean(self.role)}: not good: {', '.join(failed)} ({details})"
+        return f"{clean(self.role)}: good ({details})"
 
     def plain(self) -> dict[str, Any]:
         return {
@@ -73,13 +75,13 @@ class Report:
             "seconds": round(self.seconds, 2),
             "questions": [
                 {
-                    "question": one.question,
-                    "state": one.state,
-                    "said": one.said,
-                    "seen": list(one.seen),
-                    "remedy": one.remedy,
-                    "seconds": round(one.seconds, 2),
+                    "question": answer.question,
+                    "state": answer.state,
+                    "said": answer.said,
+                    "seen": list(answer.seen),
+                    "remedy": answer.remedy,
+                    "seconds": round(answer.seconds, 2),
                 }
-                for one in self.answers
+                for answer in self.answers
             ],
         }

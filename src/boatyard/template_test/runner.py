@@ -1,4 +1,4 @@
-"""Runs `template test`: which questions there are, which need which, and asking them one after the other."""
+"""Runs `template test`: lists the questions and their dependencies, and asks them one after the other."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from boatyard.template_test.report import FAILED, Answer, Report
 from boatyard.template_test.trial import Ask, Options, Outside, Trial, failed, passed, skipped
 from boatyard.template_test.upgrade import ask_upgrade
 
-Begin = Callable[[str], None]  # told the name of a question as it is asked
+Begin = Callable[[str], None]  # called with the name of a question before it is asked
 Tell = Callable[[Answer], None]
 LINT = "lint"
-_PATIENCE_SECONDS = 60.0  # for all that is not a part of the role
+_PATIENCE_SECONDS = 60.0  # for all work that is not a part of the role
 
 
 @dataclass(frozen=True)
 class Question:
-    """`needs`: only asked where these were answered well."""
+    """One question. It is asked only when the questions in `needs` have passed."""
 
     name: str
     ask: Ask
@@ -46,57 +46,59 @@ QUESTIONS = (
     Question("secrets", ask_secrets),
 )
 NAMES = (LINT, *(question.name for question in QUESTIONS))
-# What the crash question compares with.
+# The crash question compares with the results of these.
 _BEFORE = {"crash": ("scale", "delete")}
 
 
 def asked(only: Sequence[str]) -> set[str]:
-    """The questions to ask, with those that they stand on. Refused when there is none of that name."""
+    """The questions to ask, including those they depend on. Refused when there is no question of that name."""
     unknown = [name for name in only if name not in NAMES]
     if unknown:
         raise Refused(f"there is no question {unknown[0]!r}; there are {', '.join(NAMES)}")
     if not only:
         return set(NAMES)
     needs = {question.name: question.needs for question in QUESTIONS}
-    found = {LINT, "bounds"}  # whoever knows no end is named in any case
-    todo = list(only)
-    while todo:
-        name = todo.pop()
-        if name not in found or name in only:
-            found.add(name)
-            todo += [
-                one for one in (*needs.get(name, ()), *_BEFORE.get(name, ())) if one not in found
+    selected = {LINT, "bounds"}  # a part that does not end is reported in any case
+    pending = list(only)
+    while pending:
+        name = pending.pop()
+        if name not in selected or name in only:
+            selected.add(name)
+            pending += [
+                needed
+                for needed in (*needs.get(name, ()), *_BEFORE.get(name, ()))
+                if needed not in selected
             ]
-    return found
+    return selected
 
 
 async def try_role(
-    found: Found,
+    role_files: Found,
     directory: Path,
     options: Options,
     tell: Tell,
     begin: Begin = lambda _: None,
 ) -> Report:
-    """Asks everything; each answer is told as soon as it is there."""
-    began = time.monotonic()
-    wanted = asked(options.only)
+    """Asks all selected questions. Calls `tell` with each answer as soon as it is known."""
+    start = time.monotonic()
+    selected = asked(options.only)
     answers: list[Answer] = []
 
     def hear(answer: Answer) -> None:
         answers.append(answer)
         tell(answer)
 
-    hear(_lint(found))
-    role = found.role
-    if role is not None and wanted - {LINT, "bounds"}:
+    hear(_lint(role_files))
+    role = role_files.role
+    if role is not None and selected - {LINT, "bounds"}:
         begin("making a yard to try it in")
         patience = _PATIENCE_SECONDS + options.part_seconds * (len(role.phases) + 1)
         async with open_yard(
             directory, role, part_seconds=options.part_seconds, patience=patience
         ) as yard:
-            await yard.publish(found.name, found.files)
+            await yard.publish(role_files.name, role_files.files)
             trial = Trial(
-                found=found,
+                found=role_files,
                 role=role,
                 yard=yard,
                 chance=Random(options.seed),
@@ -104,18 +106,18 @@ async def try_role(
                 outside=Outside(options.outside),
             )
             for question in QUESTIONS:
-                if question.name in wanted:
+                if question.name in selected:
                     begin(question.name)
                     answer = await _ask(question, trial)
                     trial.answers[question.name] = answer
                     hear(answer)
     return Report(
-        role=found.name,
+        role=role_files.name,
         template=role.about.id if role else "",
         digest=role.digest if role else "",
         seed=options.seed,
         answers=tuple(answers),
-        seconds=time.monotonic() - began,
+        seconds=time.monotonic() - start,
     )
 
 
@@ -123,7 +125,7 @@ async def _ask(question: Question, trial: Trial) -> Answer:
     for need in question.needs:
         if not trial.passed(need):
             return skipped(question.name, f"not asked: {need} did not go well")
-    began = time.monotonic()
+    start = time.monotonic()
     try:
         answer = await question.ask(trial)
     except BoatyardError as error:
@@ -134,12 +136,14 @@ async def _ask(question: Question, trial: Trial) -> Answer:
             (str(error),),
             "see the log with --keep",
         )
-    return replace(answer, seconds=time.monotonic() - began)
+    return replace(answer, seconds=time.monotonic() - start)
 
 
-def _lint(found: Found) -> Answer:
-    if found.role is None:
-        told = list(found.mistakes)
-        return failed(LINT, count(len(told), "mistake"), told, "mend them first")
-    options = count(len(found.role.form.options), "parameter")
-    return passed(LINT, f"no mistakes; {options}, runs {', '.join(found.role.phases) or 'nothing'}")
+def _lint(role_files: Found) -> Answer:
+    if role_files.role is None:
+        mistakes = list(role_files.mistakes)
+        return failed(LINT, count(len(mistakes), "mistake"), mistakes, "mend them first")
+    options = count(len(role_files.role.form.options), "parameter")
+    return passed(
+        LINT, f"no mistakes; {options}, runs {', '.join(role_files.role.phases) or 'nothing'}"
+    )

@@ -1,4 +1,4 @@
-"""What the questions about a role share: the yard, the values, what was seen so far. Made by the runner."""
+"""What the questions share: the environment, the values, the results so far. Made by the runner."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Options:
     seed: int = 1
     only: Sequence[str] = ()
     part_seconds: float = 120.0
-    values: Mapping[str, Any] = field(default_factory=dict)  # in every set
-    outside: str = ""  # a command that prints what the role has made
-    older: Found | None = None  # what was published before
+    values: Mapping[str, Any] = field(default_factory=dict)  # part of every set of values
+    outside: str = ""  # a command that prints what the role has created outside Boatyard
+    older: Found | None = None  # the content that was published before
     no_older: str = "there is no older content; name it with --from FOLDER"
 
 
 class Outside:
-    """What the role has made where Boatyard cannot look: the output of a command, for one cluster."""
+    """Shows what the role has created where Boatyard cannot look, by running a command per cluster."""
 
     def __init__(self, command: str) -> None:
         self._words = shlex.split(command)
@@ -45,7 +45,7 @@ class Outside:
 
     def _run(self, cluster: str) -> str:
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 self._words,
                 env={**os.environ, "BOATYARD_CLUSTER": cluster},
                 stdin=subprocess.DEVNULL,
@@ -57,12 +57,12 @@ class Outside:
             )
         except (OSError, subprocess.SubprocessError) as error:
             raise Refused(f"--outside: {self._words[0]} did not work: {error}") from error
-        return done.stdout
+        return process.stdout
 
 
 @dataclass
 class Trial:
-    """One role under test. Questions read and add to it."""
+    """One role under test. The questions read it and add to it."""
 
     found: Found
     role: Role
@@ -87,14 +87,14 @@ class Trial:
         return question in self.answers and self.answers[question].state == PASSED
 
     async def order(self, name: str) -> str:
-        """A cluster called so, with the values of that name or with everything given."""
+        """Orders a cluster of this name, with the values of that name or else with all values. Returns its id."""
         self.before[name] = await self.outside.look(name)
         values = self.values.get(name, self.values[MOST])
         self.ids[name] = await self.yard.order(name, self.template, self.role.form, values)
         return self.ids[name]
 
     async def look_outside(self, name: str) -> str:
-        """What the role has made for the cluster, in words that are the same for every cluster."""
+        """What the role has created outside for the cluster, with id and name masked for comparison."""
         order = {"id": self.ids[name], "name": name}
         return masked(order, await self.outside.look(name))
 
@@ -102,17 +102,18 @@ class Trial:
         return [run for run in self.yard.roles.of(name) if run.wanted.attempt == attempt]
 
     def overrun(self, name: str = "") -> list[Run]:
-        """Runs that had to be ended because they knew no end."""
+        """Runs that were ended because they took too long or printed too much."""
         return [run for run in self.yard.roles.runs.values() if is_overrun(run, name)]
 
     def differing(self, run: Run, other: Run) -> list[str]:
-        """Names of facts that the two report differently, apart from what is each order's own."""
-        one, two = _plain_facts(run), _plain_facts(other)
-        names = sorted({*one, *two})
+        """Names of facts that the two runs report differently, apart from values of their orders."""
+        first_facts, second_facts = _plain_facts(run), _plain_facts(other)
+        names = sorted({*first_facts, *second_facts})
         return [
             name
             for name in names
-            if one.get(name) != two.get(name) and (run.part, name) not in self.unsteady
+            if first_facts.get(name) != second_facts.get(name)
+            and (run.part, name) not in self.unsteady
         ]
 
 
@@ -121,24 +122,24 @@ def _plain_facts(run: Run) -> dict[str, str]:
 
 
 def is_overrun(run: Run, cluster: str = "") -> bool:
-    ended = any(words in run.failure for words in _OUT_OF_BOUNDS)
-    return ended and cluster in ("", run.cluster)
+    exceeded = any(phrase in run.failure for phrase in _OUT_OF_BOUNDS)
+    return exceeded and cluster in ("", run.cluster)
 
 
 def why(name: str, stuck: Stuck) -> str:
     return f"cluster {name!r}: {stuck.why}"
 
 
-def passed(question: str, said: str) -> Answer:
-    return Answer(question, PASSED, said)
+def passed(question: str, summary: str) -> Answer:
+    return Answer(question, PASSED, summary)
 
 
-def failed(question: str, said: str, seen: Sequence[str], remedy: str) -> Answer:
-    return Answer(question, FAILED, said, tuple(seen), remedy)
+def failed(question: str, summary: str, problems: Sequence[str], remedy: str) -> Answer:
+    return Answer(question, FAILED, summary, tuple(problems), remedy)
 
 
-def skipped(question: str, said: str) -> Answer:
-    return Answer(question, SKIPPED, said)
+def skipped(question: str, summary: str) -> Answer:
+    return Answer(question, SKIPPED, summary)
 
 
 Ask = Callable[[Trial], Awaitable[Answer]]

@@ -1,1 +1,1 @@
-"""Ways of answering the automation port."""
+"""Drivers of the automation port."""

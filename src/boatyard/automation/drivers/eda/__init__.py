@@ -1,1 +1,1 @@
-"""Runs carried out by Event-Driven Ansible: an event goes out, a signed result comes back."""
+"""Runs carried out by Event-Driven Ansible: we send an event and get a signed result back."""

@@ -1,9 +1,10 @@
-"""The automation driver `eda`: events to a rulebook, recorded before they are sent; results by a signed callback.
+"""The automation driver `eda`: sends events to a rulebook and gets results by a signed callback.
 
-A rulebook can carry no key and forgets what it has acknowledged, so there is a record of each run on the hub, made
-first. Whoever dies between record, post and mark finds the run in it, and the event is sent again under the same run
-id: playbooks do the same thing twice. So is an event that has led to no result for long. A run under way cannot be
-ended; once its record has gone or another run has taken its place, the playbook is told so, and nobody hears it.
+A rulebook stores no key and forgets acknowledged events, so a record of each run is made on the hub before its event
+is sent. After a crash between recording, sending and marking as sent, the run is found in its record and the event
+is sent again with the same run id: playbooks are idempotent. An event without a result for a long time is also sent
+again. A run under way cannot be ended; once its record is gone or replaced by another run, the callback server
+tells the playbook so and ignores its result.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _BUSY = Waiting("The run is being recorded.", 0.5, "Busy")
 
 
 class EdaAutomation:
-    """`client` is the hub's and belongs to whoever gave it; `settings` are the hub's."""
+    """The automation of one hub. `client` and `settings` are those of the hub; the caller closes `client`."""
 
     def __init__(
         self,
@@ -61,30 +62,30 @@ class EdaAutomation:
         await self._sender.check()
 
     async def caution(self) -> str:
-        return ""  # runs are somebody else's
+        return ""  # the external automation isolates its runs
 
-    async def ensure_run(self, key: str, wanted: RunWanted) -> Outcome:
-        _check(wanted)
-        kept = await self._runs.get(key)
-        if kept is None or not _is_of(kept.run, wanted):
-            if not await self._record(key, wanted, kept):
+    async def ensure_run(self, key: str, spec: RunWanted) -> Outcome:
+        _check(spec)
+        stored_run = await self._runs.get(key)
+        if stored_run is None or not _is_of(stored_run.run, spec):
+            if not await self._record(key, spec, stored_run):
                 return _BUSY
-            kept = await self._runs.get(key)
-            if kept is None:
+            stored_run = await self._runs.get(key)
+            if stored_run is None:
                 return _BUSY
-        if kept.run.is_over:
-            return _answer(kept.run)
-        if kept.run.state == SENT and not self._is_due(kept.run):
+        if stored_run.run.is_over:
+            return _answer(stored_run.run)
+        if stored_run.run.state == SENT and not self._is_due(stored_run.run):
             return Waiting("The automation is at work.", LOOK_AGAIN, "RunUnderWay")
-        return await self._send(kept, wanted)
+        return await self._send(stored_run, spec)
 
     async def release_run(self, key: str) -> Outcome:
         await self._runs.remove(key)
         return Done()
 
     async def events(self, key: str, after: int = 0) -> Sequence[RunEvent]:
-        kept = await self._runs.get(key)
-        return kept.run.events(after) if kept is not None else ()
+        stored_run = await self._runs.get(key)
+        return stored_run.run.events(after) if stored_run is not None else ()
 
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         return [
@@ -94,44 +95,44 @@ class EdaAutomation:
         ]
 
     async def close(self) -> None:
-        """Nothing is held: an event has a connection of its own."""
+        """Does nothing: each event has its own connection."""
 
     # --- below: helpers ------------------------------------------------------------------------
 
-    async def _record(self, key: str, wanted: RunWanted, kept: Kept | None) -> bool:
-        """Writes down what will be asked for, in the place of what was; False when somebody else was faster."""
+    async def _record(self, key: str, spec: RunWanted, stored_run: Kept | None) -> bool:
+        """Stores the record of the run, replacing an older one. False when another process wrote it first."""
         secret = self._new_secret()
         run = Run(
             id=run_id(key, secret),
             key=key,
-            action=wanted.action,
-            attempt=wanted.attempt,
-            story=(Line(at=self._at(), kind="task", text=f"{wanted.action} recorded"),),
+            action=spec.action,
+            attempt=spec.attempt,
+            story=(Line(at=self._at(), kind="task", text=f"{spec.action} recorded"),),
         )
         try:
-            if kept is None:
+            if stored_run is None:
                 await self._runs.add(run, secret)
             else:
-                await self._runs.change(kept, run, secret=secret)
+                await self._runs.change(stored_run, run, secret=secret)
         except (Conflict, Exists, NotFound):
             return False
         return True
 
-    async def _send(self, kept: Kept, wanted: RunWanted) -> Outcome:
-        run = kept.run
+    async def _send(self, stored_run: Kept, spec: RunWanted) -> Outcome:
+        run = stored_run.run
         wait = self._bucket.take(self._now().timestamp())
         if wait > 0:
             return Waiting("The automation is asked by many.", max(wait, 0.1), "RateLimited")
         address = self._settings.callback_url
-        body = event(run, wanted, secret=kept.secret, callback_url=address)
+        body = event(run, spec, secret=stored_run.secret, callback_url=address)
         await self._sender.post(run.action, body)
-        words = "sent" if run.state == RECORDED else "sent again: nothing was heard of it"
-        line = Line(at=self._at(), kind="task", text=f"{run.action} {words}")
-        marked = run.told(line, state=SENT, sent_at=self._now().timestamp())
+        verb = "sent" if run.state == RECORDED else "sent again: nothing was heard of it"
+        line = Line(at=self._at(), kind="task", text=f"{run.action} {verb}")
+        sent_run = run.told(line, state=SENT, sent_at=self._now().timestamp())
         try:
-            await self._runs.change(kept, marked)
+            await self._runs.change(stored_run, sent_run)
         except (Conflict, NotFound):
-            return _BUSY  # its result was quicker, or it was released meanwhile
+            return _BUSY  # its result has arrived, or it was released meanwhile
         return Waiting("The automation has been asked.", LOOK_AGAIN, "RunUnderWay")
 
     def _is_due(self, run: Run) -> bool:
@@ -141,26 +142,26 @@ class EdaAutomation:
         return self._now().isoformat()
 
 
-def _check(wanted: RunWanted) -> None:
-    if not wanted.action or not set(wanted.action) <= _ACTION:
-        raise Refused(f"{wanted.action!r} is no name of an event", reason="BadAction")
-    if wanted.secrets or wanted.files:
+def _check(spec: RunWanted) -> None:
+    if not spec.action or not set(spec.action) <= _ACTION:
+        raise Refused(f"{spec.action!r} is no name of an event", reason="BadAction")
+    if spec.secrets or spec.files:
         raise Refused(
             "an event is kept and shown by others: it carries no secrets and no files",
             reason="NoSecrets",
         )
     try:
-        msgspec.json.encode({**wanted.order, **wanted.values})
+        msgspec.json.encode({**spec.order, **spec.values})
     except TypeError as error:
         raise Refused(f"the run cannot be written as JSON: {error}", reason="NotJson") from error
 
 
-def _is_of(run: Run, wanted: RunWanted) -> bool:
-    return run.attempt == wanted.attempt and run.action == wanted.action
+def _is_of(run: Run, spec: RunWanted) -> bool:
+    return run.attempt == spec.attempt and run.action == spec.action
 
 
 def _answer(run: Run) -> Outcome:
     if run.state == SUCCEEDED:
         return Done(dict(run.result.facts) if run.result is not None else {})
-    words = run.result.message if run.result is not None else ""
-    raise Refused(words or f"{run.action} failed and does not say why", reason=RUN_FAILED)
+    message = run.result.message if run.result is not None else ""
+    raise Refused(message or f"{run.action} failed and does not say why", reason=RUN_FAILED)

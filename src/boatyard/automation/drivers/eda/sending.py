@@ -19,31 +19,36 @@ from boatyard.kube.client import KubeClient
 from boatyard.kube.kinds import SECRETS
 from boatyard.model.errors import NotFound, Refused, Unavailable
 
-SECONDS = 5.0  # a verb may take no longer; the webhook answers before anything is run
+SECONDS = 5.0  # a port call must be short; the webhook answers before it runs anything
 _PORTS = {"http": 80, "https": 443}
 
 
-def event(run: Run, wanted: RunWanted, *, secret: str, callback_url: str) -> dict[str, object]:
-    """The order as rulebooks know it, with our own part beside.
+def event(run: Run, spec: RunWanted, *, secret: str, callback_url: str) -> dict[str, object]:
+    """The event: the order as rulebooks know it, with our own part under `boatyard`.
 
-    The playbooks read `content` and nothing else: it is encoded, so that whatever a tenant has written passes
-    Ansible as data. What stands in the clear would be taken for a template there.
+    The playbooks read only its `content`. It is encoded, so that the values of tenants pass through Ansible as data;
+    Ansible would evaluate plain text as a template.
     """
-    metadata = wanted.order.get("metadata")
-    about: Mapping[str, object] = metadata if isinstance(metadata, Mapping) else {}
+    metadata = spec.order.get("metadata")
+    order_metadata: Mapping[str, object] = metadata if isinstance(metadata, Mapping) else {}
     content = {
         "run": {"id": run.id, "key": run.key, "action": run.action, "attempt": run.attempt},
-        "order": {name: about.get(name) or "" for name in ("name", "namespace", "uid")},
+        "order": {name: order_metadata.get(name) or "" for name in ("name", "namespace", "uid")},
         "callback": {"url": f"{callback_url}/automation/runs/{run.id}", "secret": secret},
-        **wanted.values,
+        **spec.values,
     }
     encoded = base64.b64encode(msgspec.json.encode(content)).decode()
-    ours = {"run": run.id, "action": run.action, "attempt": run.attempt, "content": encoded}
-    return {**wanted.order, "boatyard": ours}
+    boatyard_part = {
+        "run": run.id,
+        "action": run.action,
+        "attempt": run.attempt,
+        "content": encoded,
+    }
+    return {**spec.order, "boatyard": boatyard_part}
 
 
 class Sender:
-    """`client` is the hub's: there the webhook's token and authority are kept, and read anew for each event."""
+    """Posts events. Reads the webhook's token and CA from a Secret on the hub, again for each event."""
 
     def __init__(self, client: KubeClient, namespace: str, settings: EdaSettings) -> None:
         self._client = client
@@ -51,7 +56,7 @@ class Sender:
         self._settings = settings
 
     async def check(self) -> None:
-        """Whether somebody listens. Nothing is said to him."""
+        """Unavailable when nothing listens at the address of the webhook. Sends nothing."""
         await self._credentials()
         parts = urlsplit(self._settings.url)
         port = parts.port or _PORTS[parts.scheme]
@@ -65,8 +70,8 @@ class Sender:
             await writer.wait_closed()
 
     async def post(self, action: str, body: Mapping[str, object]) -> None:
-        """Returns when the event was taken. Unavailable when nobody can say whether it was."""
-        headers, trust = await self._credentials()
+        """Returns when the webhook has accepted the event. Unavailable when that is not known."""
+        headers, tls = await self._credentials()
         headers["Content-Type"] = "application/json"
         address = f"{self._settings.url}/{action}"
         try:
@@ -76,15 +81,15 @@ class Sender:
                     address,
                     data=msgspec.json.encode(body),
                     headers=headers,
-                    ssl=trust,
+                    ssl=tls,
                     allow_redirects=False,
-                ) as answer,
+                ) as response,
             ):
-                status = answer.status
+                status = response.status
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _silent() from error
         if not 200 <= status < 300:
-            # Its own words are left out: a proxy in between may quote the token.
+            # Without the body of the response: a proxy in between may quote the token.
             raise Unavailable(
                 f"the hub's automation answers {status} to {action}; look at {URL} and {SECRET}",
                 reason="AutomationRefuses",
@@ -95,24 +100,24 @@ class Sender:
         if not name:
             return {}, True
         try:
-            found = (await self._client.get(SECRETS, name, self._namespace)).get("data") or {}
+            data = (await self._client.get(SECRETS, name, self._namespace)).get("data") or {}
         except NotFound:
             raise Unavailable(
                 f"there is no Secret {self._namespace}/{name} ({SECRET})", reason="NoSecret"
             ) from None
         try:
-            token = base64.b64decode(found.get("token", "")).decode("ascii").strip()
-            authority = base64.b64decode(found.get("ca.crt", "")).decode("ascii")
-            trust = ssl.create_default_context(cadata=authority) if authority else True
+            token = base64.b64decode(data.get("token", "")).decode("ascii").strip()
+            authority = base64.b64decode(data.get("ca.crt", "")).decode("ascii")
+            tls = ssl.create_default_context(cadata=authority) if authority else True
             if any(not " " < letter < "\x7f" for letter in token):
                 raise ValueError
         except (ValueError, ssl.SSLError):
-            # Not chained: it may quote what it stumbled over.
+            # Not chained: the error may quote the secret.
             raise Refused(
                 f"Secret {self._namespace}/{name} ({SECRET}): `token` or `ca.crt` cannot be read",
                 reason="BadSettings",
             ) from None
-        return ({"Authorization": f"Bearer {token}"} if token else {}), trust
+        return ({"Authorization": f"Bearer {token}"} if token else {}), tls
 
 
 def _silent() -> Unavailable:

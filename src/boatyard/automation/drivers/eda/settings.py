@@ -21,15 +21,15 @@ _SHORTEST_RESEND = 1.0
 
 @dataclass(frozen=True)
 class EdaSettings:
-    url: str  # where events are posted; the action's name is put behind it
-    callback_url: str  # where the operators' door is, as playbooks reach it
+    url: str  # where events are posted; the name of the action is appended
+    callback_url: str  # the operator's callback server, as playbooks reach it
     secret: str = ""  # name of a Secret in the system namespace: `token`, `ca.crt`
     per_second: float = _PER_SECOND
     resend_seconds: float = _RESEND_SECONDS
 
 
 def read_settings(settings: Mapping[str, str]) -> EdaSettings:
-    """Refused with everything that is wrong with them."""
+    """The typed settings. Refused with everything that is wrong."""
     problems: list[Violation] = []
     for name in (URL, CALLBACK_URL):
         problems += _address_problems(name, settings.get(name, ""))
@@ -49,12 +49,12 @@ def read_settings(settings: Mapping[str, str]) -> EdaSettings:
 def _address_problems(name: str, text: str) -> list[Violation]:
     try:
         parts = urlsplit(text)
-        good = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        good, parts = False, urlsplit("")
-    if not good:
-        what = f"{text!r} is no address" if text else "is not set"
-        return [Violation(f"settings.{name}", what, "give http(s)://HOST:PORT")]
+        is_valid, parts = False, urlsplit("")
+    if not is_valid:
+        problem = f"{text!r} is no address" if text else "is not set"
+        return [Violation(f"settings.{name}", problem, "give http(s)://HOST:PORT")]
     if parts.query or parts.fragment or parts.username or parts.password:
         remedy = f"give the address alone; a token goes into the Secret named by {SECRET}"
         return [Violation(f"settings.{name}", "says more than where", remedy)]
@@ -65,7 +65,7 @@ def _number(
     settings: Mapping[str, str],
     name: str,
     default: float,
-    least: float,
+    minimum: float,
     problems: list[Violation],
 ) -> float:
     text = settings.get(name, "")
@@ -75,7 +75,7 @@ def _number(
         number = float(text)
     except ValueError:
         number = 0.0
-    if not least <= number < float("inf"):
-        what = f"{text!r} is no number of at least {least:g}"
-        problems.append(Violation(f"settings.{name}", what, f"leave it out for {default:g}"))
+    if not minimum <= number < float("inf"):
+        problem = f"{text!r} is no number of at least {minimum:g}"
+        problems.append(Violation(f"settings.{name}", problem, f"leave it out for {default:g}"))
     return number

@@ -1,7 +1,7 @@
-"""Ansible in an environment of its own: made once, on first use or by `make ansible`. Called by the workshop.
+"""Ansible in its own virtual environment: created once, on first use or by `make ansible`. Called by the workshop.
 
-Ansible stays a program of its own, called as a process; nothing of Boatyard imports it. The environment is known
-by what is locked and by the Python it is for: another lock is another environment, and both may be there.
+Ansible stays a separate program that is called as a process; nothing in Boatyard imports it. The environment is
+identified by the lock file and the Python version: another lock file is another environment, and both may exist.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from pathlib import Path
 from boatyard.assets.cache import cache_directory, make_directory
 from boatyard.model.errors import Unavailable
 
-_INSTALLED = Path(__file__).parent / "ansible.txt"  # inside the package, as a wheel has it
+_INSTALLED = Path(__file__).parent / "ansible.txt"  # in the package, when installed from a wheel
 _CHECKED_OUT = Path(__file__).parents[5] / "requirements" / "ansible.txt"
 _COMPLETE = ".complete"
 _PACKAGE = re.compile(r"^([A-Za-z0-9._-]+)==", re.MULTILINE)
 _COLLECTING = re.compile(r"^Collecting ([A-Za-z0-9._-]+)")
-# Where packages come from is for pip to know; nothing else of ours is of its concern.
+# pip gets the variables that say where packages come from, and no others of ours.
 _KEPT = ("PATH", "HOME", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "LANG")
 _KEPT_PREFIXES = ("PIP_", "HTTP_", "HTTPS_", "NO_PROXY", "http_", "https_", "no_proxy")
 
@@ -34,12 +34,16 @@ Say = Callable[[str], None]  # one line of progress
 
 def default_directory(environ: Mapping[str, str] = os.environ) -> Path:
     """$BOATYARD_ANSIBLE, else `ansible` in the cache directory."""
-    named = environ.get("BOATYARD_ANSIBLE")
-    return Path(named).expanduser().absolute() if named else cache_directory(environ) / "ansible"
+    configured = environ.get("BOATYARD_ANSIBLE")
+    return (
+        Path(configured).expanduser().absolute()
+        if configured
+        else cache_directory(environ) / "ansible"
+    )
 
 
 class Environment:
-    """One directory may hold several; the one for this lock and this Python is ours."""
+    """The environment for this lock file and this Python. One directory may hold several environments."""
 
     def __init__(self, directory: Path | None = None, *, lock: Path | None = None) -> None:
         self.lock = lock or (_INSTALLED if _INSTALLED.exists() else _CHECKED_OUT)
@@ -58,43 +62,43 @@ class Environment:
     def is_ready(self) -> bool:
         return (self.place / _COMPLETE).exists() and self.python.exists()
 
-    def ensure(self, say: Say) -> None:
-        """Makes it when it is not there. Unavailable when that cannot be now; what is half made is made anew."""
+    def ensure(self, report: Say) -> None:
+        """Creates the environment when there is none. Unavailable when that fails; a partial one is created again."""
         if self.is_ready():
             return
         make_directory(self.directory)
         with _only_one(self.place.with_suffix(".lock")):
             if self.is_ready():
-                return  # somebody else has made it meanwhile
-            say("making an environment for Ansible")
+                return  # another process has created it meanwhile
+            report("making an environment for Ansible")
             shutil.rmtree(self.place, ignore_errors=True)
             _run([sys.executable, "-m", "venv", str(self.place)], lambda _: None)
-            self._install(say)
+            self._install(report)
             (self.place / _COMPLETE).touch()
-            say("the environment for Ansible is ready")
+            report("the environment for Ansible is ready")
 
-    def _install(self, say: Say) -> None:
+    def _install(self, report: Say) -> None:
         total = len(_PACKAGE.findall(self.lock.read_text()))
-        seen: set[str] = set()
+        packages: set[str] = set()
 
-        def hear(line: str) -> None:
-            if found := _COLLECTING.match(line):
-                seen.add(found[1])
-                say(f"fetching {found[1]} ({len(seen)} of {total})")
+        def on_line(line: str) -> None:
+            if match := _COLLECTING.match(line):
+                packages.add(match[1])
+                report(f"fetching {match[1]} ({len(packages)} of {total})")
             elif line.startswith("Installing collected"):
-                say(f"installing {len(seen)} packages")
+                report(f"installing {len(packages)} packages")
 
         pip = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
-        _run([*pip, "--no-input", "--require-hashes", "-r", str(self.lock)], hear)
+        _run([*pip, "--no-input", "--require-hashes", "-r", str(self.lock)], on_line)
 
 
-def _run(command: list[str], hear: Callable[[str], None]) -> None:
+def _run(command: list[str], on_line: Callable[[str], None]) -> None:
     environ = {
         name: value
         for name, value in os.environ.items()
         if name in _KEPT or name.startswith(_KEPT_PREFIXES)
     }
-    last: list[str] = []
+    last_lines: list[str] = []
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -105,11 +109,12 @@ def _run(command: list[str], hear: Callable[[str], None]) -> None:
         errors="replace",
     ) as process:
         for line in process.stdout or ():
-            last = [*last[-4:], line.strip()]
-            hear(line.strip())
+            last_lines = [*last_lines[-4:], line.strip()]
+            on_line(line.strip())
     if process.returncode != 0:
         raise Unavailable(
-            f"the environment for Ansible cannot be made: {' '.join(last)}", reason="NoAnsible"
+            f"the environment for Ansible cannot be made: {' '.join(last_lines)}",
+            reason="NoAnsible",
         )
 
 

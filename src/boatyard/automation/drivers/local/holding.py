@@ -1,7 +1,7 @@
-"""Who watches over a run: asked of the kernel, by the lock its supervisor holds. Called by the driver.
+"""Finds the supervisor of a run by the lock that it holds. Called by the driver.
 
-There are no pid files. The lock goes with its holder, however that ended, and a number that was given to somebody
-else does not hold it.
+There are no pid files: the kernel releases the lock when its holder ends, however it ended, and a process that got
+the same pid later does not hold it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _FLOCK = struct.Struct("hhqqi4x")  # type, whence, start, length, pid
 
 
 def holder(lock: Path) -> int | None:
-    """A descriptor of the process that holds the lock, which the caller closes. None when nobody does."""
+    """A pidfd of the process that holds the lock; the caller closes it. None when no process does."""
     try:
         file = os.open(lock, os.O_RDWR)
     except FileNotFoundError:
@@ -26,13 +26,13 @@ def holder(lock: Path) -> int | None:
     try:
         while pid := _pid(file):
             try:
-                held = os.pidfd_open(pid)
+                process_fd = os.pidfd_open(pid)
             except ProcessLookupError:
                 continue
-            # Asked again now that we hold it: the number cannot pass to a stranger any more.
+            # Check again, now that we have the pidfd: from here on the pid cannot be reused.
             if _pid(file) == pid:
-                return held
-            os.close(held)
+                return process_fd
+            os.close(process_fd)
         return None
     finally:
         os.close(file)
@@ -49,20 +49,20 @@ def is_held(lock: Path) -> bool:
         os.close(file)
 
 
-def send(held: int, number: signal.Signals) -> None:
+def send(process_fd: int, signal_number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
-        signal.pidfd_send_signal(held, number)
+        signal.pidfd_send_signal(process_fd, signal_number)
 
 
-def wait_for_end(held: int, seconds: float) -> bool:
-    """Whether it has ended by then."""
+def wait_for_end(process_fd: int, seconds: float) -> bool:
+    """Waits for the process to end. True when it has ended within `seconds`."""
     poll = select.poll()
-    poll.register(held, select.POLLIN)
+    poll.register(process_fd, select.POLLIN)
     return bool(poll.poll(seconds * 1000))
 
 
 def _pid(file: int) -> int:
-    """Of another process that holds the lock; 0 when none does."""
-    question = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-    answer = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, question))
-    return 0 if answer[0] == fcntl.F_UNLCK else int(answer[4])
+    """The pid of another process that holds the lock; 0 when none does."""
+    request = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+    response = _FLOCK.unpack(fcntl.fcntl(file, fcntl.F_GETLK, request))
+    return 0 if response[0] == fcntl.F_UNLCK else int(response[4])

@@ -1,4 +1,4 @@
-"""How much a run may take, and how many there are at once. Values; `app` may choose others."""
+"""Limits of one run, and of the number of runs at once. Defaults; `app` may choose others."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ class Limits:
     address_space: int = 2048 * MIB  # bytes, each process
     file_size: int = 128 * MIB
     open_files: int = 1024
-    processes: int = 256  # counted by user: holds where each run has a number of its own
-    directory: int = 256 * MIB  # bytes in its own directory, which is in memory
+    processes: int = 256  # counted per user: applies where each run has its own uid
+    directory: int = 256 * MIB  # bytes in its own directory, a tmpfs
     output: int = 32 * MIB  # bytes printed; more ends the run
-    story: int = 2 * MIB  # bytes of events kept of each start
-    starts: int = 3  # a run that was killed so often is not started again
-    longest: float = 6 * 3600.0  # seconds, whatever was asked for
+    story: int = 2 * MIB  # bytes of events that are stored per start
+    starts: int = 3  # a run that was interrupted this often is not started again
+    longest: float = 6 * 3600.0  # seconds, whatever the run asks for
 
     def by_name(self, *, own_user: bool) -> dict[str, int]:
-        """By the names of the module `resource`."""
-        found = {
+        """The limits of a process by the names in the module `resource`."""
+        limits = {
             "RLIMIT_AS": self.address_space,
             "RLIMIT_FSIZE": self.file_size,
             "RLIMIT_NOFILE": self.open_files,
             "RLIMIT_CORE": 0,
         }
         if own_user:
-            found["RLIMIT_NPROC"] = self.processes
-        return found
+            limits["RLIMIT_NPROC"] = self.processes
+        return limits
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Runs at once and starts per minute. What is beyond waits its turn."""
+    """Maximum of runs at once and of starts per minute. Further runs wait."""
 
     at_once: int = 8  # on this machine
     at_once_per_hub: int = 8

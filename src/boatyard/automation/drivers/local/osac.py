@@ -1,7 +1,7 @@
-"""What a role made for OSAC reads: its parameters by one name, and the order as a ClusterOrder. Called by `planning`.
+"""The variables that a role made for OSAC reads, such as the order as a ClusterOrder. Called by `planning`.
 
-OSAC's own playbooks set these before they call the role. Nothing is here that only its hub could give, such as the
-namespace in which it makes the cluster.
+OSAC's own playbooks set these before they call the role. Values that only an OSAC hub has, such as the namespace of
+the cluster, are left out.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from boatyard.roles.role import OSAC, TEMPLATE
 
 
 def is_for_osac(role: Path) -> bool:
-    """As templates are read: OSAC's word counts where ours is not given."""
-    ours = any((role / name).is_file() for name in TEMPLATE)
-    return not ours and any((role / name).is_file() for name in OSAC)
+    """Whether the role has OSAC's metadata and not ours, which would take precedence."""
+    has_own_template = any((role / name).is_file() for name in TEMPLATE)
+    return not has_own_template and any((role / name).is_file() for name in OSAC)
 
 
-def variables(wanted: RunWanted) -> Mapping[str, object]:
-    """Beside `template_parameters`, which every role has. A parameter of the same name goes before."""
-    order = cluster_order(wanted)
+def variables(spec: RunWanted) -> Mapping[str, object]:
+    """The variables in addition to `template_parameters`. A parameter of the same name takes precedence."""
+    order = cluster_order(spec)
     return {
         "cluster_order": order,
         "cluster_order_name": order["metadata"]["name"],
-        "template_id": wanted.template,
+        "template_id": spec.template,
         "node_requests": order["spec"]["nodeRequests"],
     }
 
 
-def cluster_order(wanted: RunWanted) -> dict[str, Any]:
-    """The order as OSAC knows it. Nothing secret is in it: a role that shows it whole shows no more than that."""
-    order: Mapping[str, Any] = wanted.order
+def cluster_order(spec: RunWanted) -> dict[str, Any]:
+    """The order as an OSAC ClusterOrder. It contains no secrets: a role may print it."""
+    order: Mapping[str, Any] = spec.order
     id_ = str(order.get("id", ""))
     return {
         "apiVersion": "osac.openshift.io/v1alpha1",
@@ -46,11 +46,15 @@ def cluster_order(wanted: RunWanted) -> dict[str, Any]:
             "annotations": dict(order.get("annotations", {})),
         },
         "spec": {
-            "templateID": wanted.template,
-            "templateParameters": json.dumps(dict(wanted.values)),
+            "templateID": spec.template,
+            "templateParameters": json.dumps(dict(spec.values)),
             "nodeRequests": [
-                {"nodeSet": name, "resourceClass": one["host_type"], "numberOfNodes": one["size"]}
-                for name, one in sorted(dict(order.get("node_sets", {})).items())
+                {
+                    "nodeSet": name,
+                    "resourceClass": node_set["host_type"],
+                    "numberOfNodes": node_set["size"],
+                }
+                for name, node_set in sorted(dict(order.get("node_sets", {})).items())
             ],
         },
     }

@@ -1,4 +1,4 @@
-"""With what a run that decides asks its order for steps. Made by `app` for one start of one run."""
+"""The token with which a run requests steps of its order. Made by `app` for one start of one run."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from boatyard.model.errors import Unavailable
 
 @dataclass(frozen=True)
 class Pass:
-    """The way to the API, and a token that is good for this run only."""
+    """The address of the API, and a token that is valid for this run only."""
 
     url: str
     token: str = field(repr=False)
-    ca: str = ""  # certificates to trust there (PEM); empty: those that the system trusts
-    expires: float = 0.0  # seconds since 1970; then the token is worth nothing
+    ca: str = ""  # CA certificates for the API (PEM); empty: those of the system
+    expires: float = 0.0  # when the token expires; seconds since 1970
 
 
-# (key of the run, attempt, seconds that it may take) to a pass; Unavailable where none can be made.
+# Takes the key of the run, its attempt and its time limit in seconds. Unavailable where no token can be made.
 Passes = Callable[[str, int, float], Pass]
 
 

@@ -1,4 +1,4 @@
-"""Makes of a wanted run what its supervisor is told: files, command line, limits. Called by the driver."""
+"""Makes the plan of a run for its supervisor: files, command line, limits. Called by the driver."""
 
 from __future__ import annotations
 
@@ -21,132 +21,134 @@ from boatyard.model.yaml_text import NotYaml, load_yaml
 from boatyard.processes.marked import MARK
 
 INSIDE = Path(__file__).parent / "inside"
-HOME = "/run/boatyard"  # the run's own directory, where it has a file system of its own
+HOME = "/run/boatyard"  # the run's own directory, when it has its own file system
 CONTENT = "/run/template"
 
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _PHASE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
-# Of a number of its own there is no account; nobody else here uses numbers this high.
+# The uids of runs have no accounts; nothing else on this machine uses uids this high.
 FIRST_USER = 0x60000000
 _INVENTORY = 'localhost ansible_connection=local ansible_python_interpreter="{{ ansible_playbook_python }}"\n'
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What this machine allows."""
+    """What this machine allows runs to use."""
 
-    python: Path  # of Ansible's environment
-    playbook: Path  # the program ansible-playbook in it
+    python: Path  # the interpreter of Ansible's environment
+    playbook: Path  # the program ansible-playbook in that environment
     namespaces: bool
-    users: bool  # a number of its own for each run: we are root
+    users: bool  # each run gets its own uid: we are root
 
 
 def plan_run(
-    wanted: RunWanted,
+    spec: RunWanted,
     *,
     start: int,
     content: Path,
-    place: Path,
-    ground: Ground,
+    run_directory: Path,
+    capabilities: Ground,
     limits: Limits,
     api: Pass | None = None,
 ) -> dict[str, object]:
-    """The plan as `boatyard_inside.plans` reads it. Refused when it cannot be run as it is."""
-    _check(wanted)
-    home = HOME if ground.namespaces else str(place / "work")
-    seen = CONTENT if ground.namespaces else str(content)
+    """The plan as `boatyard_inside.plans` reads it. Refused when the spec or the content cannot be run."""
+    _check(spec)
+    home = HOME if capabilities.namespaces else str(run_directory / "work")
+    content_path = CONTENT if capabilities.namespaces else str(content)
     files = {
         "inventory": _INVENTORY,
-        "project/play.yml": _playbook(wanted, home, api, _role(wanted, content)),
-        **{f"files/{name}": text for name, text in wanted.files.items()},
+        "project/play.yml": _playbook(spec, home, api, _role(spec, content)),
+        **{f"files/{name}": text for name, text in spec.files.items()},
     }
-    user = _user(f"{place}/{start}") if ground.users else None
+    user = _user(f"{run_directory}/{start}") if capabilities.users else None
     return {
-        "attempt": wanted.attempt,
+        "attempt": spec.attempt,
         "start": start,
         "user": user,
-        "namespaces": ground.namespaces,
+        "namespaces": capabilities.namespaces,
         "home": home,
         "memory": limits.directory,
-        "reach": [str(INSIDE), *_environment(ground.python)],
-        "content": [str(content.resolve()), seen],
+        "reach": [str(INSIDE), *_environment(capabilities.python)],
+        "content": [str(content.resolve()), content_path],
         "files": files,
-        "links": _links(wanted.template, content, seen),
+        "links": _links(spec.template, content, content_path),
         "argv": [
-            *(str(ground.python), "-I", "-B", str(ground.playbook)),
-            *("-i", f"{home}/inventory", *_vault(wanted, home), f"{home}/project/play.yml"),
+            *(str(capabilities.python), "-I", "-B", str(capabilities.playbook)),
+            *("-i", f"{home}/inventory", *_vault(spec, home), f"{home}/project/play.yml"),
         ],
-        "environ": _environ(wanted, home, mark_of(place)),
+        "environ": _environ(spec, home, mark_of(run_directory)),
         "limits": limits.by_name(own_user=user is not None),
-        "time_limit": min(wanted.time_limit, limits.longest),
+        "time_limit": min(spec.time_limit, limits.longest),
         "output_limit": limits.output,
         "events_limit": limits.story,
-        "hidden": sorted({*_hidden(wanted), *((api.token,) if api else ())}),
+        "hidden": sorted({*_hidden(spec), *((api.token,) if api else ())}),
     }
 
 
 KUBECONFIG = "kubeconfig"
-_KEYS = ("client-key-data", "token", "password")  # of a user in it
-VAULT_PASSWORD = "vault_password"  # the file of a run that opens the vaults of its template
+_KEYS = ("client-key-data", "token", "password")  # secret fields of a user in a kubeconfig
+VAULT_PASSWORD = "vault_password"  # file with the password of the template's vaults
 
 
-def _check(wanted: RunWanted) -> None:
-    found = []
+def _check(spec: RunWanted) -> None:
+    violations = []
     for field, text, pattern in (
-        ("action", wanted.action, _PHASE),
-        ("template", wanted.template, _WORD),
+        ("action", spec.action, _PHASE),
+        ("template", spec.template, _WORD),
     ):
         if not pattern.fullmatch(text):
-            found.append(Violation(field, f"{text!r} names none", "use letters, digits and _"))
-    for name in wanted.files:
+            violations.append(Violation(field, f"{text!r} names none", "use letters, digits and _"))
+    for name in spec.files:
         if not _FILE.fullmatch(name):
-            found.append(Violation(f"files.{name}", "is no name of a file", "use letters and -"))
-    found += check_names("values", wanted.values)
-    found += check_names("secrets", wanted.secrets)
-    found += [
+            violations.append(
+                Violation(f"files.{name}", "is no name of a file", "use letters and -")
+            )
+    violations += check_names("values", spec.values)
+    violations += check_names("secrets", spec.secrets)
+    violations += [
         Violation(f"secrets.{name}", "is given as a value too", "give it once")
-        for name in sorted(set(wanted.secrets) & set(wanted.values))
+        for name in sorted(set(spec.secrets) & set(spec.values))
     ]
-    if found:
-        raise Refused("", *found)
+    if violations:
+        raise Refused("", *violations)
 
 
-def _playbook(wanted: RunWanted, home: str, api: Pass | None, role: Path) -> str:
-    """JSON is YAML: what is put in here is quoted, and the names were checked besides.
+def _playbook(spec: RunWanted, home: str, api: Pass | None, role: Path) -> str:
+    """The playbook, as JSON, which is YAML: all values are quoted, and the names have been checked.
 
-    The values stand in the play itself: a file of variables would be read again for every task.
+    The values are in the play itself: Ansible would read a file of variables again for every task.
     """
-    called = {"name": wanted.template, "tasks_from": wanted.action}
-    tasks = [{"name": wanted.action, "ansible.builtin.import_role": called}]
-    theirs = osac.variables(wanted) if osac.is_for_osac(role) else {}
-    variables = render({**theirs, **_variables(wanted, home), **_api(wanted, api)})
+    role_import = {"name": spec.template, "tasks_from": spec.action}
+    tasks = [{"name": spec.action, "ansible.builtin.import_role": role_import}]
+    osac_variables = osac.variables(spec) if osac.is_for_osac(role) else {}
+    variables = render({**osac_variables, **_variables(spec, home), **_api(spec, api)})
     return (
-        f'[{{"name": {json.dumps(wanted.template)}, "hosts": "localhost", "gather_facts": false, '
+        f'[{{"name": {json.dumps(spec.template)}, "hosts": "localhost", "gather_facts": false, '
         f'"vars": {variables}, "tasks": {json.dumps(tasks)}}}]\n'
     )
 
 
-def _variables(wanted: RunWanted, home: str) -> Mapping[str, object]:
-    parameters = {**wanted.values, **wanted.secrets}
+def _variables(spec: RunWanted, home: str) -> Mapping[str, object]:
+    parameters = {**spec.values, **spec.secrets}
     return {
         **parameters,
-        "boatyard_order": dict(wanted.order),
+        "boatyard_order": dict(spec.order),
         "boatyard_parameters": parameters,
-        # By this name a form may ask for all of them at once, as roles made for OSAC do.
+        # Roles made for OSAC read all parameters under this name.
         "template_parameters": parameters,
-        "boatyard_files": {name: f"{home}/files/{name}" for name in wanted.files},
+        "boatyard_files": {name: f"{home}/files/{name}" for name in spec.files},
         "boatyard_run": {
-            "action": wanted.action,
-            "template": wanted.template,
-            "digest": wanted.digest,
-            "attempt": wanted.attempt,
+            "action": spec.action,
+            "template": spec.template,
+            "digest": spec.digest,
+            "attempt": spec.attempt,
         },
     }
 
 
-def _api(wanted: RunWanted, api: Pass | None) -> Mapping[str, object]:
-    """What our own tasks ask with. Only in runs that may."""
+def _api(spec: RunWanted, api: Pass | None) -> Mapping[str, object]:
+    """The variable with which our own tasks call the API; only in runs that may."""
     if api is None:
         return {}
     return {
@@ -155,31 +157,31 @@ def _api(wanted: RunWanted, api: Pass | None) -> Mapping[str, object]:
             "token": api.token,
             "ca": api.ca,
             "expires": api.expires,
-            "order": wanted.order.get("id", ""),
+            "order": spec.order.get("id", ""),
         }
     }
 
 
-def _role(wanted: RunWanted, content: Path) -> Path:
-    """Where its folder is: in a project, or the content itself."""
-    inside = content / "roles" / wanted.template
-    return inside if inside.is_dir() else content
+def _role(spec: RunWanted, content: Path) -> Path:
+    """The folder of the role: in a project, or the content itself."""
+    project_role = content / "roles" / spec.template
+    return project_role if project_role.is_dir() else content
 
 
-def _links(template: str, content: Path, seen: str) -> Mapping[str, str]:
-    """The playbook lies beside what the template brings: a whole project with `roles/`, or one role."""
+def _links(template: str, content: Path, content_path: str) -> Mapping[str, str]:
+    """Links that put the content beside the playbook: a whole project with `roles/`, or one role."""
     if (content / "roles" / template).is_dir():
         names = sorted(path.name for path in content.iterdir() if not path.name.startswith("."))
-        return {f"project/{name}": f"{seen}/{name}" for name in names if name != "play.yml"}
+        return {f"project/{name}": f"{content_path}/{name}" for name in names if name != "play.yml"}
     if (content / "tasks").is_dir():
-        return {f"project/roles/{template}": seen}
+        return {f"project/roles/{template}": content_path}
     raise Refused(
         f"the content of template {template} is no role: it has neither tasks/ nor roles/{template}/",
         reason="NoRole",
     )
 
 
-def _environ(wanted: RunWanted, home: str, mark: str) -> Mapping[str, str]:
+def _environ(spec: RunWanted, home: str, mark: str) -> Mapping[str, str]:
     environ = {
         "HOME": home,
         "USER": "run",
@@ -191,46 +193,46 @@ def _environ(wanted: RunWanted, home: str, mark: str) -> Mapping[str, str]:
         "TMPDIR": f"{home}/tmp",
         "ANSIBLE_CONFIG": str(INSIDE / "ansible.cfg"),
         MARK: mark,
-        "PYTHONDONTWRITEBYTECODE": "1",  # what it could write is thrown away with its directory
+        "PYTHONDONTWRITEBYTECODE": "1",  # its directory is removed at the end anyway
     }
-    if KUBECONFIG in wanted.files:
+    if KUBECONFIG in spec.files:
         environ["KUBECONFIG"] = environ["K8S_AUTH_KUBECONFIG"] = f"{home}/files/kubeconfig"
     return environ
 
 
-def mark_of(place: Path) -> str:
-    """By the place and not by the key: another Boatyard on this machine may have a run of the same key."""
-    return f"automation/{hashlib.sha256(str(place).encode()).hexdigest()[:16]}"
+def mark_of(run_directory: Path) -> str:
+    """The mark of the run's processes. By directory: another Boatyard here may have a run of the same key."""
+    return f"automation/{hashlib.sha256(str(run_directory).encode()).hexdigest()[:16]}"
 
 
-def _vault(wanted: RunWanted, home: str) -> tuple[str, ...]:
-    if VAULT_PASSWORD not in wanted.files:
+def _vault(spec: RunWanted, home: str) -> tuple[str, ...]:
+    if VAULT_PASSWORD not in spec.files:
         return ()
     return ("--vault-password-file", f"{home}/files/{VAULT_PASSWORD}")
 
 
 def _environment(python: Path) -> list[str]:
-    """Ansible's environment, and the installation of Python that it was made from."""
+    """The folders of Ansible's environment and of the Python that it was created with."""
     venv = python.parent.parent
     base = python.resolve().parent.parent
     return [str(venv), *([] if base == Path("/usr") else [str(base)])]
 
 
-def _hidden(wanted: RunWanted) -> set[str]:
-    found = set(leaves(wanted.secrets))
-    if VAULT_PASSWORD in wanted.files:
-        found.add(wanted.files[VAULT_PASSWORD].strip())
-    found.update(_keys_in(wanted.files.get(KUBECONFIG, "")))
-    return found
+def _hidden(spec: RunWanted) -> set[str]:
+    secrets = set(leaves(spec.secrets))
+    if VAULT_PASSWORD in spec.files:
+        secrets.add(spec.files[VAULT_PASSWORD].strip())
+    secrets.update(_keys_in(spec.files.get(KUBECONFIG, "")))
+    return secrets
 
 
 def _keys_in(kubeconfig: str) -> Iterator[str]:
-    """With which one is its user: as they stand in it, and a key also as it is then used."""
+    """The secrets of the users in a kubeconfig: as written there, and also decoded from base64."""
     try:
-        said = load_yaml(kubeconfig)
+        config = load_yaml(kubeconfig)
     except NotYaml:
         return
-    entries = said.get("users") if isinstance(said, dict) else None
+    entries = config.get("users") if isinstance(config, dict) else None
     for entry in entries if isinstance(entries, list) else ():
         user = entry.get("user") if isinstance(entry, dict) else None
         for name in _KEYS:
@@ -248,6 +250,6 @@ def _user(seed: str) -> int:
 
 
 def supervisor(verb: str, *arguments: str, python: Path, site: bool = False) -> list[str]:
-    """The command line that starts something of ours in Ansible's environment; with its packages if need be."""
+    """The command line that runs our own code in Ansible's environment; `site`: with its packages."""
     flags = ["-I", "-B"] if site else ["-I", "-S", "-B"]
     return [str(python), *flags, str(INSIDE / "boatyard_inside"), verb, *arguments]

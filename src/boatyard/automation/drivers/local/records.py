@@ -1,14 +1,15 @@
-"""What is kept of each run, in a directory named by a short mark of its key. Called by the driver.
+"""Stores the records of runs, each in a directory named by a hash of its key. Called by the driver.
 
-    run.json       what it is, written before anything of it is started
-    plan.json      what its supervisor is told; gone as soon as it is read
-    starting       locked by who starts or ends it; alone where a run waits for its turn
-    lock           held by the supervisor for as long as it lives
-    events.jsonl   the story
-    result.json    how it ended, written by the supervisor
-    work/          where its own directory is, or lies over
+    run.json       the record, written before anything is started
+    plan.json      the plan for the supervisor, which removes it as soon as it is read
+    starting       locked by the process that starts or ends the run; the only file while a run waits for its turn
+    lock           locked by the supervisor as long as it lives
+    events.jsonl   the log of the run
+    result.json    how the run ended, written by the supervisor
+    work/          the run's own directory, or the mount point of it
 
-A directory without `run.json` holds no run: it waits, or was being made or removed when we died. Releasing removes it.
+A directory without `run.json` holds no run: the run waits for its turn, or we died while the directory was created or
+removed. Releasing the run removes it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from boatyard.model.errors import Refused
 RUN, PLAN, LOCK, STARTING = "run.json", "plan.json", "lock", "starting"
 EVENTS, RESULT, WORK = "events.jsonl", "result.json", "work"
 LEFT_OVER = ("plan.taken", RESULT, f"{RESULT}.new")
-MOST_EVENTS = 1000  # of one answer
+MOST_EVENTS = 1000  # returned by one call
 _GONE = ".gone-"
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
@@ -42,7 +43,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     action: str
     digest: str
     attempt: int
-    start: int  # how often this attempt was started
+    start: int  # how many times this attempt has been started
     user: int | None = None
 
 
@@ -60,11 +61,11 @@ def slug_of(key: str) -> str:
 
 
 class Records:
-    """All runs of one data directory. Blocking, but quick; several processes may use one directory."""
+    """The records in one data directory. Calls block, but are quick; several processes may share one directory."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        # Runs with a number of their own pass through, and can list nothing.
+        # Mode 711: runs with their own uid can reach their directory but cannot list this one.
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
 
     def place(self, key: str) -> Path:
@@ -75,63 +76,65 @@ class Records:
         return record if record is not None and record.key == key else None
 
     def result(self, record: Record) -> Result | None:
-        """Of this very attempt and start."""
+        """The result of exactly this attempt and start; None when there is none."""
         result = _read(self.place(record.key) / RESULT, Result)
         if result is None or (result.attempt, result.start) != (record.attempt, record.start):
             return None
         return result
 
     def save(self, record: Record) -> None:
-        place = self.place(record.key)
-        place.mkdir(exist_ok=True, mode=0o711)
-        write_durably(place / RUN, msgspec.json.encode(record))
+        run_directory = self.place(record.key)
+        run_directory.mkdir(exist_ok=True, mode=0o711)
+        write_durably(run_directory / RUN, msgspec.json.encode(record))
 
     def clear(self, key: str) -> None:
-        """What an earlier start has left, but for its story."""
-        place = self.place(key)
+        """Removes the files of an earlier start, except its log."""
+        run_directory = self.place(key)
         for name in (PLAN, *LEFT_OVER):
-            (place / name).unlink(missing_ok=True)
-        remove_tree(place / WORK)
-        (place / WORK).mkdir(mode=0o700)
+            (run_directory / name).unlink(missing_ok=True)
+        remove_tree(run_directory / WORK)
+        (run_directory / WORK).mkdir(mode=0o700)
 
     def forget(self, key: str) -> None:
-        """Removes it all; from the first moment on it is no run any more."""
-        place = self.place(key)
-        gone = place.with_name(_GONE + place.name)
-        remove_tree(gone)
+        """Removes the run. It is renamed first: even when the removal is interrupted, there is no such run any more."""
+        run_directory = self.place(key)
+        removed_directory = run_directory.with_name(_GONE + run_directory.name)
+        remove_tree(removed_directory)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(place, gone)
-        remove_tree(gone)
+            os.rename(run_directory, removed_directory)
+        remove_tree(removed_directory)
 
     def sweep(self) -> None:
-        """Takes away what a removal has left that was not carried to its end."""
-        for place in self.directory.glob(f"{_GONE}*"):
-            remove_tree(place)
+        """Finishes removals that were interrupted."""
+        for run_directory in self.directory.glob(f"{_GONE}*"):
+            remove_tree(run_directory)
 
     def __iter__(self) -> Iterator[Record]:
-        for place in sorted(self.directory.iterdir()):
-            record = None if place.name.startswith(".") else _read(place / RUN, Record)
+        for run_directory in sorted(self.directory.iterdir()):
+            record = (
+                None if run_directory.name.startswith(".") else _read(run_directory / RUN, Record)
+            )
             if record is not None:
                 yield record
 
     def events(self, key: str, after: int) -> list[RunEvent]:
-        """In order, bounded; a line that is still being written is not there yet."""
-        found: list[RunEvent] = []
+        """At most MOST_EVENTS events after number `after`, in order. A line that is still being written is left out."""
+        events: list[RunEvent] = []
         with contextlib.suppress(FileNotFoundError), (self.place(key) / EVENTS).open("rb") as file:
             for line in file:
-                if len(found) == MOST_EVENTS or not line.endswith(b"\n"):
+                if len(events) == MOST_EVENTS or not line.endswith(b"\n"):
                     break
                 event = msgspec.json.decode(line, type=RunEvent)
                 if event.number > after:
-                    found.append(event)
-        return found
+                    events.append(event)
+        return events
 
     def last_task(self, key: str) -> str:
-        """The task it is at; empty before the first."""
+        """The task that the run is at; empty before the first."""
         with contextlib.suppress(FileNotFoundError), (self.place(key) / EVENTS).open("rb") as file:
             file.seek(max(0, file.seek(0, os.SEEK_END) - 16384))
             for line in reversed(file.read().splitlines()):
-                # The first may be the rest of a line, the last the beginning of one.
+                # The first and the last line may be incomplete.
                 with contextlib.suppress(msgspec.DecodeError):
                     event = msgspec.json.decode(line, type=RunEvent)
                     if event.kind == "task":
@@ -140,7 +143,7 @@ class Records:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """The old content or the new, whatever happens. Readable by us alone."""
+    """Writes the file atomically: after a crash it has the old or the new content. Only our user can read it."""
     draft = path.with_name(path.name + ".new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
@@ -156,7 +159,7 @@ def remove_tree(path: Path) -> None:
 
 
 def _read(path: Path, kind: type[Kind]) -> Kind | None:
-    """None when there is none. Refused when it cannot be read: somebody was promised what it describes."""
+    """The decoded file; None when there is none. Refused when it is unreadable: its run must not be started anew."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except FileNotFoundError:

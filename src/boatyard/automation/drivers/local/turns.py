@@ -1,10 +1,10 @@
-"""Whose turn it is: runs at once and starts per minute, per machine, hub and template. Called by the driver.
+"""Limits runs at once and starts per minute, per machine, hub and template. Called by the driver.
 
-A run that is under way has a file in `active/`; several processes of Boatyard on one directory count the same files.
-How often runs were started is remembered by each process for itself.
+A run under way holds a turn: a file in `active/`. Several Boatyard processes on one directory count the same files.
+Each process counts starts per minute on its own.
 
-A run within another, which waits for it, has a part in that one's turn. Were it to wait for a turn of its own, runs
-that decide could hold all turns and wait for their own parts.
+A run that another run waits for shares the turn of that run. If it needed its own turn, runs that wait for other runs
+could hold all turns and wait forever.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MINUTE = 60.0
 class Turn(msgspec.Struct, frozen=True):
     hub: str
     template: str
-    within: str = ""  # slug of the run in whose turn it has a part, while that one has it
+    within: str = ""  # slug of the run whose turn it shares, while that run holds one
 
 
 class Turns:
@@ -41,25 +41,27 @@ class Turns:
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
 
     def take(self, slug: str, turn: Turn, is_over: Callable[[str], bool]) -> str:
-        """Takes a turn for the run. Empty when it has one; otherwise why it has to wait."""
+        """Takes a turn for the run. Returns empty when it has one, otherwise why it has to wait."""
         with self._alone():
             if (self._directory / slug).exists():
                 return ""
-            why = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
-            why = why or self._hurried(turn)
-            if not why:
+            reason = "" if self._has_part(turn, is_over) else self._full(turn, is_over)
+            reason = reason or self._hurried(turn)
+            if not reason:
                 now = self._clock()
-                for one in _counted(turn):
-                    self._starts[one].append((now, slug))
+                for counter_key in _counted(turn):
+                    self._starts[counter_key].append((now, slug))
                 (self._directory / slug).write_bytes(msgspec.json.encode(turn))
-            return why
+            return reason
 
     def leave(self, slug: str, turn: Turn) -> None:
-        """Gives back a turn with which nothing was started, so that it counts as no start."""
+        """Returns a turn with which nothing was started, so that it does not count as a start."""
         with self._alone():
             self.give_back(slug)
-            for one in _counted(turn):
-                self._starts[one] = deque(start for start in self._starts[one] if start[1] != slug)
+            for counter_key in _counted(turn):
+                self._starts[counter_key] = deque(
+                    start for start in self._starts[counter_key] if start[1] != slug
+                )
 
     def give_back(self, slug: str) -> None:
         (self._directory / slug).unlink(missing_ok=True)
@@ -71,12 +73,12 @@ class Turns:
     def _full(self, turn: Turn, is_over: Callable[[str], bool]) -> str:
         hubs: Counter[str] = Counter()
         templates: Counter[str] = Counter()
-        held = dict(self._held())
-        for slug in [slug for slug in held if is_over(slug)]:
-            self.give_back(slug)  # nobody has looked since it ended
-            del held[slug]
-        for other in held.values():
-            if other.within not in held:
+        turns = dict(self._held())
+        for slug in [slug for slug in turns if is_over(slug)]:
+            self.give_back(slug)  # the run has ended and nobody has looked at it since
+            del turns[slug]
+        for other in turns.values():
+            if other.within not in turns:
                 hubs[other.hub] += 1
                 templates[other.template] += 1
         if hubs.total() >= self._pace.at_once:
@@ -89,14 +91,14 @@ class Turns:
 
     def _hurried(self, turn: Turn) -> str:
         since = self._clock() - _MINUTE
-        for kind, name, most in (
+        for kind, name, maximum in (
             ("hub", turn.hub, self._pace.starts_per_minute_per_hub),
             ("template", turn.template, self._pace.starts_per_minute_per_template),
         ):
             starts = self._starts[kind, name]
             while starts and starts[0][0] < since:
                 starts.popleft()
-            if len(starts) >= most:
+            if len(starts) >= maximum:
                 return f"runs of this {kind} are started no faster"
         return ""
 

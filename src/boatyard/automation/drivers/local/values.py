@@ -1,7 +1,7 @@
-"""How values reach a role: as data in a file, marked so that Ansible evaluates none of it. Called by `planning`.
+"""Writes values for a role as YAML that is tagged !unsafe, so that Ansible evaluates none of it. Called by `planning`.
 
-The mark stands on the whole mapping and holds for every key and leaf in it. On a single text it would let Ansible
-read "5" as a number; below a marked mapping a quoted text stays the text it is.
+The tag is on the whole mapping and applies to every key and value in it. On a single text it would let Ansible read
+"5" as a number; inside a tagged mapping a quoted text stays a text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DEEPEST = 64
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _PLAIN = re.compile(r"[^\x20-\x7e]|[\"\\]")
-# Names by which a role is told about itself, by Ansible or as in OSAC: a parameter of that name would not arrive.
+# Variables that Ansible, or we as OSAC does, set for a role: a parameter of that name would be overwritten.
 RESERVED = frozenset(
     {
         *("environment", "group_names", "groups", "hostvars", "inventory_dir", "inventory_file"),
@@ -26,26 +26,26 @@ RESERVED = frozenset(
         *("template_parameters", "cluster_order"),
     }
 )
-# With these one steers the run: the connection, the interpreter, who it is run as.
+# Variables that control the run: the connection, the interpreter, the user.
 RESERVED_PREFIXES = ("ansible_", "boatyard_")
 
 
 def check_names(field: str, names: Iterable[str]) -> list[Violation]:
-    """What is wrong with these as names of variables."""
-    found = []
+    """The names that cannot be names of a role's variables, each with the reason."""
+    violations = []
     for name in names:
         if not _NAME.fullmatch(name):
-            words = "is no name of a variable"
+            problem = "is no name of a variable"
         elif name in RESERVED or name.startswith(RESERVED_PREFIXES):
-            words = "is a name that Ansible or Boatyard itself uses"
+            problem = "is a name that Ansible or Boatyard itself uses"
         else:
             continue
-        found.append(Violation(f"{field}.{name}", words, "give the parameter another name"))
-    return found
+        violations.append(Violation(f"{field}.{name}", problem, "give the parameter another name"))
+    return violations
 
 
 def render(values: Mapping[str, object]) -> str:
-    """A mapping of variables for Ansible, in one line. Refused when something in it is no data."""
+    """The variables for Ansible, in one line. Refused when a value is not plain data."""
     return f"{MARK}{_render(values, 'values')}"
 
 
@@ -66,14 +66,16 @@ def _render(value: object, path: str, depth: int = 0) -> str:
         case str():
             return _text(value)
         case Mapping():
-            # "?": without it a key may not be longer than 1024 characters.
+            # "?": without it YAML limits a key to 1024 characters.
             pairs = (
-                f"? {_text(str(key))} : {_render(one, f'{path}.{key}', depth + 1)}"
-                for key, one in value.items()
+                f"? {_text(str(key))} : {_render(entry, f'{path}.{key}', depth + 1)}"
+                for key, entry in value.items()
             )
             return "{" + ", ".join(pairs) + "}"
         case list() | tuple():
-            items = (_render(one, f"{path}[{n}]", depth + 1) for n, one in enumerate(value))
+            items = (
+                _render(entry, f"{path}[{index}]", depth + 1) for index, entry in enumerate(value)
+            )
             return "[" + ", ".join(items) + "]"
     raise Refused(
         "", Violation(path, f"is a {type(value).__name__}", "give text, numbers, lists or maps")
@@ -92,7 +94,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def leaves(value: object) -> Iterable[str]:
-    """Every text and number in it, as text: what must be hidden of a secret."""
+    """Every text and number in the value, as text: all that must be hidden of a secret."""
     match value:
         case str():
             yield value
@@ -101,8 +103,8 @@ def leaves(value: object) -> Iterable[str]:
         case int() | float():
             yield str(value)
         case Mapping():
-            for one in value.values():
-                yield from leaves(one)
+            for entry in value.values():
+                yield from leaves(entry)
         case list() | tuple():
-            for one in value:
-                yield from leaves(one)
+            for entry in value:
+                yield from leaves(entry)

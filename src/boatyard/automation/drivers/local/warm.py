@@ -1,7 +1,7 @@
-"""The warm way to start a run: asks a server that has Ansible imported to fork. Falls back to the plain way.
+"""Starts a run by asking a server that has imported Ansible to fork. Falls back to `PlainStarter`.
 
-The server is a child of ours on a socket pair that nobody else can reach; it ends with us. While there is none, or
-it does not answer, runs are started the plain way: they tell the same story, only later.
+The server is our child process on a socket pair that nothing else can reach; it ends with us. While there is no
+server, or it does not answer, runs are started as new processes: with the same result, only slower.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from boatyard.automation.drivers.local.starting import PlainStarter, has_begun, 
 
 logger = logging.getLogger(__name__)
 
-PAUSE = 10.0  # seconds between two tries to have a server
+PAUSE = 10.0  # seconds between two attempts to start a server
 WARM_SECONDS = 60.0
 
 
@@ -36,24 +36,24 @@ class WarmStarter:
         self._is_ready = False
         self._not_before = 0.0
         self._lock = threading.Lock()
-        self.forked = 0  # runs started the warm way
+        self.forked = 0  # runs started by the server
 
-    def start(self, place: Path, ground: Ground) -> bool:
-        ready = self._ask(place, ground)
-        if ready is not None:
-            if has_begun(ready):
+    def start(self, run_directory: Path, capabilities: Ground) -> bool:
+        ready_fd = self._ask(run_directory, capabilities)
+        if ready_fd is not None:
+            if has_begun(ready_fd):
                 self.forked += 1
                 return True
-            if not (place / PLAN).exists():
-                return False  # another has taken it
-        return self._plain.start(place, ground)
+            if not (run_directory / PLAN).exists():
+                return False  # another supervisor has taken the plan
+        return self._plain.start(run_directory, capabilities)
 
-    def warm_up(self, ground: Ground) -> bool:
-        """Waits until the server is there; whether it is."""
+    def warm_up(self, capabilities: Ground) -> bool:
+        """Waits until the server is ready. False when it does not become ready."""
         end = time.monotonic() + WARM_SECONDS
         while time.monotonic() < end:
             with self._lock:
-                if self._has_server(ground, wait=0.2):
+                if self._has_server(capabilities, wait=0.2):
                     return True
                 if self._process is None and time.monotonic() < self._not_before:
                     return False
@@ -61,58 +61,64 @@ class WarmStarter:
 
     @property
     def server(self) -> int | None:
-        """The number of the server's process, when there is one."""
+        """The pid of the server; None when there is none."""
         return None if self._process is None else self._process.pid
 
     def close(self) -> None:
         with self._lock:
             self._drop()
 
-    def _ask(self, place: Path, ground: Ground) -> int | None:
-        """A descriptor on which the supervisor will speak up; None when there is no server to ask."""
+    def _ask(self, run_directory: Path, capabilities: Ground) -> int | None:
+        """The descriptor on which the supervisor reports that it has the plan; None when there is no server."""
         with self._lock:
-            if not ground.namespaces or not self._has_server(ground) or self._control is None:
+            if (
+                not capabilities.namespaces
+                or not self._has_server(capabilities)
+                or self._control is None
+            ):
                 return None
-            ready, ready_in = os.pipe()
+            ready_fd, ready_write_fd = os.pipe()
             try:
-                rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ready_in]))]
-                self._control.sendmsg([os.fsencode(place)], rights)
+                rights = [
+                    (socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [ready_write_fd]))
+                ]
+                self._control.sendmsg([os.fsencode(run_directory)], rights)
             except OSError:
-                os.close(ready)
+                os.close(ready_fd)
                 self._drop()
                 return None
             finally:
-                os.close(ready_in)
-            return ready
+                os.close(ready_write_fd)
+            return ready_fd
 
-    def _has_server(self, ground: Ground, wait: float = 0.0) -> bool:
+    def _has_server(self, capabilities: Ground, wait: float = 0.0) -> bool:
         if self._process is not None and self._process.poll() is not None:
-            logger.warning("the warm server has ended", extra={"code": self._process.returncode})
+            logger.warning("warm Ansible server ended", extra={"code": self._process.returncode})
             self._drop()
         if self._control is None:
             if time.monotonic() < self._not_before:
                 return False
-            self._begin(ground)
+            self._begin(capabilities)
         if self._control is not None and not self._is_ready:
             readable, _, _ = select.select([self._control], [], [], wait)
             self._is_ready = bool(readable) and self._control.recv(64) == b"ready"
         return self._is_ready
 
-    def _begin(self, ground: Ground) -> None:
+    def _begin(self, capabilities: Ground) -> None:
         self._not_before = time.monotonic() + PAUSE
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own_socket, server_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         environ = {
             "PATH": "/usr/local/bin:/usr/bin:/bin",
             "LANG": "C.UTF-8",
             "LC_ALL": "C.UTF-8",
             "ANSIBLE_CONFIG": str(INSIDE / "ansible.cfg"),
         }
-        command = supervisor("serve", python=ground.python, site=True)
+        command = supervisor("serve", python=capabilities.python, site=True)
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
                     command,
-                    stdin=theirs.fileno(),
+                    stdin=server_socket.fileno(),
                     stdout=log,
                     stderr=log,
                     env=environ,
@@ -121,15 +127,15 @@ class WarmStarter:
                     umask=0o077,
                 )
         except OSError as error:
-            logger.warning("the warm server cannot be started", extra={"why": str(error)})
-            ours.close()
+            logger.warning("warm Ansible server cannot be started", extra={"why": str(error)})
+            own_socket.close()
         else:
-            self._control = ours
+            self._control = own_socket
         finally:
-            theirs.close()
+            server_socket.close()
 
     def _drop(self) -> None:
-        """It ends by itself when its socket closes."""
+        """Closes the socket, upon which the server ends by itself, and waits for that."""
         if self._control is not None:
             self._control.close()
         if self._process is not None:

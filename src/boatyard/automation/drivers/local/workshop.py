@@ -1,4 +1,4 @@
-"""What the runs of all hubs share on this machine: Ansible's environment, the directory, what the kernel allows."""
+"""Shared by the runs of all hubs on this machine: Ansible's environment, the directory, the machine's capabilities."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from boatyard.model.errors import Unavailable
 
 logger = logging.getLogger(__name__)
 
-Content = Callable[[str], Path]  # a digest's folder: a role, or a project with roles/
+Content = Callable[[str], Path]  # digest → folder of the content: a role, or a project with roles/
 PREPARING = "Preparing"
 _REMEDY = "allow user namespaces there, or run the worker as root with the right to make namespaces"
 _CALLS_AT_ONCE = 32
 
 
 class Workshop:
-    """Made once per process. Blocking calls; the driver makes them in threads."""
+    """One per process. Its calls block; the drivers make them in threads."""
 
     def __init__(
         self,
@@ -42,8 +42,8 @@ class Workshop:
         pace: Pace = Pace(),  # noqa: B008 - a frozen value
         namespaces: bool = True,  # where the kernel allows them
         users: bool = True,  # where we are root
-        warm: bool = True,  # fork a warm Ansible where that can be
-        passes: Passes = no_passes,  # for runs that ask their order for steps
+        warm: bool = True,  # fork from a warm Ansible server where possible
+        passes: Passes = no_passes,  # makes tokens for runs that request steps of their order
     ) -> None:
         self.directory = directory.absolute()
         self.content = content
@@ -53,7 +53,7 @@ class Workshop:
         self.records = Records(self.directory / "runs")
         self.turns = Turns(self.directory / "active", pace)
         self.starter: Starter = WarmStarter(self.directory / "warm.log") if warm else PlainStarter()
-        # Not the threads that everybody shares: a start waits for its content, which is looked at in one of those.
+        # Not the default executor: a start waits for its content, which is read in a thread of that executor.
         self.threads = ThreadPoolExecutor(_CALLS_AT_ONCE, thread_name_prefix="runs")
         self._wish = (namespaces, users)
         self._ground: Ground | None = None
@@ -63,7 +63,7 @@ class Workshop:
         self._lock = threading.Lock()
 
     def ground(self) -> Ground:
-        """What runs stand on. Unavailable while Ansible's environment is being made, with how far that is."""
+        """What runs can use here. Unavailable, with the progress, while Ansible's environment is being created."""
         with self._lock:
             if self._ground is None:
                 if not self.environment.is_ready():
@@ -72,7 +72,7 @@ class Workshop:
             return self._ground
 
     def check(self) -> None:
-        """Whether runs can be had, or will be once their environment is made. Changes nothing."""
+        """Unavailable when runs cannot be started, even after Ansible's environment is created. Changes nothing."""
         if not self.environment.lock.exists():
             raise Unavailable("the list of packages for Ansible is missing", reason="NoAnsible")
         if self._failed is not None:
@@ -81,7 +81,7 @@ class Workshop:
             raise Unavailable(f"what is kept of runs is gone: {self.records.directory}")
 
     def caution(self) -> str:
-        """How much less runs are set apart than they should be. Empty also while there is no environment for any."""
+        """A warning when runs are not fully isolated. Empty otherwise, and while there is no Ansible environment."""
         if not self.environment.is_ready():
             return ""
         try:
@@ -90,16 +90,16 @@ class Workshop:
             return str(error)
 
     def ground_is_bare(self) -> bool:
-        """Whether runs may be without namespaces, and leave somebody when their supervisor is killed."""
+        """Whether runs may be without namespaces: then processes may be left when a supervisor is killed."""
         return self._ground is None or not self._ground.namespaces
 
     def close(self) -> None:
-        """Calls that are under way go on to their end; none can be made any more."""
+        """Refuses new calls; calls under way complete."""
         self.threads.shutdown(wait=False)
         self.starter.close()
 
     def _prepare(self) -> None:
-        """In a thread of its own: it takes longer than anybody may wait. Asked again, it says how far it is."""
+        """Creates the environment in a thread: it takes long. Always raises: the progress or the last failure."""
         if self._making is None or not self._making.is_alive():
             failed, self._failed = self._failed, None
             self._making = threading.Thread(target=self._make, daemon=True)
@@ -119,29 +119,29 @@ class Workshop:
 
     def _survey(self) -> Ground:
         namespaces, users = self._wish
-        ground = Ground(
+        capabilities = Ground(
             python=self.environment.python,
             playbook=self.environment.playbook,
             namespaces=namespaces and self._allows_namespaces(),
             users=users and os.geteuid() == 0,
         )
-        if ground.users and not ground.namespaces:
+        if capabilities.users and not capabilities.namespaces:
             self._check_reach()
-        if words := _caution(ground):
-            logger.warning("runs of roles are not set apart", extra={"why": words})
-        return ground
+        if warning := _caution(capabilities):
+            logger.warning("runs of roles are not isolated", extra={"why": warning})
+        return capabilities
 
     def _check_reach(self) -> None:
-        """Without a file system of its own a run walks the paths that everybody walks."""
+        """Unavailable when another user cannot reach the paths that a run without its own file system needs."""
         command = [str(self.environment.python), "-I", "-c", "import ansible"]
         user = FIRST_USER
         try:
-            where = self.records.directory
-            tried = subprocess.run(command, check=False, user=user, group=user, cwd=where)
-            good = tried.returncode == 0
+            directory = self.records.directory
+            process = subprocess.run(command, check=False, user=user, group=user, cwd=directory)
+            is_reachable = process.returncode == 0
         except OSError:
-            good = False
-        if not good:
+            is_reachable = False
+        if not is_reachable:
             raise Unavailable(
                 "this machine allows no namespaces, and another user cannot reach the directory of runs or "
                 "Ansible's environment; put both where others may pass, or run as an ordinary user",
@@ -149,19 +149,19 @@ class Workshop:
             )
 
     def _allows_namespaces(self) -> bool:
-        with tempfile.TemporaryDirectory(dir=self.directory) as place:
-            command = supervisor("probe", place, python=self.environment.python)
-            tried = subprocess.run(command, check=False, capture_output=True, timeout=30)
-        return tried.returncode == 0
+        with tempfile.TemporaryDirectory(dir=self.directory) as folder:
+            command = supervisor("probe", folder, python=self.environment.python)
+            process = subprocess.run(command, check=False, capture_output=True, timeout=30)
+        return process.returncode == 0
 
 
-def _caution(ground: Ground) -> str:
-    if ground.namespaces:
+def _caution(capabilities: Ground) -> str:
+    if capabilities.namespaces:
         return ""
-    if ground.users:
-        words = (
+    if capabilities.users:
+        problem = (
             "have no file system of their own: they read what everybody on their machine may read"
         )
     else:
-        words = "are not set apart on their machine: they read all that Boatyard can, keys and tokens included"
-    return f"runs of roles {words}; {_REMEDY}"
+        problem = "are not set apart on their machine: they read all that Boatyard can, keys and tokens included"
+    return f"runs of roles {problem}; {_REMEDY}"

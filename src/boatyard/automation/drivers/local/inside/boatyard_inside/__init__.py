@@ -1,1 +1,1 @@
-"""What runs in Ansible's environment: supervisor, confinement, fork server. It imports nothing of Boatyard."""
+"""The code that runs in Ansible's environment: supervisor, confinement, fork server. Imports nothing of Boatyard."""

@@ -1,4 +1,4 @@
-"""`python -I -S -B boatyard_inside VERB …`: how Boatyard starts what runs in Ansible's environment."""
+"""`python -I -S -B boatyard_inside VERB …`: the program that Boatyard starts in Ansible's environment."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Starts a run where it can reach nothing but its own. Called by the supervisor.
+"""Starts a run in its own namespaces, where it reaches only its own files. Called by the supervisor.
 
-Supervisor → first process of the run's namespace → Ansible. The first one ends when the supervisor ends, and
-with it, by the kernel's hand, everything the run has started. Where there are no namespaces it looks for what
-is left itself.
+Supervisor → first process of the run's PID namespace → Ansible. The first process ends when the supervisor ends, and
+the kernel then kills everything that the run has started. Without namespaces the first process kills what is left.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import NoReturn
 from boatyard_inside import kernel
 from boatyard_inside.plans import WORK, Plan
 
-Launch = Callable[[Plan], None]  # becomes Ansible, or runs it and returns never
+Launch = Callable[[Plan], None]  # executes Ansible, or runs it in this process; never returns
 
 EVENTS_FD = "BOATYARD_EVENTS_FD"
 BROKEN = 70  # exit code of a run that could not be started
@@ -33,7 +32,7 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 
 
 class Started:
-    """The first process of a run, and what comes from it."""
+    """The first process of a run, and the pipes of its events and output."""
 
     def __init__(self, pid: int, events: int, output: int) -> None:
         self.pid = pid
@@ -47,9 +46,9 @@ class Started:
 
 
 def start(directory: str, plan: Plan, launch: Launch) -> Started:
-    events, events_in = os.pipe()
-    output, output_in = os.pipe()
-    alive, alive_in = os.pipe()
+    events, events_write = os.pipe()
+    output, output_write = os.pipe()
+    alive, alive_write = os.pipe()
     if plan.namespaces:
         if os.geteuid() != 0:
             kernel.own_user_namespace()
@@ -57,23 +56,25 @@ def start(directory: str, plan: Plan, launch: Launch) -> Started:
     pid = os.fork()
     if pid == 0:
         try:
-            for fd in (events, output, alive_in):
+            for fd in (events, output, alive_write):
                 os.close(fd)
-            _be_first(directory, plan, launch, events=events_in, output=output_in, alive=alive)
-        except BaseException as error:  # noqa: BLE001 - nothing of the supervisor may go on in this process
-            _say(events_in, error)
+            _be_first(
+                directory, plan, launch, events=events_write, output=output_write, alive=alive
+            )
+        except BaseException as error:  # noqa: BLE001 - the supervisor's code must not continue in this process
+            _say(events_write, error)
         finally:
             os._exit(BROKEN)
-    for fd in (events_in, output_in, alive):
+    for fd in (events_write, output_write, alive):
         os.close(fd)
     started = Started(pid, events, output)
-    os.write(alive_in, b"1")
-    os.close(alive_in)
+    os.write(alive_write, b"1")
+    os.close(alive_write)
     return started
 
 
 def _say(events: int, error: BaseException) -> None:
-    """For those who look after this machine; whoever reads the run's story is not told of it."""
+    """Reports why the run could not start, for the operator's log; it is not shown in the log of the run."""
     os.write(events, json.dumps({"kind": "broken", "text": str(error)}).encode() + b"\n")
 
 
@@ -124,7 +125,7 @@ def _redirect(output: int) -> None:
 
 
 def _make_root(root: str, plan: Plan) -> None:
-    """A file system of the run's own: the system's programs to read, its directory to write, nothing else."""
+    """Makes the run's own file system: it reads the system's programs, writes its directory, and sees nothing else."""
     kernel.make_mounts_private()
     kernel.mount_memory(root, "mode=755,size=4m")
     os.umask(0o022)
@@ -134,7 +135,7 @@ def _make_root(root: str, plan: Plan) -> None:
         elif os.path.isdir(path):
             _offer(path, root + path)
     for path in plan.reach:
-        if not path.startswith(tuple(f"{one}/" for one in _SYSTEM)):
+        if not path.startswith(tuple(f"{system_path}/" for system_path in _SYSTEM)):
             _offer(path, root + path)
     for name in _SETTINGS:
         if os.path.exists(f"/etc/{name}"):
@@ -152,7 +153,7 @@ def _make_root(root: str, plan: Plan) -> None:
     kernel.mount_processes(f"{root}/proc")
     os.makedirs(root + plan.home)
     kernel.mount_memory(root + plan.home, f"mode=700,size={plan.memory}")
-    if os.path.isdir(f"{root}/tmp"):  # something to read lies below it
+    if os.path.isdir(f"{root}/tmp"):  # something was mounted below it
         os.chmod(f"{root}/tmp", 0o1777)
     else:
         os.symlink(f"{plan.home}/tmp", f"{root}/tmp")
@@ -175,7 +176,7 @@ def _make_place(source: str, target: str) -> None:
 
 
 def _name_user(root: str, plan: Plan) -> None:
-    """Programs that ask who they are get an answer; no account is made."""
+    """Writes passwd and group, so that programs find a name for their uid; no account is created."""
     user = os.getuid() if plan.user is None else plan.user
     with open(f"{root}/etc/passwd", "w") as file:
         file.write(f"root:x:0:0::/:/bin/false\nrun:x:{user}:{user}::{plan.home}:/bin/sh\n")
@@ -184,31 +185,33 @@ def _name_user(root: str, plan: Plan) -> None:
 
 
 def _fill(plan: Plan) -> None:
-    made = [plan.home]
+    created_paths = [plan.home]
     for folder in ("tmp", *sorted({os.path.dirname(path) for path in (*plan.files, *plan.links)})):
-        place = plan.home
+        current = plan.home
         for part in filter(None, folder.split("/")):
-            place = os.path.join(place, part)
-            if place not in made:
-                os.mkdir(place, 0o700)
-                made.append(place)
+            current = os.path.join(current, part)
+            if current not in created_paths:
+                os.mkdir(current, 0o700)
+                created_paths.append(current)
     for path, text in plan.files.items():
-        made.append(os.path.join(plan.home, path))
-        with open(os.open(made[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        created_paths.append(os.path.join(plan.home, path))
+        with open(
+            os.open(created_paths[-1], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb"
+        ) as file:
             file.write(text.encode("utf-8", "surrogatepass"))
     for path, target in plan.links.items():
         os.symlink(target, os.path.join(plan.home, path))
     if plan.user is not None:
-        for one in made:
-            os.chown(one, plan.user, plan.user)
+        for created_path in created_paths:
+            os.chown(created_path, plan.user, plan.user)
 
 
 def _be_ansible(plan: Plan, launch: Launch, events: int) -> None:
-    for name, bound in plan.limits.items():
+    for name, limit in plan.limits.items():
         kind = getattr(resource, name)
         hard = resource.getrlimit(kind)[1]
-        bound = bound if hard == resource.RLIM_INFINITY else min(bound, hard)
-        resource.setrlimit(kind, (bound, bound))
+        limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(kind, (limit, limit))
     if plan.user is not None:
         os.setgroups([])
         os.setresgid(plan.user, plan.user, plan.user)
@@ -222,16 +225,16 @@ def _be_ansible(plan: Plan, launch: Launch, events: int) -> None:
 
 
 def execute(plan: Plan) -> None:
-    """The plain way: becomes the command line."""
+    """Executes the command line of the plan in place of this process."""
     os.execve(plan.argv[0], plan.argv, dict(os.environ))
 
 
 def _wait_for(child: int, plan: Plan) -> NoReturn:
-    """Reaps whoever is left to us until Ansible has ended; then nobody of the run is left."""
+    """Reaps orphans until Ansible has ended, kills what is left without namespaces, and exits with Ansible's code."""
 
-    def pass_on(number: int, _: object) -> None:
+    def pass_on(signal_number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(child, number)
+            os.kill(child, signal_number)
 
     signal.signal(signal.SIGTERM, pass_on)
     while True:
@@ -245,7 +248,7 @@ def _wait_for(child: int, plan: Plan) -> NoReturn:
 
 
 def end_everybody(user: int | None) -> None:
-    """Without a namespace: ends whoever is below us, also those nobody is the parent of any more."""
+    """Without namespaces: kills all descendants of this process, including orphans."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     while True:
         if user is not None:
@@ -261,7 +264,7 @@ def end_everybody(user: int | None) -> None:
 
 
 def _kill_all_of(user: int) -> None:
-    """As that user and to all it may signal: who forks meanwhile does not slip through."""
+    """Kills all processes of the user with one kill(-1) as that user: none can escape by forking."""
     pid = os.fork()
     if pid == 0:
         with contextlib.suppress(OSError):
@@ -278,7 +281,7 @@ def _children() -> list[int]:
 
 
 def main(arguments: list[str]) -> None:
-    """Tries whether the kernel allows namespaces: exit code 0 when it does. `arguments`: an empty directory."""
+    """Tests whether the kernel allows namespaces: exit code 0 when it does. `arguments`: an empty directory."""
     if os.geteuid() != 0:
         kernel.own_user_namespace()
     kernel.unshare(kernel.CLONE_NEWPID)

@@ -1,4 +1,4 @@
-"""Takes out of every text what must be shown nowhere. Used by the supervisor on all that is written down."""
+"""Removes secrets from texts. Used by the supervisor on everything that it writes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from collections.abc import Iterable
 from urllib.parse import quote
 
 SHOWN = "********"
-SHORTEST = 3  # a shorter one would blot out half of every text, and guards nothing
+SHORTEST = 3  # a shorter secret would blot out half of every text, and protects nothing
 _SHORTEST_LINE = 8
 _SHORTEST_PART = 6  # characters of base64 that are no coincidence
 
 
 class Hiding:
-    """Knows each secret as it is, by lines, and as it looks in JSON, in addresses and in base64.
+    """Replaces each secret, as it is, by lines, and as it looks in JSON, in URLs and in base64.
 
-    Not known, and so not hidden: what is shorter than `SHORTEST`, base64 that is broken into lines, and what somebody
-    has turned or encoded in another way.
+    Not replaced: secrets shorter than `SHORTEST`, base64 that is broken into lines, and secrets that are reversed or
+    encoded in another way.
     """
 
     def __init__(self, hidden: Iterable[str]) -> None:
         forms: set[str] = set()
-        for one in hidden:
-            lines = [line.strip() for line in one.splitlines()]
-            for text in (one, *(line for line in lines if len(line) >= _SHORTEST_LINE)):
+        for secret in hidden:
+            lines = [line.strip() for line in secret.splitlines()]
+            for text in (secret, *(line for line in lines if len(line) >= _SHORTEST_LINE)):
                 if len(text) >= SHORTEST:
                     forms.update(_forms(text))
-            forms.update(_parts(one))
+            forms.update(_parts(secret))
         self._forms = sorted(forms, key=len, reverse=True)
         self.longest = len(self._forms[0].encode(errors="replace")) if self._forms else 0
         pattern = "|".join(map(re.escape, self._forms))
@@ -38,14 +38,14 @@ class Hiding:
         return text if self._pattern is None else self._pattern.sub(SHOWN, text)
 
     def in_cut(self, text: str) -> str:
-        """Of a text that somebody has cut: also the beginning of a secret at its end."""
+        """For a text that was cut: replaces also the beginning of a secret at its end."""
         body = text.rstrip("\ufffd")  # half a character, if the cut went through one
         start = min((_tail(body, form) for form in self._forms), default=len(body))
         return self(text) if start == len(body) else self(body[:start]) + SHOWN
 
 
 def _tail(text: str, form: str) -> int:
-    """Where the text goes over into the beginning of the form, up to its end; its length where it does not."""
+    """Where the text ends with the beginning of `form`; the length of the text when it does not."""
     start = max(0, len(text) - len(form))
     while (start := text.find(form[:SHORTEST], start)) >= 0:
         if form.startswith(text[start:]):
@@ -55,12 +55,12 @@ def _tail(text: str, form: str) -> int:
 
 
 def _parts(text: str) -> Iterable[str]:
-    """What is the same in base64 wherever the secret stands among other bytes, such as in user:password."""
+    """The parts of the base64 that do not depend on the bytes around the secret, such as in user:password."""
     data = text.encode("utf-8", "surrogatepass")
-    for before, first in ((0, 0), (1, 2), (2, 3)):
-        last = 8 * (before + len(data)) // 6  # what comes after shares a character with the end
-        for coded in (base64.b64encode, base64.urlsafe_b64encode):
-            part = coded(bytes(before) + data).decode()[first:last]
+    for offset, first in ((0, 0), (1, 2), (2, 3)):
+        last = 8 * (offset + len(data)) // 6  # what comes after shares a character with the end
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            part = encode(bytes(offset) + data).decode()[first:last]
             if len(part) >= _SHORTEST_PART:
                 yield part
 

@@ -1,4 +1,4 @@
-"""The few calls to the kernel that Python has no name for. Used by `confine`."""
+"""System calls that Python does not offer. Used by `confine`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def unshare(flags: int) -> None:
 
 
 def own_user_namespace() -> None:
-    """A user namespace in which our number stays the same; with it come the rights to mount within it."""
+    """Enters a new user namespace in which our uid stays the same; in it we have the right to mount."""
     user, group = os.getuid(), os.getgid()
     unshare(CLONE_NEWUSER)
     for name, text in (
@@ -37,7 +37,7 @@ def own_user_namespace() -> None:
 
 
 def end_with_parent() -> None:
-    """Killed when the parent ends, however it ends."""
+    """This process is killed when its parent ends, however it ends."""
     _call("prctl", _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
 
@@ -46,7 +46,7 @@ def adopt_orphans() -> None:
 
 
 def give_up_rights() -> None:
-    """No capability is left, and no program gives any back."""
+    """Drops all capabilities; no program that is executed can get any back."""
     _call("prctl", _PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITIES_3, 0)
     nothing = (ctypes.c_uint32 * 6)()
@@ -75,7 +75,7 @@ def bind(source: str, target: str) -> None:
 
 def bind_read_only(source: str, target: str) -> None:
     bind(source, target)
-    # What a mount forbids already must be said again, or an ordinary user may not change it.
+    # An ordinary user may only remount with all restrictions that the mount already has.
     flags = os.statvfs(target).f_flag & (_MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
     flags |= os.statvfs(target).f_flag & (os.ST_NOATIME | os.ST_RELATIME | os.ST_NODIRATIME)
     _mount("none", target, "", _MS_BIND | _MS_REMOUNT | _MS_RDONLY | _MS_NOSUID | flags)
@@ -85,17 +85,17 @@ def change_root(root: str) -> None:
     os.chdir(root)
     if _libc.syscall(_PIVOT_ROOT[platform.machine()], b".", b".") != 0:
         raise OSError(ctypes.get_errno(), "pivot_root failed")
-    # The old root now lies over the new one, and goes with all that is mounted in it.
+    # The old root is now mounted over the new one; unmount it with everything in it.
     _call("umount2", b".", _MNT_DETACH)
     os.chdir("/")
 
 
-def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    arguments = (source.encode(), target.encode(), kind.encode())
-    _call("mount", *arguments, ctypes.c_ulong(flags), options.encode(), what=f"mount {target}")
+def _mount(source: str, target: str, filesystem: str, flags: int, options: str = "") -> None:
+    arguments = (source.encode(), target.encode(), filesystem.encode())
+    _call("mount", *arguments, ctypes.c_ulong(flags), options.encode(), operation=f"mount {target}")
 
 
-def _call(name: str, *arguments: object, what: str = "") -> None:
+def _call(name: str, *arguments: object, operation: str = "") -> None:
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what or name}: {os.strerror(number)}")
+        raise OSError(number, f"{operation or name}: {os.strerror(number)}")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 
 class Lines:
-    """A line that is too long is given once, cut, and the rest of it is dropped.
+    """Splits bytes into lines. A line that is too long is cut, and the rest of it is dropped.
 
-    What is given is longer than `longest` by `over`: a secret that stands at the cut must be seen whole.
+    A cut line is longer than `longest` by `over`: a secret at the cut must be complete to be recognised.
     """
 
     def __init__(self, longest: int, over: int) -> None:
@@ -18,14 +18,14 @@ class Lines:
 
     def feed(self, data: bytes) -> Iterator[bytes]:
         for part in data.splitlines(keepends=True):
-            ended = part.endswith((b"\n", b"\r"))
+            is_complete = part.endswith((b"\n", b"\r"))
             if not self._dropping:
-                self._held += part.rstrip(b"\r\n") if ended else part
-                if ended or len(self._held) > self._most:
+                self._held += part.rstrip(b"\r\n") if is_complete else part
+                if is_complete or len(self._held) > self._most:
                     yield bytes(self._held[: self._most])
                     self._held.clear()
-                    self._dropping = not ended
-            elif ended:
+                    self._dropping = not is_complete
+            elif is_complete:
                 self._dropping = False
 
     def rest(self) -> Iterator[bytes]:

@@ -1,7 +1,7 @@
-"""Keeps Ansible warm and forks a supervisor per run. Started by Boatyard, which speaks to it over its standard input.
+"""A server that has imported Ansible and forks a supervisor per run. Boatyard starts it and talks to it on stdin.
 
-It ends with Boatyard: when the other end of the socket closes, however that came about. Runs go on: each has a
-session of its own and its supervisor needs nobody.
+It ends with Boatyard, when the other end of the socket closes for any reason. Runs go on: each has its own session,
+and its supervisor needs no other process.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warm.warm_up()
     gc.collect()
-    gc.freeze()  # so that a fork does not copy what nobody changes
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are nobody's to wait for
+    gc.freeze()  # so that the collector of a fork does not touch and copy shared pages
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the supervisors
     try:
         control.send(READY)
         _serve(control)
@@ -57,8 +57,8 @@ def _become_supervisor(directory: str, ready_fd: int) -> None:
     try:
         os.setsid()
         os.chdir("/")
-        # Nothing of the server's is held on to: neither its socket nor its log. The numbers stay taken, for
-        # somewhere an object may still believe that it has to close its own.
+        # Close the server's descriptors: socket, log. Each number is replaced by /dev/null and not freed, because
+        # some Python object may still close the number that it had.
         null = os.open(os.devnull, os.O_RDWR)
         for name in os.listdir("/proc/self/fd"):
             if int(name) not in (0, ready_fd, null):

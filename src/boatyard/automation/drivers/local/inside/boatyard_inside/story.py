@@ -1,4 +1,4 @@
-"""The story of a run on disk: one JSON line per event, numbered without gaps, bounded. Written by the supervisor."""
+"""The log of a run on disk: one JSON line per event, numbered without gaps, bounded. Written by the supervisor."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from boatyard_inside.hiding import Hiding
 
 LONGEST_TEXT = 4000  # characters
 LONGEST_NAME = 300
-KEPT_FOR_THE_END = 16 * 1024  # bytes; how it ended is told in any case
+KEPT_FOR_THE_END = 16 * 1024  # bytes reserved, so that the end is always logged
 ALWAYS = ("failed", "end")
-# What no store takes: NUL, and the halves of characters as which Python shows bytes that are no text.
+# What cannot be stored: NUL, and the surrogates with which Python represents bytes that are not text.
 _UNWRITABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 _CONTROLS = _UNWRITABLE | {
     number: "\ufffd" for number in (*range(32), *range(127, 160)) if chr(number) not in "\n\t"
@@ -21,10 +21,10 @@ _CONTROLS = _UNWRITABLE | {
 
 
 class Story:
-    """Goes on where an earlier start of the same run has stopped.
+    """Continues the log of an earlier start of the same run.
 
-    Each line says which start told it. Numbers may begin anew, once what is kept of a run was removed, and the last
-    lines of a machine that lost its power may be gone: who copies a story tells by the start what is the same line.
+    Each line names the start that wrote it. Numbers begin again after a run was released, and the last lines may be
+    lost in a power failure: a reader that copies the log recognises the same line by its number and start.
     """
 
     def __init__(self, path: str, limit: int, hide: Hiding, attempt: int = 1) -> None:
@@ -37,10 +37,10 @@ class Story:
         self.hide = hide
 
     def tell(self, kind: str, task: str = "", text: str = "", remark: str = "") -> None:
-        """`remark` stands after the text, however long that is."""
+        """Writes one event, unless the log is full. `remark` follows the text, however long that is."""
         line = self._line(kind, task, text, remark)
-        spare = 0 if kind in ALWAYS else KEPT_FOR_THE_END
-        if self._left - len(line) < spare:
+        reserve = 0 if kind in ALWAYS else KEPT_FOR_THE_END
+        if self._left - len(line) < reserve:
             if self._cut or kind in ALWAYS:
                 if kind in ALWAYS and self._left > len(line):
                     self._write(line)
@@ -50,14 +50,14 @@ class Story:
         self._write(line)
 
     def clean(self, text: str, longest: int = LONGEST_TEXT) -> str:
-        """As it may be shown: no secrets, no control characters, not too long."""
-        # Who told it has cut what is much longer than we keep, perhaps in the middle of a secret.
+        """The text without secrets and control characters, at most `longest` characters long."""
+        # The sender cuts long texts, perhaps in the middle of a secret.
         may_be_cut = len(text) >= LONGEST_TEXT or len(text.encode(errors="replace")) >= LONGEST_TEXT
         text = (self.hide.in_cut(text) if may_be_cut else self.hide(text)).translate(_CONTROLS)
         return text if len(text) <= longest else text[: longest - 1] + "…"
 
     def keep(self, text: str) -> str:
-        """As it may be kept, whole: no secrets, and nothing that cannot be written down."""
+        """The whole text, without secrets and characters that cannot be stored."""
         return self.hide(text).translate(_UNWRITABLE)
 
     def _line(self, kind: str, task: str, text: str, remark: str = "") -> bytes:
@@ -78,11 +78,11 @@ class Story:
         self._left -= len(line)
 
     def _mend(self) -> int:
-        """Takes away a line that was not written to its end; the number of the last one that was."""
+        """Removes an incomplete last line. Returns the number of the last complete line."""
         size = os.fstat(self._file).st_size
         start = max(0, size - 64 * 1024)
         tail = os.pread(self._file, size - start, start)
-        whole = tail[: tail.rfind(b"\n") + 1]
-        os.ftruncate(self._file, start + len(whole))
-        lines = whole.splitlines()
+        complete_lines = tail[: tail.rfind(b"\n") + 1]
+        os.ftruncate(self._file, start + len(complete_lines))
+        lines = complete_lines.splitlines()
         return int(json.loads(lines[-1])["number"]) if lines else 0

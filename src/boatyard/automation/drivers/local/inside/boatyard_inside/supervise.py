@@ -1,7 +1,7 @@
-"""Watches over one run until its end and writes down how it ended. One process per run, in a session of its own.
+"""Supervises one run until its end and writes its result. One process per run, in its own session.
 
-It holds the run's lock for as long as it lives: whoever looks for the run asks the kernel who holds it. It is
-started by Boatyard, or forked by the warm server, and needs neither of them any more from then on.
+It holds the run's lock as long as it lives: the driver finds a run by asking the kernel who holds the lock. It is
+started by Boatyard or forked by the warm server, and afterwards needs neither of them.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from boatyard_inside.lines import Lines
 from boatyard_inside.plans import Plan
 from boatyard_inside.story import LONGEST_TEXT, Story
 
-GRACE_SECONDS = 5.0  # between being asked to end and being ended
+GRACE_SECONDS = 5.0  # between SIGTERM and SIGKILL
 LONGEST_EVENT = 256 * 1024
 MOST_FACTS = 256
 LONGEST_FACTS = 64 * 1024  # characters, all of them together
 ERROR = "[ERROR]:"
-LAST_WORDS = 12  # lines of output that say why, when no task does
+LAST_WORDS = 12  # lines of output in the result when no task says why it failed
 
 
 def supervise(directory: str, launch: Launch, ready: Callable[[], None]) -> None:
-    """Runs the plan that lies in `directory`. Does nothing when another supervisor does, or there is no plan."""
+    """Runs the plan in `directory`. Does nothing when another supervisor runs it, or there is no plan."""
     lock = os.open(os.path.join(directory, plans.LOCK), os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,45 +66,45 @@ class _Watch:
         self._told_all = False
         self._too_many = False
         self._broken = ""
-        self._ending = ""  # why we end it
+        self._ending = ""  # why we end the run; empty: we do not
         self._kill_at = 0.0
 
     def run(self, launch: Launch) -> None:
         if self._plan.start > 1:
             self._story.tell("output", text="the run was interrupted and begins again")
-        bell, bell_in = os.pipe()
-        os.set_blocking(bell_in, False)
+        wakeup_fd, wakeup_write_fd = os.pipe()
+        os.set_blocking(wakeup_write_fd, False)
         signal.signal(signal.SIGTERM, lambda *_: self._end("cancelled"))
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.set_wakeup_fd(bell_in, warn_on_full_buffer=False)
-        until = time.monotonic() + self._plan.time_limit
+        signal.set_wakeup_fd(wakeup_write_fd, warn_on_full_buffer=False)
+        deadline = time.monotonic() + self._plan.time_limit
         started = confine.start(self._directory, self._plan, launch)
         with selectors.DefaultSelector() as selector:
-            for fd in (started.events, started.output, started.fd, bell):
+            for fd in (started.events, started.output, started.fd, wakeup_fd):
                 os.set_blocking(fd, False)
                 selector.register(fd, selectors.EVENT_READ)
-            self._follow(started, selector, bell, until)
+            self._follow(started, selector, wakeup_fd, deadline)
         _, status = os.waitpid(started.pid, 0)
         self._conclude(os.waitstatus_to_exitcode(status))
 
     def _follow(
-        self, started: Started, selector: selectors.BaseSelector, bell: int, until: float
+        self, started: Started, selector: selectors.BaseSelector, wakeup_fd: int, deadline: float
     ) -> None:
-        asked = False
+        term_sent = False
         while True:
             now = time.monotonic()
-            if now >= until:
+            if now >= deadline:
                 self._end("timeout")
-            if self._ending and not asked:
-                asked, self._kill_at = True, now + GRACE_SECONDS
+            if self._ending and not term_sent:
+                term_sent, self._kill_at = True, now + GRACE_SECONDS
                 started.signal(signal.SIGTERM)
-            if asked and now >= self._kill_at:
+            if term_sent and now >= self._kill_at:
                 started.signal(signal.SIGKILL)
                 self._kill_at = now + 1.0
-            wait = (self._kill_at if asked else until) - now
+            wait = (self._kill_at if term_sent else deadline) - now
             ready = {key.fd for key, _ in selector.select(max(0.0, min(wait, 60.0)))}
-            if bell in ready:
-                _read(bell)
+            if wakeup_fd in ready:
+                _read(wakeup_fd)
             for fd, absorb in (
                 (started.events, self._absorb_events),
                 (started.output, self._absorb_output),
@@ -120,7 +120,7 @@ class _Watch:
                 return
 
     def _drain(self, started: Started) -> None:
-        """What was still in the pipes when the last of the run ended."""
+        """Reads what is left in the pipes after the last process of the run has ended."""
         for fd, absorb in (
             (started.events, self._absorb_events),
             (started.output, self._absorb_output),
@@ -130,8 +130,8 @@ class _Watch:
         for line in self._output_lines.rest():
             self._absorb_line(line)
 
-    def _end(self, why: str) -> None:
-        self._ending = self._ending or why
+    def _end(self, reason: str) -> None:
+        self._ending = self._ending or reason
 
     def _absorb_output(self, data: bytes) -> None:
         self._output_left -= len(data)
@@ -144,12 +144,12 @@ class _Watch:
     def _absorb_line(self, line: bytes) -> None:
         text = line.decode("utf-8", "replace")
         if text.strip():
-            # One that was cut is cleaned by itself: among others it would not be seen where it ends.
+            # A cut line is cleaned on its own: joined with others, the cut secret at its end would not be found.
             self._remember(text if len(line) < LONGEST_TEXT else self._story.clean(text))
             self._story.tell("output", text=text)
 
     def _remember(self, text: str) -> None:
-        """The first lines of Ansible's own error; the last lines where there is none."""
+        """Keeps lines for the result: the first lines of Ansible's own error, or else the last lines of output."""
         if text.startswith(ERROR) and not self._error_seen:
             self._error_seen, self._last_words = True, []
             text = text.removeprefix(ERROR).strip()
@@ -200,7 +200,7 @@ class _Watch:
         elif code == 0 and self._told_all:
             self._succeed()
         elif code < 0 or code == 128 + signal.SIGKILL:
-            # Not by us, and no role can wish for it: somebody, or the kernel short of memory.
+            # Not by us, and not by the role: by somebody else, or by the kernel when memory is short.
             self.ended("killed", "it was killed")
         elif code == confine.BROKEN:
             self.ended("broken", self._broken or "it could not be started")
@@ -210,27 +210,27 @@ class _Watch:
     def _succeed(self) -> None:
         length = sum(map(len, self._facts.values()))
         if self._too_many or len(self._facts) > MOST_FACTS or length > LONGEST_FACTS:
-            words = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
-            self.ended("failed", words)
+            message = f"it reported more than {MOST_FACTS} facts, or more than {LONGEST_FACTS} characters of them"
+            self.ended("failed", message)
             return
         keep = self._story.keep
         facts = {keep(name): keep(value) for name, value in self._facts.items()}
         self.ended("succeeded", "", facts=facts)
 
     def _fail(self, code: int) -> None:
-        task, words = self._failure
-        if words or task:
-            self.ended("failed", words or "it failed without a word", task=task)
+        task, message = self._failure
+        if message or task:
+            self.ended("failed", message or "it failed without a word", task=task)
             return
-        said = "\n".join(self._last_words)
-        self.ended("failed", said or f"it ended with code {code} without a word")
+        output = "\n".join(self._last_words)
+        self.ended("failed", output or f"it ended with code {code} without a word")
 
     def ended(
         self, state: str, words: str, *, task: str = "", facts: dict[str, str] | None = None
     ) -> None:
         clean = self._story.clean
-        told = state if task or not words or state == "broken" else f"{state}: {words}"
-        self._story.tell("end", task, told)
+        summary = state if task or not words or state == "broken" else f"{state}: {words}"
+        self._story.tell("end", task, summary)
         result = {
             "attempt": self._plan.attempt,
             "start": self._plan.start,
@@ -243,7 +243,7 @@ class _Watch:
 
 
 def _read(fd: int) -> bytes | None:
-    """What is there; empty at the end, None when there is nothing now."""
+    """The bytes that are available; empty at the end of the pipe, None when there are none now."""
     try:
         return os.read(fd, 65536)
     except BlockingIOError:
@@ -251,7 +251,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def main(arguments: list[str]) -> None:
-    """`DIRECTORY READY_FD`: the plain way, with the command line of Ansible."""
+    """`DIRECTORY READY_FD`: supervises a run that executes ansible-playbook as a new program."""
     directory, ready_fd = arguments[0], int(arguments[1])
     with contextlib.suppress(PermissionError):
         os.setsid()

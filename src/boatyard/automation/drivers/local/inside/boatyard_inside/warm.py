@@ -1,8 +1,7 @@
-"""Ansible imported and rehearsed, ready to be forked: what makes a run cost a fraction of the command line.
+"""Imports Ansible and prepares it to be forked, so that a run starts in a fraction of the time of ansible-playbook.
 
-Everything here is about Ansible's memory. A rehearsal runs one small playbook, so that plugins are found and loaded;
-then what it has set for the whole process is set back. No content of a template is ever loaded here: it is read in
-the forked process, after that has given up every right.
+A rehearsal runs one small playbook, so that plugins are found and loaded; then the global state that it set is reset.
+The content of templates is never loaded here: only the forked process reads it, after it has dropped all rights.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _PLAY = """[{hosts: localhost, gather_facts: false, vars: !unsafe {? "a" : "x", 
 
 
 def warm_up() -> None:
-    """Imports Ansible and rehearses, in a directory that is gone afterwards."""
+    """Imports Ansible and runs the rehearsal, in a directory that is removed afterwards."""
     home = tempfile.mkdtemp(prefix="boatyard-rehearsal-")
     try:
         os.environ["HOME"] = home
@@ -60,7 +59,7 @@ def warm_up() -> None:
         if code:
             raise RuntimeError(f"the rehearsal ended with code {code}")
         os.close(events)
-        # What asks for steps cannot be rehearsed: there is nobody to ask. It brings TLS, which takes its time.
+        # Tasks that request steps cannot be rehearsed without a server. Their module loads TLS, which is slow.
         importlib.import_module(_ASKING)
         _reset()
     finally:
@@ -72,15 +71,15 @@ def _write_rehearsal(home: str) -> list[str]:
     files["project/play.yml"] = _PLAY
     files["inventory"] = "localhost ansible_connection=local\n"
     for path, text in files.items():
-        place = os.path.join(home, path)
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "w", encoding="utf-8") as file:
+        full_path = os.path.join(home, path)
+        os.makedirs(os.path.dirname(full_path), exist_ok=True)
+        with open(full_path, "w", encoding="utf-8") as file:
             file.write(text)
     return ["ansible-playbook", "-i", f"{home}/inventory", f"{home}/project/play.yml"]
 
 
 def _reset() -> None:
-    """What a process does once, and each run has to do for itself."""
+    """Resets what Ansible sets once per process and each run must set for itself."""
     from ansible import context
     from ansible.parsing.vault import VaultSecretsContext
     from ansible.plugins.loader import get_all_plugin_loaders
@@ -99,28 +98,28 @@ def _reset() -> None:
         _forget_rehearsal(loader)
     display = Display()
     for name in ("_warns", "_errors", "_deprecations"):
-        if isinstance(seen := getattr(display, name, None), dict):
-            seen.clear()
+        if isinstance(messages := getattr(display, name, None), dict):
+            messages.clear()
 
 
 def _forget_rehearsal(loader: object) -> None:
-    """The folders beside the rehearsal's playbook are no place to look for plugins."""
-    kept = [one for one in loader._extra_dirs if "boatyard-rehearsal-" not in str(one)]  # type: ignore[attr-defined]
-    if len(kept) != len(loader._extra_dirs):  # type: ignore[attr-defined]
-        loader._extra_dirs[:] = kept  # type: ignore[attr-defined]
+    """Removes the rehearsal's folders from the plugin search path."""
+    remaining = [path for path in loader._extra_dirs if "boatyard-rehearsal-" not in str(path)]  # type: ignore[attr-defined]
+    if len(remaining) != len(loader._extra_dirs):  # type: ignore[attr-defined]
+        loader._extra_dirs[:] = remaining  # type: ignore[attr-defined]
         loader._paths = None  # type: ignore[attr-defined]
 
 
 def run_playbook(plan: Plan) -> NoReturn:
-    """In the forked process, confined: what the command line would do, without its beginning."""
+    """Called in the forked, confined process: does what ansible-playbook does after its imports."""
     from ansible import constants
     from ansible.cli.playbook import PlaybookCLI
 
-    # It was, by the rehearsal, with the same settings; what lies beside the playbook is found anew.
+    # True: the rehearsal configured it with the same settings. Collections beside the playbook are still found.
     warnings.filterwarnings("ignore", message="AnsibleCollectionFinder has already been configured")
     _run_ours_in_place()
     gc.set_threshold(50_000)  # a run is short, and looking for garbage unshares memory
-    random.seed()  # every fork would have the same chance
+    random.seed()  # otherwise every fork has the same random numbers
     home = os.environ["HOME"]
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     constants.ANSIBLE_HOME = f"{home}/.ansible"
@@ -131,33 +130,33 @@ def run_playbook(plan: Plan) -> NoReturn:
     tempfile.tempdir = None
     code = 250
     try:
-        # The interpreter, its flags and the program are not arguments of the program.
+        # The first four are the interpreter, its flags and the program.
         PlaybookCLI.cli_executor(["ansible-playbook", *plan.argv[4:]])
-    except SystemExit as leaving:
-        code = leaving.code if isinstance(leaving.code, int) else 1
+    except SystemExit as exit_request:
+        code = exit_request.code if isinstance(exit_request.code, int) else 1
     finally:
         _flush(sys.stdout.flush)
         _flush(sys.stderr.flush)
-        # Not the usual way: what the server registered for its own end is not ours to do.
+        # os._exit: the exit handlers that the server registered must not run here.
         os._exit(code)
 
 
 def _run_ours_in_place() -> None:
-    """Tasks of our own action plugins need no worker: they are a few lines of ours and touch nothing.
+    """Makes Ansible run tasks of our own action plugins in this process, without a worker.
 
-    Ansible forks for every task, which costs more than such a task itself. Works on copies, as a fork would.
+    Ansible forks for every task, which takes longer than such a task itself. They work on copies, as in a fork.
     """
     from ansible._internal._task import TaskContext
     from ansible.executor.process.worker import WorkerProcess
     from ansible.executor.task_executor import TaskExecutor
     from ansible.executor.task_result import _RawTaskResult
 
-    fork = WorkerProcess.start
+    original_start = WorkerProcess.start
 
     def start(worker: Any) -> None:
         task = worker._task
         if not str(task.resolved_action or "").startswith(OURS) or task.loop or task.until:
-            fork(worker)
+            original_start(worker)
             return
         task, host = task.copy(), copy.copy(worker._host)
         with TaskContext(task):

@@ -1,4 +1,4 @@
-"""Tells Boatyard what Ansible is doing: one JSON line per event, to the descriptor the supervisor gave."""
+"""Reports what Ansible does: one JSON line per event, to a descriptor of the supervisor."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ LONGEST_TEXT = 16_000
 LONGEST_FACTS = 128 * 1024
 MOST_ITEMS = 20
 _ALWAYS = ("changed", "failed")
-DIES_AT = (
-    "BOATYARD_DIES_AT"  # given by who tries a role: the run is killed as it comes to this task
-)
+DIES_AT = "BOATYARD_DIES_AT"  # set by `template test`: the run is killed as it reaches this task
 
 
 class CallbackModule(CallbackBase):
@@ -34,16 +32,16 @@ class CallbackModule(CallbackBase):
         self._fd = None
         self._tasks = 0
 
-    def _tell(self, kind, **more):
+    def _tell(self, kind, **fields):
         if self._fd is None:  # not at import: the warm server has none
             self._fd = int(os.environ["BOATYARD_EVENTS_FD"])
             os.set_inheritable(self._fd, False)
-        data = json.dumps({"kind": kind, **more}).encode() + b"\n"
+        data = json.dumps({"kind": kind, **fields}).encode() + b"\n"
         while data:
             data = data[os.write(self._fd, data) :]
 
     def _arrive(self):
-        """At the next task; after the last one, at the end."""
+        """Counts the tasks, and the end as one more; kills this process at the one that DIES_AT names."""
         self._tasks += 1
         if os.environ.get(DIES_AT) == str(self._tasks):
             os.kill(os.getpid(), signal.SIGKILL)
@@ -60,8 +58,10 @@ class CallbackModule(CallbackBase):
         kind = "changed" if result.result.get("changed") else "ok"
         text = _words(result.result, ok=True)
         if not text and "var" in result.task.args and result.task.action.endswith("debug"):
-            shown = {name: value for name, value in result.result.items() if name not in _ALWAYS}
-            text = json.dumps(shown, default=str)[:LONGEST_TEXT]
+            variables = {
+                name: value for name, value in result.result.items() if name not in _ALWAYS
+            }
+            text = json.dumps(variables, default=str)[:LONGEST_TEXT]
         self._tell(kind, task=_name(result), text=text)
 
     def v2_runner_on_failed(self, result, ignore_errors=False):
@@ -81,13 +81,13 @@ class CallbackModule(CallbackBase):
     def v2_playbook_on_stats(self, stats):
         self._arrive()
         facts = {}
-        for found in stats.custom.values():
-            facts.update(found)
-        told = {str(name): _plain(value) for name, value in facts.items()}
-        if sum(len(name) + len(value) for name, value in told.items()) > LONGEST_FACTS:
+        for host_facts in stats.custom.values():
+            facts.update(host_facts)
+        texts = {str(name): _plain(value) for name, value in facts.items()}
+        if sum(len(name) + len(value) for name, value in texts.items()) > LONGEST_FACTS:
             self._tell("facts", facts={}, too_many=True)
         else:
-            self._tell("facts", facts=told)
+            self._tell("facts", facts=texts)
 
 
 def _name(result):
@@ -95,7 +95,7 @@ def _name(result):
 
 
 def _task(task):
-    """As its author wrote it, without the role in front."""
+    """The name of the task as its author wrote it, without the role in front."""
     return str(task.name or task.action).strip()
 
 
@@ -104,11 +104,11 @@ def _plain(value):
 
 
 def _words(result, ok=False):
-    """What the task itself says, shortened. An item that failed speaks for its loop."""
-    items = [one for one in result.get("results") or [] if isinstance(one, dict)]
+    """The messages of the task, shortened. For a failed loop, those of the failed items."""
+    items = [item for item in result.get("results") or [] if isinstance(item, dict)]
     if items and not ok:
-        said = [_one(item) for item in items if item.get("failed")][:MOST_ITEMS]
-        return "\n".join(said)[:LONGEST_TEXT] or _one(result)
+        texts = [_one(item) for item in items if item.get("failed")][:MOST_ITEMS]
+        return "\n".join(texts)[:LONGEST_TEXT] or _one(result)
     return _one(result, ok=ok)
 
 
@@ -117,9 +117,9 @@ def _one(result, ok=False):
     if not ok:
         parts += [result.get("stderr", ""), result.get("module_stderr", "")]
         parts += [result.get("module_stdout", ""), result.get("reason", "")]
-    said = []
+    texts = []
     for part in parts:
         text = part if isinstance(part, str) else _plain(part)
-        if text.strip() and text not in said:
-            said.append(text.strip())
-    return "\n".join(said)[:LONGEST_TEXT]
+        if text.strip() and text not in texts:
+            texts.append(text.strip())
+    return "\n".join(texts)[:LONGEST_TEXT]

@@ -1,4 +1,4 @@
-"""Asks for the addresses of the cluster's API and ingress and waits until they are there."""
+"""Requests the addresses of the cluster's API and ingress and waits until they are known."""
 
 from __future__ import annotations
 

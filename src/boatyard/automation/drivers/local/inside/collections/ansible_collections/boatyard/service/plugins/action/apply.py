@@ -1,7 +1,7 @@
-"""Puts objects into the order's own cluster, or takes them away: `manifests`, `state`, `force`, `timeout`.
+"""Applies objects to the order's own cluster, or deletes them: `manifests`, `state`, `force`, `timeout`.
 
-What is applied twice is there once. A part of a role that has no cluster to write to is told so; taking away is
-content there. A simulated cluster takes whatever has the shape of a manifest, and says that it is simulated.
+May be repeated. In a part of a role that has no cluster, applying fails and deleting succeeds. A simulated cluster
+accepts every well-formed manifest, and the result says `simulated`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ DEFINITION = "CustomResourceDefinition"
 PRESENT, ABSENT = "present", "absent"
 _SECONDS = 60.0
 _ARGUMENTS = frozenset({"manifests", "state", "force", "timeout"})
-# What others write and what tells nothing about the wish.
+# Fields that others write and that say nothing about the desired state.
 _NOT_OURS = frozenset({"resourceVersion", "managedFields", "generation"})
 
 
@@ -34,77 +34,84 @@ class ActionModule(ActionBase):
 
     def run(self, tmp=None, task_vars=None):
         result = super().run(tmp, task_vars)
-        found = (task_vars or {}).get
+        get_variable = (task_vars or {}).get
         try:
-            wish = _Wish(self._task.args)
+            arguments = _Wish(self._task.args)
         except ClusterError as error:
             return {**result, "failed": True, "msg": str(error)}
-        kubeconfig = (found("boatyard_files") or {}).get("kubeconfig")
-        simulated = (found("boatyard_order") or {}).get("simulated")
-        if not kubeconfig:  # a role that decides has asked for the cluster itself
-            kubeconfig, simulated = found("boatyard_kubeconfig"), found("boatyard_simulated")
+        kubeconfig = (get_variable("boatyard_files") or {}).get("kubeconfig")
+        simulated = (get_variable("boatyard_order") or {}).get("simulated")
+        if not kubeconfig:  # in tasks/install.yaml the role has requested the cluster itself
+            kubeconfig, simulated = (
+                get_variable("boatyard_kubeconfig"),
+                get_variable("boatyard_simulated"),
+            )
         if kubeconfig and simulated:
-            return {**result, "changed": False, "simulated": True, "msg": wish.simulated()}
-        if not kubeconfig and wish.state == ABSENT:
+            return {**result, "changed": False, "simulated": True, "msg": arguments.simulated()}
+        if not kubeconfig and arguments.state == ABSENT:
             return {**result, "changed": False, "msg": "there is no cluster: nothing to take away"}
         if not kubeconfig:
-            words = "there is no cluster to write to in this part of the role"
+            problem = "there is no cluster to write to in this part of the role"
             remedy = "post_install has one, and install after boatyard.service.platform"
-            return {**result, "failed": True, "msg": f"{words}; {remedy}"}
-        return {**result, **_carried_out(wish, kubeconfig)}
+            return {**result, "failed": True, "msg": f"{problem}; {remedy}"}
+        return {**result, **_carried_out(arguments, kubeconfig)}
 
 
 class _Wish:
-    """The arguments of the task, checked. All that is wrong is told together."""
+    """The checked arguments of the task. The error names everything that is wrong."""
 
     def __init__(self, arguments):
-        wrong = [f"{name}: is not known" for name in sorted(set(arguments) - _ARGUMENTS)]
-        given = arguments.get("manifests")
-        self.manifests = [given] if isinstance(given, dict) else given
+        problems = [f"{name}: is not known" for name in sorted(set(arguments) - _ARGUMENTS)]
+        manifests = arguments.get("manifests")
+        self.manifests = [manifests] if isinstance(manifests, dict) else manifests
         if not isinstance(self.manifests, list):
-            wrong.append("manifests: give a list of manifests, as data")
+            problems.append("manifests: give a list of manifests, as data")
         else:
-            wrong += mistakes(self.manifests)
+            problems += mistakes(self.manifests)
         self.state = arguments.get("state", PRESENT)
         if self.state not in (PRESENT, ABSENT):
-            wrong.append(f"state: is {PRESENT} or {ABSENT}")
+            problems.append(f"state: is {PRESENT} or {ABSENT}")
         self.force = arguments.get("force", True)
         if not isinstance(self.force, bool):
-            wrong.append("force: is true or false")
+            problems.append("force: is true or false")
         self.seconds = arguments.get("timeout", _SECONDS)
         if isinstance(self.seconds, bool) or not isinstance(self.seconds, int | float):
-            wrong.append("timeout: is a number of seconds")
-        if wrong:
-            raise ClusterError("\n".join(wrong))
+            problems.append("timeout: is a number of seconds")
+        if problems:
+            raise ClusterError("\n".join(problems))
 
     def simulated(self):
-        names = ", ".join(called(one, one["metadata"].get("namespace")) for one in self.manifests)
+        names = ", ".join(
+            called(manifest, manifest["metadata"].get("namespace")) for manifest in self.manifests
+        )
         return f"simulated, {self.state}: {names}"
 
 
-def _carried_out(wish, kubeconfig):
-    """One object after the other; what was done before one failed stays, and is found again next time."""
-    done, error = [], None
+def _carried_out(arguments, kubeconfig):
+    """Applies or deletes one object after the other. Those before a failure stay; the next run finds them."""
+    results, error = [], None
     try:
-        cluster = _Cluster(ClusterApi(kubeconfig, wish.seconds), force=wish.force)
-    except (ClusterError, OSError, ValueError) as refused:
-        return {"failed": True, "msg": f"the cluster cannot be reached: {refused}"}
+        cluster = _Cluster(ClusterApi(kubeconfig, arguments.seconds), force=arguments.force)
+    except (ClusterError, OSError, ValueError) as failure:
+        return {"failed": True, "msg": f"the cluster cannot be reached: {failure}"}
     try:
-        if wish.state == PRESENT:
-            for one in wish.manifests:
-                done.append(cluster.apply(one))
-        else:  # what was put there last goes first
-            for one in reversed(wish.manifests):
-                done.append(cluster.take_away(one))
-    except ClusterError as refused:
-        error = str(refused)
+        if arguments.state == PRESENT:
+            for manifest in arguments.manifests:
+                results.append(cluster.apply(manifest))
+        else:  # in reverse order of applying
+            for manifest in reversed(arguments.manifests):
+                results.append(cluster.take_away(manifest))
+    except ClusterError as failure:
+        error = str(failure)
     finally:
         cluster.close()
-    told_all = ", ".join(f"{one['object']} {one['result']}" for one in done)
+    summary = ", ".join(f"{result['object']} {result['result']}" for result in results)
     return {
-        "changed": any(one["result"] not in (UNCHANGED, NOT_THERE, LEAVING) for one in done),
-        "objects": done,
-        "msg": told_all if error is None else error,
+        "changed": any(
+            result["result"] not in (UNCHANGED, NOT_THERE, LEAVING) for result in results
+        ),
+        "objects": results,
+        "msg": summary if error is None else error,
         **({} if error is None else {"failed": True}),
     }
 
@@ -118,7 +125,7 @@ class _Cluster:
         self._api = api
         self._force = force
         self._known = {}  # what each apiVersion has, by kind
-        self._new_kinds = False  # a definition was applied: its kind may come in a moment
+        self._new_kinds = False  # a definition was applied: its kind may be served in a moment
 
     def close(self):
         self._api.close()
@@ -146,10 +153,10 @@ class _Cluster:
                 path, name = self._place(manifest)
             except _UnknownKind:
                 return {"object": called(manifest), "result": NOT_THERE}
-            found = self._get(path)
-            if found is None:
+            existing = self._get(path)
+            if existing is None:
                 return {"object": name, "result": NOT_THERE}
-            if found["metadata"].get("deletionTimestamp"):
+            if existing["metadata"].get("deletionTimestamp"):
                 return {"object": name, "result": LEAVING}
             self._delete(path)
         except ClusterError as error:
@@ -172,7 +179,7 @@ class _Cluster:
                 raise
 
     def _place(self, manifest):
-        """Its path in the API, and what it is called."""
+        """The path of the object in the API, and its display name."""
         version, metadata = manifest["apiVersion"], manifest["metadata"]
         resource = self._resource(version, manifest["kind"])
         root = _root(version)
@@ -189,9 +196,9 @@ class _Cluster:
         while True:
             if version not in self._known:
                 self._known[version] = self._resources(version)
-            found = self._known[version].get(kind)
-            if found is not None:
-                return found
+            resource = self._known[version].get(kind)
+            if resource is not None:
+                return resource
             if not (self._new_kinds and self._api.has_time()):
                 raise _UnknownKind(f"this cluster has no kind {kind} in {version}")
             del self._known[version]
@@ -199,12 +206,16 @@ class _Cluster:
 
     def _resources(self, version):
         try:
-            listed = self._api.call("GET", _root(version))
+            resource_list = self._api.call("GET", _root(version))
         except ClusterError as error:
             if error.code == 404:
                 return {}
             raise
-        return {one["kind"]: one for one in listed.get("resources") or [] if "/" not in one["name"]}
+        return {
+            resource["kind"]: resource
+            for resource in resource_list.get("resources") or []
+            if "/" not in resource["name"]
+        }
 
 
 class _UnknownKind(ClusterError):
@@ -218,16 +229,18 @@ def _root(version):
 
 
 def _about(manifest, error):
-    """Which object it was, in the API server's words, without anything that is secret."""
+    """The error with the name of the object and the API server's message, without secrets."""
     return ClusterError(f"{called(manifest)}: {told(manifest, str(error))}", error.code)
 
 
-def _version(found):
-    return found["metadata"].get("resourceVersion")
+def _version(item):
+    return item["metadata"].get("resourceVersion")
 
 
-def _ours(found):
-    """The object as somebody wishes it: others may have written its status meanwhile."""
-    metadata = {name: one for name, one in found["metadata"].items() if name not in _NOT_OURS}
-    rest = {name: one for name, one in found.items() if name not in ("metadata", "status")}
-    return metadata, rest
+def _ours(item):
+    """The object without status and server-set metadata, to compare its desired state."""
+    metadata = {name: value for name, value in item["metadata"].items() if name not in _NOT_OURS}
+    other_fields = {
+        name: value for name, value in item.items() if name not in ("metadata", "status")
+    }
+    return metadata, other_fields

@@ -1,4 +1,4 @@
-"""Asks for the order's hosts and waits until they are there."""
+"""Requests the order's hosts and waits until it has them."""
 
 from __future__ import annotations
 

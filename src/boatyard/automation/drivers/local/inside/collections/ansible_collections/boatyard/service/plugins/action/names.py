@@ -1,4 +1,4 @@
-"""Asks for the names of the cluster's API and ingress and waits until they are known."""
+"""Requests the DNS names of the cluster's API and ingress and waits until they are known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks for the order's network and waits until its hosts stand in it."""
+"""Requests the order's network and waits until its hosts are attached to it."""
 
 from __future__ import annotations
 

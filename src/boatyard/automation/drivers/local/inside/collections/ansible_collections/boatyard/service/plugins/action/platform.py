@@ -1,4 +1,4 @@
-"""Asks for the cluster itself, waits until it is there, and leaves its kubeconfig in the run's own files."""
+"""Requests the cluster itself, waits until it is ready, and writes its kubeconfig to the run's own files."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ class ActionModule(StepAction):
     step = "platform"
     told = ("nodes", "api_url", "simulated")
 
-    def facts(self, asking, run):
-        found = super().facts(asking, run)
-        text = asking.look(kubeconfig=True).get(KUBECONFIG, "") if run.get("has_kubeconfig") else ""
+    def facts(self, requests, run):
+        facts = super().facts(requests, run)
+        text = (
+            requests.look(kubeconfig=True).get(KUBECONFIG, "") if run.get("has_kubeconfig") else ""
+        )
         if not text:
-            return {**found, KUBECONFIG: ""}
+            return {**facts, KUBECONFIG: ""}
         path = write_kubeconfig(text)
-        known = {"boatyard_kubeconfig": path, "boatyard_simulated": found["simulated"]}
-        return {**found, KUBECONFIG: path, "ansible_facts": known}
+        ansible_facts = {"boatyard_kubeconfig": path, "boatyard_simulated": facts["simulated"]}
+        return {**facts, KUBECONFIG: path, "ansible_facts": ansible_facts}

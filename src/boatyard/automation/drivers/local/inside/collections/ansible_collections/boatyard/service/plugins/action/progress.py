@@ -1,4 +1,4 @@
-"""Says one line to whoever follows the order."""
+"""Writes one line to the log of the run, which users can follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Waits until several steps that were asked for are done."""
+"""Waits until several requested steps are done."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from ansible_collections.boatyard.service.plugins.plugin_utils.steps import (
 class ActionModule(AskingAction):
     arguments = frozenset({"timeout", "steps"})
 
-    def asked(self, asking):
+    def asked(self, requests):
         steps = known_steps(self._task.args.get("steps"))
-        asked = {step["name"] for step in asking.look()["steps"] if step.get("asked")}
-        never = [step for step in steps if step not in asked]
-        if never:
-            raise Failed(f"{never[0]} was not asked for: use boatyard.service.{never[0]} before")
-        run = asking.wait(steps)
+        requested_steps = {step["name"] for step in requests.look()["steps"] if step.get("asked")}
+        missing_steps = [step for step in steps if step not in requested_steps]
+        if missing_steps:
+            raise Failed(
+                f"{missing_steps[0]} was not asked for: use boatyard.service.{missing_steps[0]} before"
+            )
+        run = requests.wait(steps)
         return {"changed": False, "steps": steps, **facts_of(run)}

@@ -1,7 +1,7 @@
-"""How a task asks the order of its run for steps: Boatyard's REST door, by the standard library alone.
+"""Requests steps of the order through Boatyard's REST API, with the standard library only. Used by our tasks.
 
-Whatever does not answer is asked again for as long as the task may take: Boatyard may be started anew meanwhile, and
-what it has acknowledged it carries out. Asking twice is asking once.
+A call without an answer is repeated until the task's time is up: Boatyard may be restarting, and it carries out what
+it has acknowledged. Requests are idempotent.
 """
 
 from __future__ import annotations
@@ -17,47 +17,49 @@ DONE = "STEP_STATE_DONE"
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0  # seconds between two looks
 CALL_SECONDS = 20.0
 LARGEST_ANSWER = 4 * 1024 * 1024
-# A server that goes down, a database that does, somebody who wrote at the same moment, too many calls.
+# Retried: a server or a database that stops, a concurrent write, too many calls.
 _AGAIN = frozenset({409, 429, 500, 502, 503, 504})
 _PATH = "/api/boatyard/v1/role_runs/"
 
 
 class Failed(Exception):
-    """The task cannot be done; in words for whoever reads the run's story."""
+    """The task has failed; the message is shown in the log of the run."""
 
 
 class Asking:
-    """What one task asks. `api` is the variable `boatyard_api`; `seconds`, if any, how long it may take."""
+    """The calls of one task. `api` is the variable `boatyard_api`; `seconds`, if any, is the timeout of the task."""
 
     def __init__(self, api, seconds=None):
-        where = urlsplit(str(api["url"]))
-        self._host, self._port = where.hostname, where.port
+        url = urlsplit(str(api["url"]))
+        self._host, self._port = url.hostname, url.port
         self._token = str(api["token"])
         self._order = quote(str(api["order"]), safe="")
-        self._context = _trusting(str(api.get("ca") or "")) if where.scheme == "https" else None
-        left = float(api["expires"]) - time.time()
-        left -= min(
-            10.0, left / 20
+        self._context = _trusting(str(api.get("ca") or "")) if url.scheme == "https" else None
+        seconds_left = float(api["expires"]) - time.time()
+        seconds_left -= min(
+            10.0, seconds_left / 20
         )  # so that it can still say why, before the run's own time is up
-        self.seconds = left if seconds is None else min(seconds, left)
+        self.seconds = seconds_left if seconds is None else min(seconds, seconds_left)
         self._until = time.monotonic() + self.seconds
 
     def ask(self, step):
-        """Asks for the step and all it needs; whether something of it had not been asked for before."""
+        """Requests the step and all it needs. True when something of that had not been requested before."""
         return bool(self._call("POST", f"{self._order}/ask", {"step": step}).get("steps"))
 
     def look(self, kubeconfig=False):
-        """How far the order is."""
-        more = "?kubeconfig=true" if kubeconfig else ""
-        return self._call("GET", self._order + more)
+        """The state of the order's steps and what is known of the cluster."""
+        query = "?kubeconfig=true" if kubeconfig else ""
+        return self._call("GET", self._order + query)
 
     def wait(self, steps):
-        """How far the order is once all of these steps are done. Fails in the words of one that is stuck."""
+        """Waits until all of these steps are done and returns the state. Failed with the message of a blocked step."""
         pause = FIRST_PAUSE
         while True:
             run = self.look()
-            found = {step["name"]: step for step in run.get("steps", ())}
-            waiting = [found[name] for name in steps if not _is_done(found[name], run)]
+            steps_by_name = {step["name"]: step for step in run.get("steps", ())}
+            waiting = [
+                steps_by_name[name] for name in steps if not _is_done(steps_by_name[name], run)
+            ]
             if not waiting:
                 return run
             for step in waiting:
@@ -76,24 +78,24 @@ class Asking:
                 status, data = self._once(method, path, body)
                 if status not in _AGAIN:
                     return _answer(status, data)
-                why = _message(data) or f"it answered {status}"
+                problem = _message(data) or f"it answered {status}"
             except ssl.SSLCertVerificationError as error:
                 raise Failed(
                     f"Boatyard's certificate is not trusted: {error.verify_message}"
                 ) from None
             except (OSError, http.client.HTTPException) as error:
-                why = str(error) or type(error).__name__
+                problem = str(error) or type(error).__name__
             if self._left() <= 0:
-                raise Failed(f"Boatyard did not answer for {self.seconds:.0f} s: {why}")
+                raise Failed(f"Boatyard did not answer for {self.seconds:.0f} s: {problem}")
             pause = self._pause(pause)
 
     def _once(self, method, path, body):
-        # Neither proxies nor redirects: the token goes to the one address it is meant for.
+        # http.client follows neither proxies nor redirects: the token reaches only this address.
         seconds = max(1.0, min(CALL_SECONDS, self._left()))
         if self._context is None:
-            line = http.client.HTTPConnection(self._host, self._port, timeout=seconds)
+            connection = http.client.HTTPConnection(self._host, self._port, timeout=seconds)
         else:
-            line = http.client.HTTPSConnection(
+            connection = http.client.HTTPSConnection(
                 self._host, self._port, timeout=seconds, context=self._context
             )
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
@@ -101,11 +103,11 @@ class Asking:
             body = json.dumps(body)
             headers["Content-Type"] = "application/json"
         try:
-            line.request(method, _PATH + path, body=body, headers=headers)
-            answer = line.getresponse()
-            return answer.status, answer.read(LARGEST_ANSWER)
+            connection.request(method, _PATH + path, body=body, headers=headers)
+            response = connection.getresponse()
+            return response.status, response.read(LARGEST_ANSWER)
         finally:
-            line.close()
+            connection.close()
 
     def _left(self):
         return self._until - time.monotonic()
@@ -131,25 +133,25 @@ def _is_done(step, run):
 
 def _words(step):
     state = str(step.get("state", "")).removeprefix("STEP_STATE_").lower()
-    said = step.get("message") or step.get("detail") or state
-    return f"{step['name']} ({said})"
+    message = step.get("message") or step.get("detail") or state
+    return f"{step['name']} ({message})"
 
 
 def _answer(status, data):
     if 200 <= status < 300:
         try:
-            found = json.loads(data)
+            answer = json.loads(data)
         except ValueError:
-            found = None
-        if isinstance(found, dict):
-            return found
+            answer = None
+        if isinstance(answer, dict):
+            return answer
         raise Failed("what answers at Boatyard's address is not Boatyard")
     raise Failed(_message(data) or f"Boatyard answered {status}")
 
 
 def _message(data):
     try:
-        said = json.loads(data).get("message", "")
+        message = json.loads(data).get("message", "")
     except (ValueError, AttributeError):
         return ""
-    return said if isinstance(said, str) else ""
+    return message if isinstance(message, str) else ""

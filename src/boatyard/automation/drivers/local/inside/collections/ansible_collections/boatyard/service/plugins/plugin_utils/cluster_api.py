@@ -1,4 +1,4 @@
-"""Speaks to the order's own cluster with what Python brings along. Used by the action plugin `apply`."""
+"""A small Kubernetes client for the order's own cluster, without Boatyard. Used by the action plugin `apply`."""
 
 from __future__ import annotations
 
@@ -16,45 +16,47 @@ import urllib.parse
 
 import yaml
 
-MOST_BYTES = 64 * 1024 * 1024  # of one answer
+MOST_BYTES = 64 * 1024 * 1024  # of one response
 _CALL_SECONDS = 30.0
-_BUSY = (429, 502, 503, 504)  # 500 is also what it says to a manifest of the wrong types
+_BUSY = (429, 502, 503, 504)  # not 500, which also answers a manifest with wrong types
 _PAUSE_SECONDS = 0.25
 
 
 class ClusterError(Exception):
-    """What went wrong, in words for the author of the role; `code` is the answer's, 0 without one."""
+    """An error with a message for the author of the role. `code` is the HTTP status, 0 without a response."""
 
-    def __init__(self, words, code=0):
-        super().__init__(words)
+    def __init__(self, message, code=0):
+        super().__init__(message)
         self.code = code
 
 
 class ClusterApi:
-    """One connection by one kubeconfig. A server that is away or busy is asked again until the time is up."""
+    """One connection to the server of a kubeconfig. Retries while the server is away or busy, up to `seconds`."""
 
     def __init__(self, kubeconfig, seconds):
-        place, self._headers, self._context = _read(kubeconfig)
-        self._host, self._port, self._root = place
+        address, self._headers, self._context = _read(kubeconfig)
+        self._host, self._port, self._root = address
         self._end = time.monotonic() + seconds
         self._connection = None
 
-    def call(self, method, path, body=None, kind="application/json"):
-        """The answer as data. Every call may be made again: what is applied twice is there once."""
+    def call(self, method, path, body=None, content_type="application/json"):
+        """The decoded response. Every call is idempotent and therefore retried."""
         data = None if body is None else _encoded(body)
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
-            headers["Content-Type"] = kind
+            headers["Content-Type"] = content_type
         while True:
             try:
                 code, answer = self._once(method, path, data, headers)
                 if code < 300:
                     return answer
                 error = ClusterError(_said(answer, code), code)
-            except ssl.SSLCertVerificationError as refused:
-                raise ClusterError(f"the cluster is not who it should be: {refused}") from refused
-            except (OSError, http.client.HTTPException) as away:
-                error = ClusterError(f"the cluster does not answer: {away or type(away).__name__}")
+            except ssl.SSLCertVerificationError as failure:
+                raise ClusterError(f"the cluster is not who it should be: {failure}") from failure
+            except (OSError, http.client.HTTPException) as failure:
+                error = ClusterError(
+                    f"the cluster does not answer: {failure or type(failure).__name__}"
+                )
             if error.code not in (0, *_BUSY) or not self.has_time():
                 raise error
             self.pause()
@@ -72,8 +74,8 @@ class ClusterApi:
 
     def _once(self, method, path, data, headers):
         if self._connection is None:
-            left = max(1.0, min(_CALL_SECONDS, self._end - time.monotonic()))
-            self._connection = self._connect(left)
+            seconds_left = max(1.0, min(_CALL_SECONDS, self._end - time.monotonic()))
+            self._connection = self._connect(seconds_left)
         try:
             self._connection.request(method, self._root + path, body=data, headers=headers)
             response = self._connection.getresponse()
@@ -98,21 +100,21 @@ class ClusterApi:
 
 
 def _encoded(body):
-    """JSON that is the same as YAML, which is how an API server reads what is applied.
+    """The body as JSON that a YAML parser reads the same way, because the API server parses an apply as YAML.
 
-    YAML knows no pairs of surrogates, takes no DEL as it is, and folds line ends that JSON leaves alone.
+    YAML has no surrogate pairs, does not allow a plain DEL, and folds line ends that JSON keeps.
     """
     text = json.dumps(body, ensure_ascii=False)
-    return _SPECIAL.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode()
+    return _SPECIAL.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode()
 
 
 _SPECIAL = re.compile("[\x7f-\uffff]")
 
 
 def _said(answer, code):
-    """The API server's own words."""
-    words = answer.get("message") if isinstance(answer, dict) else ""
-    return str(words or http.client.responses.get(code, f"answer {code}"))
+    """The message of the API server."""
+    message = answer.get("message") if isinstance(answer, dict) else ""
+    return str(message or http.client.responses.get(code, f"answer {code}"))
 
 
 # --- kubeconfig --------------------------------------------------------------------------------
@@ -135,15 +137,15 @@ def _read(path):
     if token:
         headers["Authorization"] = f"Bearer {token.strip()}"
     port = server.port or (443 if server.scheme == "https" else 80)
-    place = (server.hostname, port, server.path.rstrip("/"))
-    return place, headers, _tls(cluster, user) if server.scheme == "https" else None
+    address = (server.hostname, port, server.path.rstrip("/"))
+    return address, headers, _tls(cluster, user) if server.scheme == "https" else None
 
 
-def _named(config, what, name):
-    for one in config.get(f"{what}s") or []:
-        if one.get("name") == name:
-            return one.get(what) or {}
-    raise ClusterError(f"the kubeconfig has no {what} {name!r}")
+def _named(config, kind, name):
+    for entry in config.get(f"{kind}s") or []:
+        if entry.get("name") == name:
+            return entry.get(kind) or {}
+    raise ClusterError(f"the kubeconfig has no {kind} {name!r}")
 
 
 def _tls(cluster, user):
@@ -154,7 +156,7 @@ def _tls(cluster, user):
         context.verify_mode = ssl.CERT_NONE
     certificate, key = _bytes(user, "client-certificate"), _bytes(user, "client-key")
     if certificate and key:
-        # Python reads them from a file only; the run's own directory is in memory, and nobody else's.
+        # Python reads them only from a file; the run's own directory is a tmpfs that nobody else can read.
         with _written(certificate + b"\n" + key) as path:
             context.load_cert_chain(path)
     return context

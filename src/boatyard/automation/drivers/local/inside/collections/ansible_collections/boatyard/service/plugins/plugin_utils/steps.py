@@ -1,4 +1,4 @@
-"""What the tasks that ask for steps have in common."""
+"""Base classes of the tasks that request steps of the order."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KUBECONFIG = "kubeconfig"
 
 
 class AskingAction(ActionBase):
-    """A task that asks. What keeps it from being done is told as its failure."""
+    """A task that calls Boatyard. Failed becomes the failure of the task."""
 
     _requires_connection = False
     _supports_check_mode = True
@@ -38,21 +38,21 @@ class AskingAction(ActionBase):
         except Failed as failed:
             return {**result, "failed": True, "changed": False, "msg": str(failed)}
 
-    def asked(self, asking):
+    def asked(self, requests):
         raise NotImplementedError
 
     def _check_names(self):
         unknown = sorted(set(self._task.args) - self.arguments)
         if unknown:
-            known = ", ".join(sorted(self.arguments))
-            raise Failed(f"{unknown[0]}: there is no such argument; there is {known}")
+            offered = ", ".join(sorted(self.arguments))
+            raise Failed(f"{unknown[0]}: there is no such argument; there is {offered}")
 
     def _timeout(self):
-        given = self._task.args.get("timeout")
-        if given is None:
+        timeout = self._task.args.get("timeout")
+        if timeout is None:
             return None
         try:
-            seconds = float(given)
+            seconds = float(timeout)
         except (TypeError, ValueError):
             seconds = 0.0
         if not 0 < seconds < float("inf"):
@@ -61,21 +61,21 @@ class AskingAction(ActionBase):
 
 
 class StepAction(AskingAction):
-    """Asks for one step, and waits for it unless told not to."""
+    """Requests one step, and waits for it unless `wait` is false."""
 
     arguments = frozenset({"timeout", "wait"})
     step = ""
-    told = ()  # which facts the step is about
+    told = ()  # names of the facts that the task returns
 
-    def asked(self, asking):
+    def asked(self, requests):
         wait = self._wait()
-        changed = asking.ask(self.step)
-        run = asking.wait([self.step]) if wait else asking.look()
-        return {"changed": changed, **state_of(run, self.step), **self.facts(asking, run)}
+        changed = requests.ask(self.step)
+        run = requests.wait([self.step]) if wait else requests.look()
+        return {"changed": changed, **state_of(run, self.step), **self.facts(requests, run)}
 
-    def facts(self, asking, run):
-        found = facts_of(run)
-        return {name: found[name] for name in self.told}
+    def facts(self, requests, run):
+        facts = facts_of(run)
+        return {name: facts[name] for name in self.told}
 
     def _wait(self):
         try:
@@ -85,14 +85,14 @@ class StepAction(AskingAction):
 
 
 def state_of(run, name):
-    step = next(one for one in run["steps"] if one["name"] == name)
+    step = next(candidate for candidate in run["steps"] if candidate["name"] == name)
     state = step.get("state", "").removeprefix("STEP_STATE_")
     return {"step": name, "state": state, "detail": step.get("detail", "")}
 
 
 def facts_of(run):
-    """What is there so far; what is not yet is empty."""
-    nodes = [{key: str(one.get(key, "")) for key in NODE} for one in run.get("nodes", ())]
+    """The facts known so far; those not known yet are empty."""
+    nodes = [{key: str(node.get(key, "")) for key in NODE} for node in run.get("nodes", ())]
     return {
         "nodes": nodes,
         **{name: str(run.get(name, "")) for name in TEXTS},
@@ -101,7 +101,7 @@ def facts_of(run):
 
 
 def write_kubeconfig(text):
-    """Into the run's own files, readable by nobody else; its path."""
+    """Writes the kubeconfig to the run's own files, readable by nobody else. Returns its path."""
     folder = os.path.join(os.environ["HOME"], "files")
     os.makedirs(folder, mode=0o700, exist_ok=True)
     path = os.path.join(folder, KUBECONFIG)
@@ -112,8 +112,8 @@ def write_kubeconfig(text):
     return path
 
 
-def known_steps(given):
-    steps = [given] if isinstance(given, str) else given
+def known_steps(names):
+    steps = [names] if isinstance(names, str) else names
     if not isinstance(steps, list) or not steps:
         raise Failed(f"steps: name at least one of {', '.join(STEPS)}")
     unknown = [str(step) for step in steps if step not in STEPS]
