@@ -18,11 +18,11 @@ async def run(*argv: str, stdin: str = "", seconds: float = SECONDS) -> str:
     return await asyncio.to_thread(_run, argv, stdin, seconds)
 
 
-async def show(netns: str, *words: str) -> list[dict[str, Any]]:
+async def show(netns: str, *arguments: str) -> list[dict[str, Any]]:
     """The answer of `ip … show` inside a namespace."""
-    found = json.loads(await run("ip", "-n", netns, "-json", *words) or "[]")
-    assert isinstance(found, list)
-    return [entry for entry in found if entry]
+    entries = json.loads(await run("ip", "-n", netns, "-json", *arguments) or "[]")
+    assert isinstance(entries, list)
+    return [entry for entry in entries if entry]
 
 
 async def change(netns: str, lines: Sequence[str]) -> None:
@@ -33,14 +33,16 @@ async def change(netns: str, lines: Sequence[str]) -> None:
 
 def _run(argv: Sequence[str], stdin: str, seconds: float) -> str:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"`{' '.join(argv)}` did not end in {seconds:g} s") from error
     except OSError as error:
         raise Unavailable(f"`{argv[0]}` cannot be run: {error.strerror}") from error
-    if done.returncode != 0:
-        words = " ".join((done.stderr or done.stdout).split())
-        raise Unavailable(f"`{' '.join(argv)}` failed: {words or f'exit code {done.returncode}'}")
-    return done.stdout
+    if completed.returncode != 0:
+        error_text = " ".join((completed.stderr or completed.stdout).split())
+        raise Unavailable(
+            f"`{' '.join(argv)}` failed: {error_text or f'exit code {completed.returncode}'}"
+        )
+    return completed.stdout

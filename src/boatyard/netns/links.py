@@ -25,8 +25,8 @@ async def ensure_cable(netns: str, name: str, bridge: str, peer_netns: str, peer
 
     An end without its other, or one that is someone else's, is replaced.
     """
-    mine, theirs = await _end(netns, name), await _end(peer_netns, peer)
-    if not (mine and theirs and mine[0] == theirs[1] and mine[1] == theirs[0]):
+    near_end, far_end = await _end(netns, name), await _end(peer_netns, peer)
+    if not (near_end and far_end and near_end[0] == far_end[1] and near_end[1] == far_end[0]):
         await delete_link(netns, name)
         await delete_link(peer_netns, peer)
         # The far end appears where it belongs; at no moment is it anywhere else.
@@ -42,10 +42,10 @@ async def ensure_address(netns: str, link: str, address: str, gateway: str) -> N
 
 
 async def _set_address(netns: str, link: str, address: str) -> None:
-    found = await addresses(netns, link)
+    current = await addresses(netns, link)
     # First the old ones: with the first of a network the kernel takes away its others.
-    lines = [f"address delete {old} dev {link}" for old in found if old != _canonical(address)]
-    if lines or not found:
+    lines = [f"address delete {old} dev {link}" for old in current if old != _canonical(address)]
+    if lines or not current:
         await change(netns, [*lines, f"address replace {address} dev {link}"])
 
 
@@ -72,10 +72,10 @@ async def delete_link(netns: str, name: str) -> None:
 
 async def addresses(netns: str, link: str) -> list[str]:
     """The IPv4 addresses of a link as CIDR; none when there is no such link."""
-    found = await show(netns, "-4", "address", "show")
+    links = await show(netns, "-4", "address", "show")
     return [
         f"{info['local']}/{info['prefixlen']}"
-        for entry in found
+        for entry in links
         if entry["ifname"] == link
         for info in entry.get("addr_info", [])
     ]

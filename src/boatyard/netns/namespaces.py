@@ -41,27 +41,27 @@ def list_namespaces(prefix: str) -> list[str]:
 
 def is_namespace(name: str) -> bool:
     try:
-        place = os.stat(DIRECTORY / name)
+        file_info = os.stat(DIRECTORY / name)
     except FileNotFoundError:
         return False
     # The mount is of the kernel's own file system for namespaces, where ours are found too.
-    return place.st_dev == os.stat("/proc/self/ns/net").st_dev
+    return file_info.st_dev == os.stat("/proc/self/ns/net").st_dev
 
 
 def members(name: str) -> Iterator[int]:
     """The processes inside, by their main thread."""
     try:
-        wanted = os.stat(DIRECTORY / name)
+        target = os.stat(DIRECTORY / name)
     except FileNotFoundError:
         return
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
-            place = os.stat(f"/proc/{entry}/ns/net")
+            file_info = os.stat(f"/proc/{entry}/ns/net")
         except OSError:
             continue  # it has ended, or is not ours to look at
-        if (place.st_dev, place.st_ino) == (wanted.st_dev, wanted.st_ino):
+        if (file_info.st_dev, file_info.st_ino) == (target.st_dev, target.st_ino):
             yield int(entry)
 
 
