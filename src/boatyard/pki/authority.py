@@ -76,10 +76,14 @@ class Authority:
                 critical=False,
             )
         )
-        called: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
-        called += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-        if called:
-            builder = builder.add_extension(x509.SubjectAlternativeName(called), critical=False)
+        alternative_names: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+        alternative_names += [
+            x509.IPAddress(ipaddress.ip_address(address)) for address in addresses
+        ]
+        if alternative_names:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName(alternative_names), critical=False
+            )
         return Pem(_pem(builder.sign(self._key, hashes.SHA256())), key_pem(key))
 
 
@@ -135,12 +139,12 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _purposes(server: bool, client: bool) -> list[x509.ObjectIdentifier]:
-    found = []
+    purposes = []
     if server:
-        found.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
     if client:
-        found.append(ExtendedKeyUsageOID.CLIENT_AUTH)
-    return found
+        purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+    return purposes
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -39,13 +39,13 @@ def make_request(common_name: str, organizations: Sequence[str] = ()) -> Request
     key = new_key()
     subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
     subject.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
-    signed = (
+    signing_request = (
         x509.CertificateSigningRequestBuilder()
         .subject_name(x509.Name(subject))
         .sign(key, hashes.SHA256())
     )
     return Request(
-        pem=signed.public_bytes(serialization.Encoding.PEM),
+        pem=signing_request.public_bytes(serialization.Encoding.PEM),
         key=key_pem(key),
         digest=hashlib.sha256(public_pem(key)).hexdigest(),
     )
@@ -54,15 +54,15 @@ def make_request(common_name: str, organizations: Sequence[str] = ()) -> Request
 def check_certified(certificate: bytes, request: Request) -> Certified:
     """What the certificate says of its time. Refused when it is none, or not what the request asked for."""
     try:
-        found = x509.load_pem_x509_certificate(certificate)
-        asked = x509.load_pem_x509_csr(request.pem)
+        issued = x509.load_pem_x509_certificate(certificate)
+        csr = x509.load_pem_x509_csr(request.pem)
     except ValueError as error:
         raise Refused("what came back is not a certificate") from error
-    if found.public_key() != asked.public_key() or _parts(found.subject) != _parts(asked.subject):
+    if issued.public_key() != csr.public_key() or _parts(issued.subject) != _parts(csr.subject):
         raise Refused("the certificate that came back names somebody else")
     return Certified(
-        expires_at=found.not_valid_after_utc,
-        lifetime=found.not_valid_after_utc - found.not_valid_before_utc,
+        expires_at=issued.not_valid_after_utc,
+        lifetime=issued.not_valid_after_utc - issued.not_valid_before_utc,
     )
 
 

@@ -92,10 +92,10 @@ def _name(host: str) -> x509.GeneralName:
 
 def _write(path: Path, content: bytes, *, mode: int) -> None:
     """Whole or not at all, and never readable by others for a moment."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    draft = path.with_name(path.name + ".part")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
+    draft.replace(path)
