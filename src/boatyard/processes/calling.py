@@ -66,9 +66,9 @@ class SocketCaller:
 class _Connection(asyncio.Protocol):
     """Calls of one turn of the loop leave in one write; answers find their callers by number."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, peer: str) -> None:
         self.lost = False
-        self._what = what
+        self._what = peer
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._frames = Frames()

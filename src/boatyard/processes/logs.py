@@ -22,10 +22,10 @@ def shorten(log: Path, longest: int = LONGEST_LOG) -> None:
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size <= longest:
             return
-        with log.open("rb") as old, log.with_name(f"{log.name}.1").open("wb") as kept:
-            os.fchmod(kept.fileno(), 0o600)
+        with log.open("rb") as old, log.with_name(f"{log.name}.1").open("wb") as backup:
+            os.fchmod(backup.fileno(), 0o600)
             old.seek(-longest, os.SEEK_END)
-            shutil.copyfileobj(old, kept)
+            shutil.copyfileobj(old, backup)
         os.truncate(log, 0)
 
 
@@ -39,7 +39,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
         with contextlib.suppress(OSError, ValueError):  # no file, or a disk without room
-            number = self.stream.fileno()
-            appends = fcntl.fcntl(number, fcntl.F_GETFL) & os.O_APPEND
-            if appends and stat.S_ISREG(os.fstat(number).st_mode):
-                shorten(Path(os.readlink(f"/proc/self/fd/{number}")), self._longest)
+            descriptor = self.stream.fileno()
+            appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
+            if appends and stat.S_ISREG(os.fstat(descriptor).st_mode):
+                shorten(Path(os.readlink(f"/proc/self/fd/{descriptor}")), self._longest)

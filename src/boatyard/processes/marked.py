@@ -98,16 +98,16 @@ def _reap(new: subprocess.Popen[bytes] | None = None) -> None:
 
 def start(spec: ProcessSpec) -> Marked:
     """Starts it in a session of its own. Unavailable when it cannot be started."""
-    started: list[subprocess.Popen[bytes]] = []
-    failed: list[OSError] = []
+    children: list[subprocess.Popen[bytes]] = []
+    errors: list[OSError] = []
 
     def spawn() -> None:
         try:
             if spec.netns:
                 _enter_netns(spec.netns)
-            started.append(_spawn(spec))
+            children.append(_spawn(spec))
         except OSError as error:
-            failed.append(error)
+            errors.append(error)
 
     if spec.netns:
         # A thread has a network namespace of its own; this one ends, and with it what it entered.
@@ -116,10 +116,10 @@ def start(spec: ProcessSpec) -> Marked:
         thread.join()
     else:
         spawn()
-    if failed:
-        raise Unavailable(f"{spec.argv[0]} cannot be started: {failed[0]}") from failed[0]
-    _reap(started[0])
-    return Marked(spec.mark, started[0].pid)
+    if errors:
+        raise Unavailable(f"{spec.argv[0]} cannot be started: {errors[0]}") from errors[0]
+    _reap(children[0])
+    return Marked(spec.mark, children[0].pid)
 
 
 def _spawn(spec: ProcessSpec) -> subprocess.Popen[bytes]:
@@ -163,7 +163,7 @@ def find(prefix: str, users: Container[int] | None = None) -> dict[str, list[Mar
     Given `users`, only of those and of ourselves: anybody may write a mark into an environment of his own.
     """
     _reap()
-    found: dict[str, list[Marked]] = {}
+    processes: dict[str, list[Marked]] = {}
     for pid in _pids():
         if not _mark_of(pid).startswith(prefix) or not _is_of(pid, users):
             continue
@@ -172,12 +172,12 @@ def find(prefix: str, users: Container[int] | None = None) -> dict[str, list[Mar
         except ProcessLookupError:
             continue
         # Looked at again now that it is held: the number cannot pass to a stranger any more.
-        same = process.mark and _mark_of(pid) == process.mark and _is_of(pid, users)
-        if same and process.alive:
-            found.setdefault(process.mark, []).append(process)
+        is_same = process.mark and _mark_of(pid) == process.mark and _is_of(pid, users)
+        if is_same and process.alive:
+            processes.setdefault(process.mark, []).append(process)
         else:
             process.close()
-    return found
+    return processes
 
 
 def _pids() -> Iterator[int]:
@@ -196,7 +196,7 @@ def _is_of(pid: int, users: Container[int] | None) -> bool:
         return False
     ids = next((line.split()[1:] for line in status.splitlines() if line.startswith("Uid:")), [])
     own = os.geteuid()
-    return bool(ids) and all(int(one) == own or int(one) in users for one in ids)
+    return bool(ids) and all(int(uid) == own or int(uid) in users for uid in ids)
 
 
 def _mark_of(pid: int) -> str:
