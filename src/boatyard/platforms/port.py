@@ -116,7 +116,7 @@ class Platform(Protocol):
         `settings` are what the template tells the platform. Always the same for one cluster.
         """
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
         """Makes the control plane, or corrects it (a new version, a rest and a restore are corrections).
         Done when its API is available, or it rests as wanted; Waiting until then, with the reason
         API_ANSWERS once `access` can be had.

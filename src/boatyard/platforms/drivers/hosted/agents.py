@@ -40,15 +40,15 @@ _OURS = (
 async def find(hub: Hub, namespace: str, host: str) -> Manifest | Waiting:
     """The Agent of a host: the one of its name, else the one that says that it is that host."""
     named = await hub.get(AGENTS, host, namespace) if hub_names.is_label(host) else None
-    found = [named] if named is not None else []
-    if not found:
-        found = [one for one in await hub.all(AGENTS, namespace) if host in _hosts(one)]
-    if len(found) > 1:
-        names = ", ".join(sorted(name_of(one) for one in found))
+    candidates = [named] if named is not None else []
+    if not candidates:
+        candidates = [agent for agent in await hub.all(AGENTS, namespace) if host in _hosts(agent)]
+    if len(candidates) > 1:
+        names = ", ".join(sorted(name_of(agent) for agent in candidates))
         raise Refused(f"several agents say that they are host {host}: {names}", reason="NoAgent")
-    if not found or is_leaving(found[0]):
+    if not candidates or is_leaving(candidates[0]):
         return Waiting("The host has not reported to the hub yet.", LOOK_AGAIN, "NoAgent")
-    return found[0]
+    return candidates[0]
 
 
 def _hosts(agent: Seen) -> set[str]:
@@ -93,7 +93,7 @@ async def claim(
 ) -> Manifest:
     """Marks the host as this node's and lets the pool take it. Conflict when it has changed since it was seen."""
     check_free(agent, key, place)
-    wanted = {
+    patch = {
         "metadata": {
             "labels": {
                 hub_names.HUB: hub_names.label_value(place.hub),
@@ -108,9 +108,9 @@ async def claim(
         },
         "spec": {"approved": True},
     }
-    if covers(agent, wanted):
+    if covers(agent, patch):
         return agent
-    return await hub.change(AGENTS, agent, wanted)
+    return await hub.change(AGENTS, agent, patch)
 
 
 async def keep_from_joining(hub: Hub, agent: Manifest) -> Manifest:
@@ -127,9 +127,9 @@ async def give_back(hub: Hub, agent: Manifest, key: str) -> Waiting | None:
     agent = await keep_from_joining(hub, agent)
     if is_bound(agent):
         return Waiting("The host is being released.", LOOK_AGAIN, "Unbinding")
-    unmarked = {
+    metadata = {
         "labels": dict.fromkeys((*_OURS, JOINS)),
         "annotations": dict.fromkeys((hub_names.KEY, hub_names.CLUSTER)),
     }
-    await hub.change(AGENTS, agent, {"metadata": unmarked})
+    await hub.change(AGENTS, agent, {"metadata": metadata})
     return None

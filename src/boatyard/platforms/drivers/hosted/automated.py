@@ -68,15 +68,15 @@ async def create(hub: Hub, place: Place, cluster: Manifest, job: Job) -> Manifes
     outcome = await workshop.create(place.key, job)
     if isinstance(outcome, Waiting):
         return outcome
-    there = await hub.cluster(place)
-    if there is not None and covers(there, cluster):
-        return there
+    existing = await hub.cluster(place)
+    if existing is not None and covers(existing, cluster):
+        return existing
     await workshop.forget(place.key)
     return Waiting("The control plane is asked for again.", 1.0, "StageUnknown")
 
 
 def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list[Manifest]:
-    made: list[Manifest] = []
+    pools: list[Manifest] = []
     for request in at(order, "spec", "nodeRequests") or ():
         node_set = str(request.get("nodeSet") or "")
         if not node_set:
@@ -86,8 +86,8 @@ def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list
         pool = rendering.node_pool(place, cluster, choice, node_set, str(host_type), image=image)
         check_pool(pool, cluster)
         pool["spec"]["replicas"] = 0
-        made.append(pool)
-    return made
+        pools.append(pool)
+    return pools
 
 
 # --- taking away -------------------------------------------------------------------------------
@@ -99,16 +99,18 @@ async def remove(
     """Asks while something stands that nobody has asked to go, or while automation keeps the order; else None."""
     workshop = _workshop(hub)
     order = await hub.order(place)
-    held = hub_names.AUTOMATION_FINALIZER in (metadata(order or {}).get("finalizers") or ())
-    standing = [_reference(NODE_POOLS, pool) for pool in pools if not is_leaving(pool)]
+    has_finalizer = hub_names.AUTOMATION_FINALIZER in (
+        metadata(order or {}).get("finalizers") or ()
+    )
+    references = [_reference(NODE_POOLS, pool) for pool in pools if not is_leaving(pool)]
     if cluster is not None and not is_leaving(cluster):
-        standing.append(_reference(HOSTED_CLUSTERS, cluster))
-    if not standing and not held:
+        references.append(_reference(HOSTED_CLUSTERS, cluster))
+    if not references and not has_finalizer:
         return None
     job = Job(
         number=number_of([uid_of(order or {}), "delete"]),
         order=shown_order(order) if order is not None else _skeleton(place),
-        manifests=standing,
+        manifests=references,
     )
     outcome = await workshop.delete(place.key, job)
     if isinstance(outcome, Waiting):
@@ -118,15 +120,15 @@ async def remove(
     return Waiting("The control plane is being removed.", 1.0, "RemovingControlPlane")
 
 
-def _reference(kind: Kind, thing: Seen) -> Manifest:
-    about = {"name": name_of(thing), "namespace": namespace_of(thing), "uid": uid_of(thing)}
-    return _whole(kind, {"metadata": about})
+def _reference(kind: Kind, obj: Seen) -> Manifest:
+    meta = {"name": name_of(obj), "namespace": namespace_of(obj), "uid": uid_of(obj)}
+    return _whole(kind, {"metadata": meta})
 
 
 def _skeleton(place: Place) -> Manifest:
     """The order's name and place where it has gone already."""
-    about = {"name": place.order, "namespace": place.order_namespace}
-    return _whole(CLUSTER_ORDERS, {"metadata": about})
+    meta = {"name": place.order, "namespace": place.order_namespace}
+    return _whole(CLUSTER_ORDERS, {"metadata": meta})
 
 
 # --- what is shown -----------------------------------------------------------------------------
@@ -143,22 +145,22 @@ def shown_order(order: Seen) -> Manifest:
     hidden = at(spec, "boatyard", "secretParameters") or ()
     if hidden and spec.get("templateParameters"):
         spec["templateParameters"] = _without(spec["templateParameters"], hidden)
-    about = {name: value for name, value in metadata(order).items() if name in _SHOWN}
-    if "annotations" in about:
-        about["annotations"] = {
-            name: value for name, value in about["annotations"].items() if name != _APPLIED
+    meta = {name: value for name, value in metadata(order).items() if name in _SHOWN}
+    if "annotations" in meta:
+        meta["annotations"] = {
+            name: value for name, value in meta["annotations"].items() if name != _APPLIED
         }
-    return _whole(CLUSTER_ORDERS, {"metadata": about, "spec": spec})
+    return _whole(CLUSTER_ORDERS, {"metadata": meta, "spec": spec})
 
 
 def _without(text: str, hidden: Sequence[str]) -> str:
     try:
-        found = json.loads(text)
+        parameters = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        parameters = None
+    if not isinstance(parameters, dict):
         return ""  # what cannot be read may hold anything
-    return json.dumps({name: value for name, value in found.items() if name not in hidden})
+    return json.dumps({name: value for name, value in parameters.items() if name not in hidden})
 
 
 def _whole(kind: Kind, manifest: Mapping[str, Any]) -> Manifest:

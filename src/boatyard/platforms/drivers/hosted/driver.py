@@ -62,13 +62,13 @@ def _works_for_others(
     """A right that we lack is our provider's trouble, not the tenant's."""
 
     @wraps(verb)
-    async def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await verb(*args, **kwargs)
         except Refused as error:
             raise about_an_order(error) from error
 
-    return asked
+    return wrapper
 
 
 class HostedPlatform:
@@ -107,8 +107,8 @@ class HostedPlatform:
         return named_platform(template_part(settings), self._hub.settings) != KUBEVIRT
 
     @_works_for_others
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        return await _settled(clusters.ensure(self._hub, key, wanted))
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+        return await _settled(clusters.ensure(self._hub, key, desired))
 
     @_works_for_others
     async def release_cluster(self, key: str) -> Outcome:
@@ -122,12 +122,12 @@ class HostedPlatform:
         place, cluster = await self._find(cluster_key)
         if place is None or cluster is None:
             return ClusterSeen(exists=False)
-        seen: list[NodeSeen] = []
+        node_states: list[NodeSeen] = []
         joined: list[str] = []
         for pool, machines in await self._nodes(place, cluster):
-            seen += slots.see_nodes(pool, machines)
+            node_states += slots.see_nodes(pool, machines)
             joined += slots.joined(machines)
-        return reading.see(cluster, seen, joined)
+        return reading.see(cluster, node_states, joined)
 
     @_works_for_others
     async def access(self, cluster_key: str) -> Access:
@@ -164,9 +164,9 @@ class HostedPlatform:
         place, cluster = await self._find(cluster_key)
         machines: dict[str, Machine] = {}
         if place is not None and cluster is not None:
-            for pool, found in await self._nodes(place, cluster):
+            for pool, pool_machines in await self._nodes(place, cluster):
                 if slots.node_set_of(pool) == node_set:
-                    machines |= found
+                    machines |= pool_machines
         return slots.choose_leaving(slots_there, count, machines)
 
     # --- backups -------------------------------------------------------------------------------
@@ -182,18 +182,22 @@ class HostedPlatform:
     @_works_for_others
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
         """By each of the objects that carry a key: where one was stripped of it, another tells."""
-        mine = {hub_names.HUB: hub_names.label_value(self._hub.id)}
-        found: dict[str, Owned] = {}
-        for kind, what in ((NAMESPACES, "cluster"), (HOSTED_CLUSTERS, "cluster"), (AGENTS, "node")):
-            for thing in await self._carrying(kind, mine):
-                key = annotations_of(thing).get(hub_names.KEY, "")
-                found.setdefault(key, Owned(key, what, name_of(thing)))
-        for pool in await self._carrying(NODE_POOLS, mine):
+        labels = {hub_names.HUB: hub_names.label_value(self._hub.id)}
+        owned: dict[str, Owned] = {}
+        for kind, owned_kind in (
+            (NAMESPACES, "cluster"),
+            (HOSTED_CLUSTERS, "cluster"),
+            (AGENTS, "node"),
+        ):
+            for obj in await self._carrying(kind, labels):
+                key = annotations_of(obj).get(hub_names.KEY, "")
+                owned.setdefault(key, Owned(key, owned_kind, name_of(obj)))
+        for pool in await self._carrying(NODE_POOLS, labels):
             key = annotations_of(pool).get(hub_names.KEY, "")
-            found.setdefault(key, Owned(key, "cluster", name_of(pool)))
+            owned.setdefault(key, Owned(key, "cluster", name_of(pool)))
             for slot in slots.read_slots(pool).values():
-                found.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
-        return [found[key] for key in sorted(found) if key and key.startswith(prefix)]
+                owned.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
+        return [owned[key] for key in sorted(owned) if key and key.startswith(prefix)]
 
     async def close(self) -> None:
         await self._guests.close()
@@ -220,10 +224,10 @@ class HostedPlatform:
         platform = nodes.platform_of(cluster)
         if platform == NONE:
             pools = self._ours(place, await self._hub.pools(place))
-            there = await self._guest_nodes(place, cluster) if pools else ()
-            return [(pool, guest.as_machines(pool, there)) for pool in pools]
-        found, machines = await together(self._hub.pools(place), self._hub.machines(place))
-        pools = self._ours(place, found)
+            guest_nodes = await self._guest_nodes(place, cluster) if pools else ()
+            return [(pool, guest.as_machines(pool, guest_nodes)) for pool in pools]
+        all_pools, machines = await together(self._hub.pools(place), self._hub.machines(place))
+        pools = self._ours(place, all_pools)
         return [(pool, slots.match(pool, machines, agents=platform == AGENT)) for pool in pools]
 
     def _ours(self, place: Place, pools: Sequence[Manifest]) -> list[Manifest]:
@@ -245,20 +249,20 @@ class HostedPlatform:
         slot = slots.Slot(node.slot, node.node_set, key, node.host, node.address)
         await nodes.record(self._hub, pool, slot, counted=False)
         client = await self._guests.client(place, cluster)
-        found = guest.find_node((await client.list(NODES)).items, slot)
-        if found is None:
+        guest_node = guest.find_node((await client.list(NODES)).items, slot)
+        if guest_node is None:
             return Waiting("The host has not joined yet.", guest.LOOK_AGAIN, "WorkersJoining")
-        if not guest.is_ready(found):
+        if not guest.is_ready(guest_node):
             return Waiting("The node is not ready yet.", guest.LOOK_AGAIN, "WorkersJoining")
         return Done()
 
     async def _release_guest_node(
         self, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
     ) -> Outcome:
-        found = slots.find_slot(await self._hub.pools(place), name)
-        if found is None:
+        pool_and_slot = slots.find_slot(await self._hub.pools(place), name)
+        if pool_and_slot is None:
             return Done()
-        pool, slot = found
+        pool, slot = pool_and_slot
         if slot.key != key:
             raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
         try:
@@ -274,10 +278,10 @@ class HostedPlatform:
         return Done()
 
 
-async def _settled(acting: Awaitable[Outcome]) -> Outcome:
+async def _settled(action: Awaitable[Outcome]) -> Outcome:
     """Somebody else was faster, or a thing has gone under our hands: looked at anew, it is another case."""
     try:
-        return await acting
+        return await action
     except Conflict:
         return Waiting("The hub is being changed by others.", 0.5, "Busy")
     except NotFound as error:

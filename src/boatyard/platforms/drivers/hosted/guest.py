@@ -59,19 +59,19 @@ class Guests:
         if not text:
             raise Unavailable("the hosted cluster has no kubeconfig yet", reason="NoAccess")
         digest = hashlib.sha256(text).hexdigest()
-        held = self._open.get(place.key)
-        if held is not None and held[0] == digest:
-            return held[1]
-        made = self._connect(_config(text))
-        self._open[place.key] = digest, made
-        if held is not None:
-            await held[1].close()
-        return made
+        cached = self._open.get(place.key)
+        if cached is not None and cached[0] == digest:
+            return cached[1]
+        client = self._connect(_config(text))
+        self._open[place.key] = digest, client
+        if cached is not None:
+            await cached[1].close()
+        return client
 
     async def forget(self, key: str) -> None:
-        held = self._open.pop(key, None)
-        if held is not None:
-            await held[1].close()
+        cached = self._open.pop(key, None)
+        if cached is not None:
+            await cached[1].close()
 
     async def close(self) -> None:
         for key in list(self._open):
@@ -93,7 +93,9 @@ def find_node(nodes: Sequence[Seen], slot: Slot) -> Seen | None:
     """The node that is this slot's host, by name or by address."""
     for node in nodes:
         names = {name_of(node), labels_of(node).get("kubernetes.io/hostname", "")}
-        addresses = {str(one.get("address")) for one in at(node, "status", "addresses") or ()}
+        addresses = {
+            str(address.get("address")) for address in at(node, "status", "addresses") or ()
+        }
         if slot.host in names or (slot.address and slot.address in addresses):
             return node
     return None
@@ -106,12 +108,12 @@ def is_ready(node: Seen) -> bool:
 
 def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
     """The nodes of a pool in the shape in which those of other platforms are judged."""
-    found: dict[str, Machine] = {}
+    machines: dict[str, Machine] = {}
     for name, slot in read_slots(pool).items():
         node = find_node(nodes, slot)
         if node is None:
             continue
-        found[name] = Machine(
+        machines[name] = Machine(
             name=name_of(node),
             namespace="",
             uid="",
@@ -127,7 +129,7 @@ def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
             slot=name,
             key=slot.key,
         )
-    return found
+    return machines
 
 
 async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | None:

@@ -87,30 +87,30 @@ class Hub:
 
     async def locate(self, key: str) -> Place:
         """Where the cluster is, or should be: then its namespace may not be there yet."""
-        known = self._places.get(key)
-        if known is not None:
-            return known
+        cached = self._places.get(key)
+        if cached is not None:
+            return cached
         order = hub_names.order_name(_cluster_id(key))
         marks = {hub_names.ORDER: order, hub_names.HUB: hub_names.label_value(self.id)}
-        labelled, chosen = await together(
+        labelled, fallback = await together(
             self.all(NAMESPACES, labels=marks), self._beside_order(key)
         )
         for namespace in labelled:
             place = self._read_place(key, namespace)
             if place is not None:
                 return self.remember(place)
-        return chosen
+        return fallback
 
     async def _beside_order(self, key: str) -> Place:
         """The place beside its ClusterOrder, which is found by its name."""
         cluster_id = _cluster_id(key)
         order = hub_names.order_name(cluster_id)
         namespace, tenant = self._namespace_without_order(), ""
-        for found in await self._orders(order):
+        for cluster_order in await self._orders(order):
             # A name is a hash: the annotation says whose it really is.
-            if annotations_of(found).get(hub_names.CLUSTER, cluster_id) == cluster_id:
-                namespace = namespace_of(found)
-                tenant = annotations_of(found).get(hub_names.TENANT, "")
+            if annotations_of(cluster_order).get(hub_names.CLUSTER, cluster_id) == cluster_id:
+                namespace = namespace_of(cluster_order)
+                tenant = annotations_of(cluster_order).get(hub_names.TENANT, "")
         return Place(
             key=key,
             cluster_id=cluster_id,
@@ -194,10 +194,13 @@ class Hub:
 
     async def order(self, place: Place) -> Manifest | None:
         """Its ClusterOrder; None when there is none."""
-        for found in await self._orders(place.order):
-            whose = annotations_of(found).get(hub_names.CLUSTER, place.cluster_id)
-            if namespace_of(found) == place.order_namespace and whose == place.cluster_id:
-                return found
+        for cluster_order in await self._orders(place.order):
+            cluster_id = annotations_of(cluster_order).get(hub_names.CLUSTER, place.cluster_id)
+            if (
+                namespace_of(cluster_order) == place.order_namespace
+                and cluster_id == place.cluster_id
+            ):
+                return cluster_order
         return None
 
     async def pools(self, place: Place) -> list[Manifest]:
@@ -205,19 +208,22 @@ class Hub:
 
     async def machines(self, place: Place) -> list[Machine]:
         kind = await self.machines_kind()
-        return [read_machine(one) for one in await self.all(kind, place.home)]
+        return [read_machine(machine) for machine in await self.all(kind, place.home)]
 
-    async def agents_of(self, key: str, written: str = "") -> list[Manifest]:
+    async def agents_of(self, key: str, agent_ref: str = "") -> list[Manifest]:
         """The Agents that carry this node's key, in whichever namespace. None on a hub without Agents.
 
         With what was `written` down of it (<namespace>/<name>) it is found also when its labels were taken away.
         """
-        found = await self.agents_with({hub_names.KEY: hub_names.label_value(key)})
-        namespace, _, name = written.partition("/")
-        if not name or any((namespace_of(o), name_of(o)) == (namespace, name) for o in found):
-            return found
-        one = await self.get(AGENTS, name, namespace)
-        return found if one is None else [*found, one]
+        agents = await self.agents_with({hub_names.KEY: hub_names.label_value(key)})
+        namespace, _, name = agent_ref.partition("/")
+        if not name or any(
+            (namespace_of(candidate), name_of(candidate)) == (namespace, name)
+            for candidate in agents
+        ):
+            return agents
+        agent = await self.get(AGENTS, name, namespace)
+        return agents if agent is None else [*agents, agent]
 
     async def agents_with(self, labels: Mapping[str, str]) -> list[Manifest]:
         """Agents in whichever namespace; none on a hub that does not know them."""
@@ -231,8 +237,8 @@ class Hub:
         """The version of Machines that this hub prefers."""
         if self._machines is None:
             try:
-                said = await self.client.call("GET", f"/apis/{CLUSTER_API}")
-                version = said["preferredVersion"]["version"]
+                api_group = await self.client.call("GET", f"/apis/{CLUSTER_API}")
+                version = api_group["preferredVersion"]["version"]
             except NotFound:
                 raise _no_kind(machines_kind(_MACHINES_BY_DEFAULT)) from None
             except (KeyError, TypeError):
@@ -243,36 +249,38 @@ class Hub:
     async def supported_versions(self) -> tuple[str, ...] | None:
         """The minors that HyperShift hosts here, as it publishes them; None when it does not."""
         try:
-            found = await self.client.get(CONFIG_MAPS, SUPPORTED_VERSIONS, HYPERSHIFT_NAMESPACE)
+            config_map = await self.client.get(
+                CONFIG_MAPS, SUPPORTED_VERSIONS, HYPERSHIFT_NAMESPACE
+            )
         except NotFound:
             return None
-        listed = (found.get("data") or {}).get(SUPPORTED_VERSIONS)
+        listed = (config_map.get("data") or {}).get(SUPPORTED_VERSIONS)
         return None if listed is None else read_supported(listed)
 
     async def secret(self, name: str, namespace: str) -> Mapping[str, str] | None:
         """Its data, still encoded; None when there is no such Secret."""
         try:
-            found = await self.client.get(SECRETS, name, namespace)
+            secret = await self.client.get(SECRETS, name, namespace)
         except NotFound:
             return None
-        return found.get("data") or {}
+        return secret.get("data") or {}
 
-    def turn(self, what: str) -> asyncio.Lock:
+    def turn(self, name: str) -> asyncio.Lock:
         """The lock under which this process changes one thing; forgotten with its last holder."""
-        lock = self._turns.get(what)
+        lock = self._turns.get(name)
         if lock is None:
-            lock = self._turns[what] = asyncio.Lock()
+            lock = self._turns[name] = asyncio.Lock()
         return lock
 
     # --- writing -------------------------------------------------------------------------------
 
     async def apply(self, rendered: Rendered) -> Manifest:
-        about = rendered.manifest["metadata"]
+        metadata = rendered.manifest["metadata"]
         return await self.client.apply(
             rendered.kind,
-            about["name"],
+            metadata["name"],
             rendered.manifest,
-            about.get("namespace", ""),
+            metadata.get("namespace", ""),
             strict=True,
         )
 
@@ -282,28 +290,28 @@ class Hub:
             return
         await together(self.apply(rendered[0]), self.apply_all(rendered[1:]))
 
-    async def change(self, kind: Kind, seen: Seen, patch: Mapping[str, Any]) -> Manifest:
+    async def change(self, kind: Kind, obj: Seen, patch: Mapping[str, Any]) -> Manifest:
         """Changes an object that is not ours, if it is still as it was seen: Conflict when not.
 
         Not applied: applying to an object that has gone meanwhile would make half of one.
         """
-        about = {**(patch.get("metadata") or {}), "resourceVersion": version_of(seen)}
-        guarded = {**patch, "metadata": about}
+        metadata = {**(patch.get("metadata") or {}), "resourceVersion": version_of(obj)}
+        guarded = {**patch, "metadata": metadata}
         return await self.client.merge_patch(
-            kind, name_of(seen), guarded, namespace_of(seen), strict=True
+            kind, name_of(obj), guarded, namespace_of(obj), strict=True
         )
 
-    async def delete(self, kind: Kind, seen: Seen) -> None:
+    async def delete(self, kind: Kind, obj: Seen) -> None:
         """Asks for the deletion of this very object."""
-        await self.client.delete(kind, name_of(seen), namespace_of(seen), uid=uid_of(seen))
+        await self.client.delete(kind, name_of(obj), namespace_of(obj), uid=uid_of(obj))
 
 
-async def together(one: Awaitable[_A], other: Awaitable[_B]) -> tuple[_A, _B]:
+async def together(first_call: Awaitable[_A], second_call: Awaitable[_B]) -> tuple[_A, _B]:
     """Both answers, asked for at once: on a slow hub a verb must get somewhere in its time.
 
     Both are waited for, also when one fails: a request that is cut short costs its connection.
     """
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    first, second = await asyncio.gather(first_call, second_call, return_exceptions=True)
     if isinstance(first, BaseException):
         raise first
     if isinstance(second, BaseException):

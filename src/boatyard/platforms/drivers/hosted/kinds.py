@@ -39,49 +39,49 @@ AGENT_PROVIDER = "agent://"
 SUPPORTED_VERSIONS = "supported-versions"
 
 
-def metadata(thing: Seen) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = thing.get("metadata") or {}
-    return found
+def metadata(obj: Seen) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = obj.get("metadata") or {}
+    return fields
 
 
-def name_of(thing: Seen) -> str:
-    return str(metadata(thing).get("name") or "")
+def name_of(obj: Seen) -> str:
+    return str(metadata(obj).get("name") or "")
 
 
-def namespace_of(thing: Seen) -> str:
-    return str(metadata(thing).get("namespace") or "")
+def namespace_of(obj: Seen) -> str:
+    return str(metadata(obj).get("namespace") or "")
 
 
-def uid_of(thing: Seen) -> str:
-    return str(metadata(thing).get("uid") or "")
+def uid_of(obj: Seen) -> str:
+    return str(metadata(obj).get("uid") or "")
 
 
-def version_of(thing: Seen) -> str:
-    return str(metadata(thing).get("resourceVersion") or "")
+def version_of(obj: Seen) -> str:
+    return str(metadata(obj).get("resourceVersion") or "")
 
 
-def generation_of(thing: Seen) -> int:
+def generation_of(obj: Seen) -> int:
     """Counts what was asked for: other marks on an object leave it as it is."""
-    return int(metadata(thing).get("generation") or 0)
+    return int(metadata(obj).get("generation") or 0)
 
 
-def labels_of(thing: Seen) -> Mapping[str, str]:
-    return metadata(thing).get("labels") or {}
+def labels_of(obj: Seen) -> Mapping[str, str]:
+    return metadata(obj).get("labels") or {}
 
 
-def annotations_of(thing: Seen) -> Mapping[str, str]:
-    return metadata(thing).get("annotations") or {}
+def annotations_of(obj: Seen) -> Mapping[str, str]:
+    return metadata(obj).get("annotations") or {}
 
 
-def is_leaving(thing: Seen) -> bool:
+def is_leaving(obj: Seen) -> bool:
     """Whether its deletion has been asked for."""
-    return bool(metadata(thing).get("deletionTimestamp"))
+    return bool(metadata(obj).get("deletionTimestamp"))
 
 
-def at(thing: Any, *path: str) -> Any:
+def at(obj: Any, *path: str) -> Any:
     """What stands under these names; None when anything on the way is missing."""
     for name in path:
-        if not isinstance(thing, Mapping):
+        if not isinstance(obj, Mapping):
             return None
-        thing = thing.get(name)
-    return thing
+        obj = obj.get(name)
+    return obj

@@ -41,23 +41,23 @@ class Machine:
     key: str
 
 
-def read_machine(thing: Seen) -> Machine:
-    annotations = annotations_of(thing)
-    provider = str(at(thing, "spec", "providerID") or "")
-    node = str(at(thing, "status", "nodeRef", "name") or "")
-    healthy = conditions_of(thing).get("NodeHealthy")
-    running = at(thing, "status", "phase") == "Running"
+def read_machine(obj: Seen) -> Machine:
+    annotations = annotations_of(obj)
+    provider = str(at(obj, "spec", "providerID") or "")
+    node = str(at(obj, "status", "nodeRef", "name") or "")
+    healthy = conditions_of(obj).get("NodeHealthy")
+    running = at(obj, "status", "phase") == "Running"
     return Machine(
-        name=name_of(thing),
-        namespace=namespace_of(thing),
-        uid=uid_of(thing),
-        resource_version=version_of(thing),
+        name=name_of(obj),
+        namespace=namespace_of(obj),
+        uid=uid_of(obj),
+        resource_version=version_of(obj),
         pool=annotations.get(NODE_POOL_OF_MACHINE, "").partition("/")[2],
         agent=provider.removeprefix(AGENT_PROVIDER) if provider.startswith(AGENT_PROVIDER) else "",
         node=node,
         ready=bool(node) and (healthy.true if healthy is not None else running),
-        created=str(metadata(thing).get("creationTimestamp") or ""),
-        leaving=is_leaving(thing),
+        created=str(metadata(obj).get("creationTimestamp") or ""),
+        leaving=is_leaving(obj),
         first_to_go=DELETE_FIRST in annotations,
         annotations=annotations,
         slot=annotations.get(hub_names.SLOT, ""),
@@ -67,8 +67,8 @@ def read_machine(thing: Seen) -> Machine:
 
 def of_pool(machines: Iterable[Machine], pool: str) -> list[Machine]:
     """Those of one node pool, oldest first."""
-    found = [machine for machine in machines if machine.pool == pool]
-    return sorted(found, key=lambda machine: (machine.created, machine.name))
+    pool_machines = [machine for machine in machines if machine.pool == pool]
+    return sorted(pool_machines, key=lambda machine: (machine.created, machine.name))
 
 
 def staying(machines: Iterable[Machine]) -> list[Machine]:

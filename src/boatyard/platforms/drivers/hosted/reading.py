@@ -49,19 +49,19 @@ class Stage:
     words: str
 
 
-def conditions_of(thing: Seen) -> Mapping[str, Condition]:
-    generation = metadata(thing).get("generation") or 0
-    found: dict[str, Condition] = {}
-    for one in at(thing, "status", "conditions") or ():
+def conditions_of(obj: Seen) -> Mapping[str, Condition]:
+    generation = metadata(obj).get("generation") or 0
+    conditions: dict[str, Condition] = {}
+    for entry in at(obj, "status", "conditions") or ():
         # Not every condition says for which wish it speaks; one that does not is taken at its word.
-        observed = one.get("observedGeneration")
-        found[str(one.get("type"))] = Condition(
-            status=str(one.get("status") or "Unknown"),
-            reason=str(one.get("reason") or ""),
-            message=str(one.get("message") or ""),
+        observed = entry.get("observedGeneration")
+        conditions[str(entry.get("type"))] = Condition(
+            status=str(entry.get("status") or "Unknown"),
+            reason=str(entry.get("reason") or ""),
+            message=str(entry.get("message") or ""),
             current=not observed or observed >= generation,
         )
-    return found
+    return conditions
 
 
 # What stays wrong until somebody asks for something else; HyperShift waits for that.
@@ -102,15 +102,15 @@ def blocked_release(cluster: Seen) -> Condition | None:
     return condition if _is_terminal(condition) else None
 
 
-def _check(thing: Seen, terminal: Mapping[str, tuple[str, str]]) -> None:
-    found = conditions_of(thing)
+def _check(obj: Seen, terminal: Mapping[str, tuple[str, str]]) -> None:
+    conditions = conditions_of(obj)
     violations = []
     reason = ""
     for name, (field, words) in terminal.items():
-        condition = found.get(name, _UNKNOWN)
+        condition = conditions.get(name, _UNKNOWN)
         if _is_terminal(condition):
-            said = condition.message or condition.reason
-            violations.append(Violation(field, words, f"HyperShift says: {said}"))
+            explanation = condition.message or condition.reason
+            violations.append(Violation(field, words, f"HyperShift says: {explanation}"))
             reason = reason or condition.reason
     if violations:
         raise Refused("", *violations, reason=reason or "Blocked")
@@ -126,15 +126,15 @@ def is_available(cluster: Seen) -> bool:
 
 def stage_of(cluster: Seen) -> Stage:
     """The first thing that is not there yet, in the order in which HyperShift makes them."""
-    found = conditions_of(cluster)
+    conditions = conditions_of(cluster)
     if is_leaving(cluster):
         return Stage("Deleting", "The control plane is being removed.")
-    if found.get("ReconciliationActive", _UNKNOWN).false:
+    if conditions.get("ReconciliationActive", _UNKNOWN).false:
         return Stage("Paused", "Work on the cluster has been paused by an operator.")
-    if not found:
+    if not conditions:
         return Stage("StageUnknown", "The control plane has been asked for.")
     for name, reason, words in _ROAD:
-        if not found.get(name, _UNKNOWN).true:
+        if not conditions.get(name, _UNKNOWN).true:
             return Stage(reason, words)
     return Stage("WorkersJoining", "The nodes are joining.")
 
@@ -166,9 +166,9 @@ def _history(cluster: Seen) -> Sequence[Mapping[str, Any]]:
 
 def running_version(cluster: Seen) -> str:
     """The version that can be relied on now. Before the first is complete, that is the one being installed."""
-    done = completed(cluster)
-    if done is not None:
-        return done.version
+    release = completed(cluster)
+    if release is not None:
+        return release.version
     history = _history(cluster)
     first = history[0].get("version") if history else ""
     return str(first or at(cluster, "status", "version", "desired", "version") or "")
@@ -201,18 +201,20 @@ def version_of_image(cluster: Seen, image: str) -> str:
 
 
 def is_rolling_out(cluster: Seen) -> bool:
-    found = conditions_of(cluster)
+    conditions = conditions_of(cluster)
     return any(
-        found.get(name, _UNKNOWN).true for name in ("Progressing", "ClusterVersionProgressing")
+        conditions.get(name, _UNKNOWN).true for name in ("Progressing", "ClusterVersionProgressing")
     )
 
 
 def is_pool_updated(pool: Seen, image: str, version: str) -> bool:
     """Whether all nodes of the pool are at this release."""
-    found = conditions_of(pool)
-    updating = any(found.get(name, _UNKNOWN).true for name in ("UpdatingVersion", "UpdatingConfig"))
-    asked = at(pool, "spec", "release", "image") == image
-    return asked and not updating and at(pool, "status", "version") == version
+    conditions = conditions_of(pool)
+    updating = any(
+        conditions.get(name, _UNKNOWN).true for name in ("UpdatingVersion", "UpdatingConfig")
+    )
+    is_requested = at(pool, "spec", "release", "image") == image
+    return is_requested and not updating and at(pool, "status", "version") == version
 
 
 def see(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> ClusterSeen:
@@ -233,20 +235,22 @@ def _trouble(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) ->
     """What is wrong with a cluster whose API answers, in one sentence; empty when nothing is."""
     if any(not node.ready and node.slot in joined for node in nodes):
         return "Not all nodes are ready."
-    found = conditions_of(cluster)
+    conditions = conditions_of(cluster)
     # Without nodes a new cluster cannot but fail in this sense.
-    if found.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
+    if conditions.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
         return "The cluster's own operators report a failure."
     # HyperShift says Degraded for every replica that restarts: while it rolls something out, that is no news.
-    if found.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):
+    if conditions.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):
         return "A part of the control plane is not running."
-    connected = ("DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable")
-    if any(found.get(name, _UNKNOWN).false for name in connected) and any(n.ready for n in nodes):
+    connections = ("DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable")
+    if any(conditions.get(name, _UNKNOWN).false for name in connections) and any(
+        node.ready for node in nodes
+    ):
         return "The control plane and the nodes do not reach each other."
     return ""
 
 
-def secret_name(cluster: Seen, which: str) -> str:
+def secret_name(cluster: Seen, field: str) -> str:
     """The Secret with the administrator's `kubeconfig` or `kubeadminPassword`; empty while there is none."""
-    found: Any = at(cluster, "status", which, "name")
-    return str(found or "")
+    name: Any = at(cluster, "status", field, "name")
+    return str(name or "")

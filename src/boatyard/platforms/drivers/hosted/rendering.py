@@ -82,7 +82,7 @@ def ground(place: Place) -> tuple[Rendered, ...]:
     }
     # Tools of others read as this account and look at no role. Theirs is named after the order's namespace: the rights
     # that are shipped could not name it, and so not bind it.
-    read = _cluster_role(HUB_ACCESS_ROLE)
+    read_role = _cluster_role(HUB_ACCESS_ROLE)
     same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
     return (
         Rendered(NAMESPACES, _manifest(place, place.namespace, namespaced=False)),
@@ -98,7 +98,7 @@ def ground(place: Place) -> tuple[Rendered, ...]:
         ),
         Rendered(
             ROLE_BINDINGS,
-            _manifest(place, hub_names.HUB_ACCESS, roleRef=read, subjects=[reader]),
+            _manifest(place, hub_names.HUB_ACCESS, roleRef=read_role, subjects=[reader]),
         ),
         Rendered(
             NETWORK_POLICIES,
@@ -115,8 +115,8 @@ def agent_role(namespace: str) -> Rendered:
     """Lets HyperShift's provider take agents. One for all clusters: it stays when one of them goes."""
     verbs = ["get", "list", "watch", "update", "patch"]
     rule = {"apiGroups": [AGENTS.group], "resources": [AGENTS.plural], "verbs": verbs}
-    about = {"name": AGENT_ROLE, "namespace": namespace}
-    return Rendered(ROLES, {"metadata": about, "rules": [rule]})
+    metadata = {"name": AGENT_ROLE, "namespace": namespace}
+    return Rendered(ROLES, {"metadata": metadata, "rules": [rule]})
 
 
 def pull_secret(place: Place, name: str, text: str) -> Rendered:
@@ -132,19 +132,19 @@ def changed_name(name: str, text: str) -> str:
     return f"{name}-{hub_names.order_name(text).removeprefix('order-')[:6]}"
 
 
-def release_image(wanted: ClusterWanted, choice: Choice) -> str:
+def release_image(desired: ClusterWanted, choice: Choice) -> str:
     """The image of the version: the catalogue's, else the one the hub's pattern gives. Refused without either."""
-    image = wanted.release_image or choice.release_image.replace("{version}", wanted.version)
+    image = desired.release_image or choice.release_image.replace("{version}", desired.version)
     if image:
         return image
     remedy = "give the version an image, or set hosted.release-image for the hub"
-    problem = Violation("release_image", f"no image of {wanted.version} is known", remedy)
+    problem = Violation("release_image", f"no image of {desired.version} is known", remedy)
     raise Refused("", problem, reason="NoRelease")
 
 
 def hosted_cluster(
     place: Place,
-    wanted: ClusterWanted,
+    desired: ClusterWanted,
     choice: Choice,
     *,
     image: str,
@@ -155,8 +155,8 @@ def hosted_cluster(
         "release": {"image": image},
         "pullSecret": {"name": pull_secret_name},
         "platform": _platform(choice),
-        "services": _services(place, wanted, choice),
-        "networking": _networking(wanted, choice),
+        "services": _services(place, desired, choice),
+        "networking": _networking(desired, choice),
         "infraID": place.order,
         "controllerAvailabilityPolicy": choice.availability,
         "infrastructureAvailabilityPolicy": choice.infra_availability,
@@ -165,16 +165,16 @@ def hosted_cluster(
         "fips": choice.fips,
     }
     if not choice.passthrough:
-        spec["dns"] = _dns(wanted)
+        spec["dns"] = _dns(desired)
     if _UUID.fullmatch(place.cluster_id):
         spec["clusterID"] = place.cluster_id
     if ssh_key_name:
         spec["sshKey"] = {"name": ssh_key_name}
-    remembered = {"template": template_part(wanted.settings), "kept": dict(choice.kept)}
+    remembered = {"template": template_part(desired.settings), "kept": dict(choice.kept)}
     annotations = {
         REMEMBERED: json.dumps(remembered, sort_keys=True),
-        hub_names.API_ENDPOINT: wanted.api_name,
-        hub_names.INGRESS_ENDPOINT: wanted.ingress_name,
+        hub_names.API_ENDPOINT: desired.api_name,
+        hub_names.INGRESS_ENDPOINT: desired.ingress_name,
     }
     return _manifest(place, place.order, annotations=annotations, spec=spec)
 
@@ -182,8 +182,8 @@ def hosted_cluster(
 def remembered(cluster: Seen) -> tuple[Mapping[str, str], Mapping[str, str] | None]:
     """The template's settings a cluster was made with, and what it keeps; None when that is not known any more."""
     try:
-        found = json.loads(annotations_of(cluster)[REMEMBERED])
-        return dict(found["template"]), dict(found["kept"])
+        stored = json.loads(annotations_of(cluster)[REMEMBERED])
+        return dict(stored["template"]), dict(stored["kept"])
     except (KeyError, ValueError, TypeError):
         return {}, None
 
@@ -259,48 +259,48 @@ def _platform(choice: Choice) -> Manifest:
     return {"type": choice.platform}
 
 
-def _services(place: Place, wanted: ClusterWanted, choice: Choice) -> list[Manifest]:
+def _services(place: Place, desired: ClusterWanted, choice: Choice) -> list[Manifest]:
     return [
         {
             "service": service,
-            "servicePublishingStrategy": _published(service, place, wanted, choice),
+            "servicePublishingStrategy": _published(service, place, desired, choice),
         }
         for service in SERVICES
     ]
 
 
-def _published(service: str, place: Place, wanted: ClusterWanted, choice: Choice) -> Manifest:
+def _published(service: str, place: Place, desired: ClusterWanted, choice: Choice) -> Manifest:
     if choice.publish == NODE_PORT:
-        address = choice.publish_address or wanted.api_name
+        address = choice.publish_address or desired.api_name
         return {"type": NODE_PORT, "nodePort": {"address": address}}
     if service == "APIServer" and choice.publish == LOAD_BALANCER:
-        return {"type": LOAD_BALANCER, "loadBalancer": {"hostname": wanted.api_name}}
+        return {"type": LOAD_BALANCER, "loadBalancer": {"hostname": desired.api_name}}
     if service == "APIServer":
-        return {"type": "Route", "route": {"hostname": wanted.api_name}}
+        return {"type": "Route", "route": {"hostname": desired.api_name}}
     if choice.route_domain:
         host = f"{service.lower()}-{place.order}.{choice.route_domain}"
         return {"type": "Route", "route": {"hostname": host}}
     return {"type": "Route"}
 
 
-def _networking(wanted: ClusterWanted, choice: Choice) -> Manifest:
+def _networking(desired: ClusterWanted, choice: Choice) -> Manifest:
     networking: Manifest = {"networkType": choice.network_type}
     for name, cidr in (
-        ("clusterNetwork", wanted.pod_cidr),
-        ("serviceNetwork", wanted.service_cidr),
-        ("machineNetwork", wanted.machine_cidr),
+        ("clusterNetwork", desired.pod_cidr),
+        ("serviceNetwork", desired.service_cidr),
+        ("machineNetwork", desired.machine_cidr),
     ):
         if cidr:
             networking[name] = [{"cidr": cidr}]
     return networking
 
 
-def _dns(wanted: ClusterWanted) -> Manifest:
+def _dns(desired: ClusterWanted) -> Manifest:
     """HyperShift serves `*.apps.<prefix>.<base>`; both are cut out of the name that was made for it."""
-    domain = wanted.ingress_name.removeprefix(_APPS)
-    if domain == wanted.ingress_name:
+    domain = desired.ingress_name.removeprefix(_APPS)
+    if domain == desired.ingress_name:
         remedy = f"it must begin with {_APPS}"
-        message = f"{wanted.ingress_name!r} cannot be served"
+        message = f"{desired.ingress_name!r} cannot be served"
         raise Refused("", Violation("ingress_name", message, remedy), reason="BadCluster")
     prefix, _, base = domain.partition(".")
     return {"baseDomain": base, "baseDomainPrefix": prefix}
@@ -332,7 +332,7 @@ def _manifest(
     annotations: Mapping[str, str] | None = None,
     **content: object,
 ) -> Manifest:
-    about: Manifest = {
+    metadata: Manifest = {
         "name": name,
         "labels": {**marks(place), **(labels or {})},
         "annotations": {
@@ -343,8 +343,8 @@ def _manifest(
         },
     }
     if namespaced:
-        about["namespace"] = place.namespace
-    return {"metadata": about, **content}
+        metadata["namespace"] = place.namespace
+    return {"metadata": metadata, **content}
 
 
 def marks(place: Place) -> dict[str, str]:
@@ -358,35 +358,38 @@ def marks(place: Place) -> dict[str, str]:
     }
 
 
-def covers(existing: object, wanted: object) -> bool:
+def covers(existing: object, desired: object) -> bool:
     """Whether an object already says all that a manifest says; what it says beyond that does not matter."""
-    if isinstance(wanted, Mapping):
+    if isinstance(desired, Mapping):
         return isinstance(existing, Mapping) and all(
-            covers(existing.get(name), value) for name, value in wanted.items()
+            covers(existing.get(name), value) for name, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
             isinstance(existing, list)
-            and len(existing) == len(wanted)
-            and all(covers(one, other) for one, other in zip(existing, wanted, strict=True))
+            and len(existing) == len(desired)
+            and all(
+                covers(existing_entry, desired_entry)
+                for existing_entry, desired_entry in zip(existing, desired, strict=True)
+            )
         )
-    return existing == wanted
+    return existing == desired
 
 
-def is_of(place: Place, thing: Seen) -> bool:
+def is_of(place: Place, obj: Seen) -> bool:
     """Whether this object is this cluster's. Its annotation decides; its label where that is gone."""
-    key = annotations_of(thing).get(hub_names.KEY)
+    key = annotations_of(obj).get(hub_names.KEY)
     if key is not None:
         return key == place.key
-    labels = (thing.get("metadata") or {}).get("labels") or {}
+    labels = (obj.get("metadata") or {}).get("labels") or {}
     return bool(labels.get(hub_names.KEY) == hub_names.label_value(place.key))
 
 
-def refuse_stranger(place: Place, kind: Kind, thing: Seen) -> None:
+def refuse_stranger(place: Place, kind: Kind, obj: Seen) -> None:
     """Refused when the object of this name is somebody else's: it is left alone."""
-    if is_of(place, thing):
+    if is_of(place, obj):
         return
-    where = "/".join(part for part in (namespace_of(thing), name_of(thing)) if part)
+    where = "/".join(part for part in (namespace_of(obj), name_of(obj)) if part)
     raise Refused(
         f"{kind.kind} {where} is there and carries another key; it is left alone",
         reason="HeldByAnother",

@@ -137,7 +137,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def choose(
-    template: Mapping[str, str], hub: Mapping[str, str], kept: Mapping[str, str] | None = None
+    template: Mapping[str, str], hub: Mapping[str, str], immutable: Mapping[str, str] | None = None
 ) -> Choice:
     """The choice for one cluster. Refused with every setting that cannot be understood.
 
@@ -146,8 +146,8 @@ def choose(
     violations = [*_unknown(template, "template"), *_unknown(hub, "hub")]
     values: dict[str, str] = {}
     for name, setting in SETTINGS.items():
-        standing = hub if kept is None or not setting.kept else kept
-        value = template.get(name) or standing.get(name) or setting.default
+        source = hub if immutable is None or not setting.kept else immutable
+        value = template.get(name) or source.get(name) or setting.default
         values[name] = value
         if not setting.fits(value):
             violations.append(_not_understood(name, value, setting))
@@ -222,20 +222,20 @@ def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
 
 
 def _not_understood(name: str, value: str, setting: Setting) -> Violation:
-    what = f"{value!r} is not understood" if value else "is not set"
-    return Violation(name, what, f"set it to {setting.values}")
+    problem = f"{value!r} is not understood" if value else "is not set"
+    return Violation(name, problem, f"set it to {setting.values}")
 
 
-def _unknown(settings: Mapping[str, str], whose: str) -> list[Violation]:
+def _unknown(settings: Mapping[str, str], owner: str) -> list[Violation]:
     return [
-        Violation(name, f"the {whose} sets what there is not", f"there is {', '.join(SETTINGS)}")
+        Violation(name, f"the {owner} sets what there is not", f"there is {', '.join(SETTINGS)}")
         for name in settings
         if name.startswith(PREFIX) and not name.startswith(VM_SIZES) and name not in SETTINGS
     ]
 
 
 def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str, VmSize]:
-    found: dict[str, VmSize] = {}
+    sizes: dict[str, VmSize] = {}
     for name, value in settings.items():
         if not name.startswith(VM_SIZES):
             continue
@@ -249,8 +249,8 @@ def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str
                 )
             )
             continue
-        found[name.removeprefix(VM_SIZES)] = size
-    return found
+        sizes[name.removeprefix(VM_SIZES)] = size
+    return sizes
 
 
 def _read_size(text: str) -> VmSize | None:

@@ -48,7 +48,7 @@ class Slot:
 
 def read_slots(pool: Seen) -> dict[str, Slot]:
     """The slots of a pool by name. Unavailable when one cannot be read: it is not simply missing."""
-    found: dict[str, Slot] = {}
+    slots: dict[str, Slot] = {}
     for name, value in annotations_of(pool).items():
         if not name.startswith(PREFIX):
             continue
@@ -60,8 +60,8 @@ def read_slots(pool: Seen) -> dict[str, Slot]:
                 f"NodePool {where}: the annotation {name} cannot be read; mend it or take it away",
                 reason="BadRecord",
             ) from None
-        found[slot.slot] = slot
-    return found
+        slots[slot.slot] = slot
+    return slots
 
 
 def node_set_of(pool: Seen) -> str:
@@ -74,7 +74,7 @@ def replicas_of(pool: Seen) -> int:
 
 def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
     """The part of a NodePool that says which nodes it has; holds only for the pool as it was read."""
-    about = {
+    metadata = {
         "namespace": namespace_of(pool),
         "resourceVersion": version_of(pool),
         "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
@@ -83,12 +83,12 @@ def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
             for slot in slots
         },
     }
-    return {"metadata": about, "spec": {"replicas": replicas}}
+    return {"metadata": metadata, "spec": {"replicas": replicas}}
 
 
 def _told(slot: Slot) -> Mapping[str, object]:
-    told = {name: value for name, value in vars(slot).items() if value}
-    return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **told}
+    fields = {name: value for name, value in vars(slot).items() if value}
+    return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **fields}
 
 
 @dataclass(frozen=True)
@@ -102,8 +102,8 @@ class Book:
 def with_slot(pool: Seen, slot: Slot, *, counted: bool = True) -> Book:
     """The book with one more. Never fewer machines than there are: those may be nodes we lost sight of."""
     slots = {**read_slots(pool), slot.slot: slot}
-    wanted = sum(not one.leaving for one in slots.values())
-    return Book(slots, max(replicas_of(pool), wanted) if counted else 0)
+    staying = sum(not entry.leaving for entry in slots.values())
+    return Book(slots, max(replicas_of(pool), staying) if counted else 0)
 
 
 def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
@@ -112,13 +112,13 @@ def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
     if name not in slots or slots[name].leaving:
         return Book(slots, replicas_of(pool))
     slots[name] = replace(slots[name], leaving=True)
-    wanted = sum(not one.leaving for one in slots.values())
-    return Book(slots, max(replicas_of(pool) - 1, wanted, 0) if counted else 0)
+    staying = sum(not entry.leaving for entry in slots.values())
+    return Book(slots, max(replicas_of(pool) - 1, staying, 0) if counted else 0)
 
 
 def without_slot(pool: Seen, name: str) -> Book:
     """The book once a slot has left for good."""
-    slots = {slot: one for slot, one in read_slots(pool).items() if slot != name}
+    slots = {slot: entry for slot, entry in read_slots(pool).items() if slot != name}
     return Book(slots, replicas_of(pool))
 
 
@@ -148,20 +148,28 @@ def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | N
 
 def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str, Machine]:
     """The machine of each slot. Virtual machines that carry no slot go to slots that have none, oldest first."""
-    there = of_pool(machines, name_of(pool))
+    pool_machines = of_pool(machines, name_of(pool))
     slots = read_slots(pool)
     if agents:
-        taken = {machine.agent: machine for machine in there if machine.agent}
+        machines_by_agent = {machine.agent: machine for machine in pool_machines if machine.agent}
         # An agent that is leaving one machine may have been taken by the next: the one that stays tells.
-        taken |= {one.agent: one for one in there if one.agent and not one.leaving}
-        return {
-            name: taken[slot.agent_name] for name, slot in slots.items() if slot.agent_name in taken
+        machines_by_agent |= {
+            machine.agent: machine
+            for machine in pool_machines
+            if machine.agent and not machine.leaving
         }
-    found = {one.slot: one for one in there if one.slot in slots}
-    free = [one for one in there if one.slot not in slots and not one.leaving]
-    missing = sorted((name for name in slots if name not in found), key=_age)
+        return {
+            name: machines_by_agent[slot.agent_name]
+            for name, slot in slots.items()
+            if slot.agent_name in machines_by_agent
+        }
+    matched = {machine.slot: machine for machine in pool_machines if machine.slot in slots}
+    free = [
+        machine for machine in pool_machines if machine.slot not in slots and not machine.leaving
+    ]
+    missing = sorted((name for name in slots if name not in matched), key=_age)
     missing = [name for name in missing if not slots[name].leaving]
-    return found | dict(zip(missing, free, strict=False))
+    return matched | dict(zip(missing, free, strict=False))
 
 
 def _age(slot: str) -> tuple[int, str]:
@@ -170,12 +178,12 @@ def _age(slot: str) -> tuple[int, str]:
 
 
 def see_nodes(pool: Seen, machines: Mapping[str, Machine]) -> list[NodeSeen]:
-    found = []
+    nodes = []
     for name, slot in sorted(read_slots(pool).items(), key=lambda item: _age(item[0])):
         machine = machines.get(name)
         ready = machine is not None and machine.ready and not machine.leaving
-        found.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
-    return found
+        nodes.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
+    return nodes
 
 
 def joined(machines: Mapping[str, Machine]) -> list[str]:
@@ -207,7 +215,7 @@ def choose_leaving(
         else:
             rank = 3 if machine.ready else 2
         # Youngest first: the later a machine was made, the smaller what stands for its moment.
-        born = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
-        return rank, born, -_age(name)[0]
+        age = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
+        return rank, age, -_age(name)[0]
 
     return sorted(slots, key=order)[:count]

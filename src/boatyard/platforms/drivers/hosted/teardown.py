@@ -47,11 +47,11 @@ async def _release(hub: Hub, key: str) -> Outcome:
     if waiting is not None:
         return waiting
     if home is not None:
-        words = "What the control plane left behind is being removed."
-        return Waiting(words, LOOK_AGAIN, "RemovingControlPlane")
-    held = await _let_hosts_go(hub, place)
-    if held is not None:
-        return held
+        message = "What the control plane left behind is being removed."
+        return Waiting(message, LOOK_AGAIN, "RemovingControlPlane")
+    waiting_for_hosts = await _let_hosts_go(hub, place)
+    if waiting_for_hosts is not None:
+        return waiting_for_hosts
     if not is_leaving(namespace):
         if hub.workshop is not None:  # a creation that was never carried out must not come now
             await hub.workshop.forget(key)
@@ -66,9 +66,9 @@ async def _remove(
     if hub.workshop is not None:
         if cluster is not None:
             rendering.refuse_stranger(place, HOSTED_CLUSTERS, cluster)
-        asked = await automated.remove(hub, place, pools, cluster)
-        if asked is not None:
-            return asked
+        removal = await automated.remove(hub, place, pools, cluster)
+        if removal is not None:
+            return removal
     for pool in pools:
         if not is_leaving(pool):
             await hub.delete(NODE_POOLS, pool)

@@ -27,11 +27,11 @@ class Version:
 
 def read(version: str, field: str = "version") -> Version:
     """Refused when it is no version."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    match = _VERSION.fullmatch(version)
+    if match is None:
         remedy = "name a version such as 4.17.1"
         raise Refused("", Violation(field, f"{version!r} is no version", remedy))
-    major, minor, patch, before = found.groups()
+    major, minor, patch, before = match.groups()
     parts = before.split(".") if before else []
     return Version(
         minor=_line(int(major), int(minor)),
@@ -54,32 +54,32 @@ def read_supported(data: str) -> tuple[str, ...]:
 
 def check_supported(version: str, supported: Sequence[str] | None) -> None:
     """Refused, with the list, when this HyperShift does not host it. Without a list HyperShift itself judges."""
-    wanted = read(version)
-    if supported is None or wanted.minor in {_line_of(minor) for minor in supported}:
+    requested = read(version)
+    if supported is None or requested.minor in {_line_of(minor) for minor in supported}:
         return
-    there = ", ".join(supported) or "none"
+    offered = ", ".join(supported) or "none"
     raise Refused(
         "",
-        Violation("version", f"{version} is not hosted here", f"choose one of {there}"),
+        Violation("version", f"{version} is not hosted here", f"choose one of {offered}"),
         reason="UnsupportedVersion",
     )
 
 
-def check_step(present: str, wanted: str, pools: Iterable[str]) -> None:
+def check_step(present: str, desired: str, pools: Iterable[str]) -> None:
     """Refused when a control plane cannot go from one version to the other in one go.
 
     `pools` are the versions of its node pools: never newer than the control plane, and not too far behind.
     """
-    before, after = read(present), read(wanted)
+    before, after = read(present), read(desired)
     step = after.minor - before.minor
     if step < 0:
         _refuse(
-            f"{present} cannot go back to {wanted}",
+            f"{present} cannot go back to {desired}",
             f"choose {present} or a later one",
         )
     if step > 1:
         _refuse(
-            f"{present} cannot go to {wanted} at once",
+            f"{present} cannot go to {desired} at once",
             f"go to {_name(before.minor + 1)} first",
         )
     for pool in pools:
@@ -91,7 +91,7 @@ def check_step(present: str, wanted: str, pools: Iterable[str]) -> None:
             )
         if after.minor - nodes.minor > _OLDEST_POOL:
             _refuse(
-                f"the nodes are still at {pool}, too far behind {wanted}",
+                f"the nodes are still at {pool}, too far behind {desired}",
                 "let the nodes follow to the present version first",
             )
 
@@ -101,8 +101,8 @@ def _refuse(message: str, remedy: str) -> None:
 
 
 def _line_of(minor: str) -> int:
-    found = _MINOR.match(minor)
-    return _line(int(found[1]), int(found[2])) if found else -1
+    match = _MINOR.match(minor)
+    return _line(int(match[1]), int(match[2])) if match else -1
 
 
 def _line(major: int, minor: int) -> int:

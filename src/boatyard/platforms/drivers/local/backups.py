@@ -32,9 +32,9 @@ class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
     encryption_keys: tuple[str, ...]
 
 
-def read_backup(place: Path) -> AboutBackup:
+def read_backup(directory: Path) -> AboutBackup:
     try:
-        return msgspec.json.decode((place / ABOUT).read_bytes(), type=AboutBackup)
+        return msgspec.json.decode((directory / ABOUT).read_bytes(), type=AboutBackup)
     except (OSError, msgspec.DecodeError) as error:
         raise Refused("the backup is not there or cannot be read", reason="NoBackup") from error
 
@@ -61,42 +61,42 @@ class Backups:
 
     async def take(self, key: str, plane: ControlPlane, folder: str, *, now: float) -> AboutBackup:
         """A snapshot, verified; what stands beside it is written last, and makes it a backup."""
-        place, record = self.place(key), plane.record
-        _make_place(place, Path(folder) if folder else None)
-        taken = await snapshots.take(
-            plane.run_directory, components.etcd_socket(0), place / SNAPSHOT
+        directory, record = self.place(key), plane.record
+        _make_place(directory, Path(folder) if folder else None)
+        snapshot = await snapshots.take(
+            plane.run_directory, components.etcd_socket(0), directory / SNAPSHOT
         )
-        about = AboutBackup(
+        backup = AboutBackup(
             key=key,
             cluster_key=record.key,
             version=record.version,
-            bytes=taken.bytes,
-            sha256=taken.sha256,
+            bytes=snapshot.bytes,
+            sha256=snapshot.sha256,
             taken_at=now,
             encryption_keys=record.encryption_keys,
         )
-        write_durably(place / ABOUT, msgspec.json.encode(about))
-        return about
+        write_durably(directory / ABOUT, msgspec.json.encode(backup))
+        return backup
 
     def remove(self, key: str) -> None:
         """Also from the folder it was put into. Nothing there: nothing to do."""
-        place = self.place(key)
-        if place.is_symlink():
-            remove_tree(place.resolve())
-            place.unlink(missing_ok=True)
-        elif place.exists():
-            remove_tree(place)
+        directory = self.place(key)
+        if directory.is_symlink():
+            remove_tree(directory.resolve())
+            directory.unlink(missing_ok=True)
+        elif directory.exists():
+            remove_tree(directory)
 
 
-def _make_place(place: Path, folder: Path | None) -> None:
+def _make_place(directory: Path, folder: Path | None) -> None:
     """A directory for a backup; one in a given folder is found again through a link."""
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder is None:
-        place.mkdir(exist_ok=True, mode=0o700)
+        directory.mkdir(exist_ok=True, mode=0o700)
         return
     if not folder.is_absolute() or not folder.is_dir():
         raise Refused(f"{folder} is not the absolute path of a directory here", reason="NoFolder")
-    inside = folder / f"boatyard-{place.name}"
-    inside.mkdir(exist_ok=True, mode=0o700)
-    if not place.is_symlink():
-        place.symlink_to(inside)
+    target = folder / f"boatyard-{directory.name}"
+    target.mkdir(exist_ok=True, mode=0o700)
+    if not directory.is_symlink():
+        directory.symlink_to(target)

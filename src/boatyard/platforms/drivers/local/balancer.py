@@ -192,8 +192,8 @@ class Balancer:
         )
 
     def _join(self, client: socket.socket, upstream: socket.socket) -> None:
-        one, other = Half(client), Half(upstream)
-        for half, peer in ((one, other), (other, one)):
+        client_half, upstream_half = Half(client), Half(upstream)
+        for half, peer in ((client_half, upstream_half), (upstream_half, client_half)):
             half.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             half.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._handlers[half.fd] = lambda events, h=half, p=peer: self._move(h, p, events)  # type: ignore[misc]
@@ -307,11 +307,11 @@ class Options:
 
 def read_options(arguments: Sequence[str]) -> Options:
     """`--name value` or `--name=value`. argparse would cost a megabyte and ten milliseconds."""
-    options, rest = Options(), list(arguments)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
+    options, remaining = Options(), list(arguments)
+    while remaining:
+        name, equals, value = remaining.pop(0).partition("=")
         if not equals:
-            value = rest.pop(0) if rest else ""
+            value = remaining.pop(0) if remaining else ""
         match name:
             case "--listen":
                 options.listen = read_address(value)

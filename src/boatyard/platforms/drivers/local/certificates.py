@@ -35,13 +35,13 @@ def ensure_certificates(
     make_directory(run, record.user)
     make_directory(run / "pki", record.user)
     private.mkdir(exist_ok=True, mode=0o700)
-    pki, made = run / "pki", False
+    pki, changed = run / "pki", False
     for name in _AUTHORITIES:
         if not (pki / f"{name}.key").exists():
             pem = Authority.create(f"{record.slug} {name}", now=now).pem
             write_durably(pki / f"{name}.crt", pem.certificate, group=record.user)
             write_durably(pki / f"{name}.key", pem.key, group=record.user)
-            made = True
+            changed = True
     if not (pki / "sa.pub").exists():
         key = new_key()
         write_durably(pki / "sa.key", key_pem(key), group=record.user)
@@ -53,7 +53,7 @@ def ensure_certificates(
             group = None if name in _PRIVATE else record.user
             write_durably(place / f"{name}.key", pem.key, group=group)
             write_durably(place / f"{name}.crt", pem.certificate, group=group)
-            made = True
+            changed = True
     # We ourselves read it again whenever it is another one: certificate and key in one file never part.
     pem = read(private, "super-admin")
     _keep(private / OUR_OWN, pem.certificate + pem.key, None)
@@ -69,7 +69,7 @@ def ensure_certificates(
             pem=pem,
         )
         _keep(place / f"{name}.kubeconfig", text.encode(), group)
-    return made
+    return changed
 
 
 def _keep(path: Path, content: bytes, group: int | None) -> None:
@@ -164,13 +164,13 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
 
 
 def _issue_server(record: Record, ca: Authority, now: datetime) -> Pem:
-    wanted = record.wanted
+    desired = record.wanted
     names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     names += ["kubernetes.default.svc.cluster.local"]
-    if wanted.api_name:
-        names.append(wanted.api_name)
-    addresses = {LOOPBACK, first_service(wanted.service_cidr)}
-    addresses |= {address for address in (wanted.api_address, wanted.gateway) if address}
+    if desired.api_name:
+        names.append(desired.api_name)
+    addresses = {LOOPBACK, first_service(desired.service_cidr)}
+    addresses |= {address for address in (desired.api_address, desired.gateway) if address}
     return ca.issue(
         "kube-apiserver", names=names, addresses=sorted(addresses), server=True, now=now
     )

@@ -90,10 +90,10 @@ def balancers(record: Record) -> list[Component]:
 
 def controllers(record: Record) -> list[Component]:
     """What needs an API that answers: without one a controller manager gives up."""
-    found = []
+    processes = []
     for number in range(record.members):
-        found += [_controller_manager(record, number), _scheduler(record, number)]
-    return found
+        processes += [_controller_manager(record, number), _scheduler(record, number)]
+    return processes
 
 
 def segment(record: Record) -> str:
@@ -160,7 +160,7 @@ def _etcd(record: Record, number: int) -> Component:
 
 
 def _api_server(record: Record, number: int) -> Component:
-    wanted = record.wanted
+    desired = record.wanted
     address, port = api_addresses(record)[number]
     sockets = ",".join(f"unix://{HERE}/{etcd_socket(n)}" for n in range(record.members))
     arguments = [
@@ -170,7 +170,7 @@ def _api_server(record: Record, number: int) -> Component:
         f"--secure-port={port}",
         # A loopback address is refused as an endpoint; in a segment the address is a real one.
         f"--endpoint-reconciler-type={'lease' if record.real else 'none'}",
-        f"--service-cluster-ip-range={wanted.service_cidr}",
+        f"--service-cluster-ip-range={desired.service_cidr}",
         "--authorization-mode=Node,RBAC,ABAC",
         f"--authorization-policy-file={HERE}/administrator.jsonl",
         "--anonymous-auth=false",

@@ -115,11 +115,11 @@ class ControlPlane:
     def settled(self) -> bool:
         """All that is wanted is so."""
         record = self.record
-        wanted = record.wanted
+        desired = record.wanted
         if record.leaving or _is_due(record):
             return False
-        if wanted.rest == Rest.AWAKE:
-            return self.available and record.version == wanted.version and not self.ground.moving
+        if desired.rest == Rest.AWAKE:
+            return self.available and record.version == desired.version and not self.ground.moving
         return self.gone_to_rest
 
     async def drive(self) -> None:
@@ -191,15 +191,15 @@ class ControlPlane:
             await moving.roll_back(self, record)
             return 0.0
         if record.version and not self.has_data(record):
-            words = "The cluster's objects are gone from this machine; restore a backup."
-            self.say(available=False, message=words)
-            raise Unavailable(words, reason="NoData")
+            message = "The cluster's objects are gone from this machine; restore a backup."
+            self.say(available=False, message=message)
+            raise Unavailable(message, reason="NoData")
         # Half way to a version there is no turning round: what it wrote the old one may not read.
         target = record.upgrading or record.wanted.version
-        now_runs = record.version or target
-        if target != now_runs and target != record.failed_version:
+        running_version = record.version or target
+        if target != running_version and target != record.failed_version:
             return await moving.upgrade(self, record, target)
-        wait = await self.keep_up(record, [now_runs] * record.members)
+        wait = await self.keep_up(record, [running_version] * record.members)
         if self.available:  # whatever version it came from, it needs no way back any more
             await asyncio.to_thread(moving.forget_snapshots, self.directory / "private")
         return wait
@@ -226,7 +226,7 @@ class ControlPlane:
         ]
         # The balancer is ours, and of no version: a new one would break every connection.
         first += [Wanted(component, "") for component in components.balancers(record)]
-        if not any(self.crew.is_running(one.name) for one in components.api_servers(record)):
+        if not any(self.crew.is_running(server.name) for server in components.api_servers(record)):
             self.listening = False
             if self.available:
                 self.say(available=False, message="The API server is starting.")
@@ -242,12 +242,12 @@ class ControlPlane:
             self._bound = versions[-1]
         if not self.available and self._rush.is_on(self.slug):
             return READY_PROBE_SECONDS
-        rest = [
+        controllers = [
             Wanted(component, versions[-1], netns, self._reads.get(component.program, ""))
             for component in components.controllers(record)
         ]
         self.say(available=True, message=self.ground.moving)
-        return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
+        return await self.crew.ensure(controllers, time.monotonic()) or HEALTH_SECONDS
 
     async def _begins_to_listen(self, record: Record, version: str) -> bool:
         """From then on its administrator can use it; the controllers follow when it calls itself ready."""
@@ -276,8 +276,8 @@ class ControlPlane:
         """A new cluster's only etcd needs no keys: it comes up while they are made."""
         if not record.version and record.members == 1 and not record.real:
             preparing.make_directories(record, self.directory)
-            wanted = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
-            await self.crew.ensure(wanted, time.monotonic())
+            etcds = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
+            await self.crew.ensure(etcds, time.monotonic())
 
     async def _all_answer(self) -> bool:
         """Each API server by itself, past the balancer that would hide one that does not."""
@@ -288,16 +288,16 @@ class ControlPlane:
         assert self.client is not None
         return await self._noted(record, await is_ready(self.client))
 
-    async def _noted(self, record: Record, heard: Heard) -> bool:
+    async def _noted(self, record: Record, result: Heard) -> bool:
         """One that stays silent for long is ended, and so begun anew. One that does not know us is well."""
-        looks = self._silence.note(heard)
-        if heard is Heard.STRANGER:
+        silent_probes = self._silence.note(result)
+        if result is Heard.STRANGER:
             if self.message != _STRANGER:
                 logger.error("the API server does not know us", extra={"cluster": self.slug})
             self.say(available=False, message=_STRANGER)
-        if heard is not Heard.NO:
-            return heard is Heard.YES
-        if self.available and looks > 1:
+        if result is not Heard.NO:
+            return result is Heard.YES
+        if self.available and silent_probes > 1:
             self.say(available=False, message="The API does not answer.")
         if not self.available and not self.message:
             self.say(available=False, message="The API server is starting.")
@@ -373,12 +373,12 @@ class ControlPlane:
             self._tell()
 
     def _tell_if_new(self) -> None:
-        now: tuple[object, ...] = (True,)
+        state: tuple[object, ...] = (True,)
         if not self.gone:
             failed = (str(self.failure), self._ended) if self.failure else ()
-            now = (self.settled, failed, self.record.version, self.gone_to_rest)
-        if now != self._told:
-            self._told = now
+            state = (self.settled, failed, self.record.version, self.gone_to_rest)
+        if state != self._told:
+            self._told = state
             self._tell()
 
     def _tell(self) -> None:

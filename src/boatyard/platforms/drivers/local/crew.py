@@ -40,8 +40,8 @@ class Wanted:
     @property
     def digest(self) -> str:
         text = "\0".join((self.version, self.netns, *self.component.arguments))
-        made = hashlib.sha256(text.encode()).hexdigest()[:8]
-        return f"{made}-{self.reads}" if self.reads else made
+        checksum = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{checksum}-{self.reads}" if self.reads else checksum
 
 
 @dataclass
@@ -88,13 +88,13 @@ class Crew:
         for mark, processes in marked.items():
             name = mark[len(self._mark) + 1 :].partition("/")[0]
             for process in processes:
-                held = self._held.get(name)
-                if held is None or not held.alive:
+                current = self._held.get(name)
+                if current is None or not current.alive:
                     self._hold(name, process)
                     # It may have been started a moment ago by a keeper that was killed.
                     self._started[name] = time.monotonic()
                     await asyncio.to_thread(limits.join, self._group, process.pid, self._limits)
-                elif held.pid == process.pid:
+                elif current.pid == process.pid:
                     process.close()
                 else:
                     logger.warning("second process ended", extra={"mark": mark})
@@ -105,74 +105,76 @@ class Crew:
         process = self._held.get(name)
         return process is not None and process.alive
 
-    def is_right(self, wanted: Wanted) -> bool:
+    def is_right(self, desired: Wanted) -> bool:
         """Runs, and is what it should be."""
-        name = wanted.component.name
-        return self.is_running(name) and self._held[name].mark == self._mark_of(wanted)
+        name = desired.component.name
+        return self.is_running(name) and self._held[name].mark == self._mark_of(desired)
 
-    def _has_only_read(self, wanted: Wanted) -> bool:
+    def _has_only_read(self, desired: Wanted) -> bool:
         """Runs, and is what it should be but for what it has read."""
-        name = wanted.component.name
-        if not wanted.reads or not self.is_running(name) or self.is_right(wanted):
+        name = desired.component.name
+        if not desired.reads or not self.is_running(name) or self.is_right(desired):
             return False
-        held = self._held[name].mark.rpartition("/")[2]
-        return held.partition("-")[0] == wanted.digest.partition("-")[0]
+        digest = self._held[name].mark.rpartition("/")[2]
+        return digest.partition("-")[0] == desired.digest.partition("-")[0]
 
     def age(self, name: str, now: float) -> float:
         return now - self._started.get(name, 0.0)
 
     def pids(self) -> dict[str, int]:
-        return {name: held.pid for name, held in self._held.items() if held.alive}
+        return {name: process.pid for name, process in self._held.items() if process.alive}
 
     def ends_early(self, names: Iterable[str]) -> int:
         """How often in a row the worst of them ended soon after its start."""
-        return max((self._trouble[n].times for n in names if n in self._trouble), default=0)
+        return max(
+            (self._trouble[name].times for name in names if name in self._trouble), default=0
+        )
 
-    async def ensure(self, wanted: Sequence[Wanted], now: float) -> float:
+    async def ensure(self, desired_components: Sequence[Wanted], now: float) -> float:
         """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run.
 
         Who has only read something that was renewed since is replaced too, one at a time, and not before the
         last one started is steady: there is no hurry, and of several members the others do the work.
         """
         wait = 0.0
-        wrong = [one for one in wanted if not self.is_right(one)]
+        wrong = [desired for desired in desired_components if not self.is_right(desired)]
         if wrong:
             await self.adopt()
-        patient = [one for one in wrong if self._has_only_read(one)]
-        if patient and self._all_steady(wanted, now):
+        patient = [desired for desired in wrong if self._has_only_read(desired)]
+        if patient and self._all_steady(desired_components, now):
             logger.info("component renewed", extra={"component": patient[0].component.name})
             patient = patient[1:]
-        wrong = [one for one in wrong if one not in patient]
+        wrong = [desired for desired in wrong if desired not in patient]
         outdated = [
-            one.component
-            for one in wrong
-            if self.is_running(one.component.name) and not self.is_right(one)
+            desired.component
+            for desired in wrong
+            if self.is_running(desired.component.name) and not self.is_right(desired)
         ]
         # API servers before etcd: without it they do not end by themselves.
         for kind in reversed(list(dict.fromkeys(component.kind for component in outdated))):
             await self.stop([component.name for component in outdated if component.kind == kind])
-        for one in wrong:
-            if self.is_right(one):
+        for desired in wrong:
+            if self.is_right(desired):
                 continue
-            name = one.component.name
+            name = desired.component.name
             trouble = self._note_end(name, now)
             if trouble.not_before > now:
                 wait = max(wait, trouble.not_before - now)
                 continue
-            await self._start(one, now)
+            await self._start(desired, now)
         return wait
 
-    def _all_steady(self, wanted: Sequence[Wanted], now: float) -> bool:
-        names = [one.component.name for one in wanted]
-        return all(self.is_running(n) and self.age(n, now) > STEADY_SECONDS for n in names)
+    def _all_steady(self, desired_components: Sequence[Wanted], now: float) -> bool:
+        names = [desired.component.name for desired in desired_components]
+        return all(self.is_running(name) and self.age(name, now) > STEADY_SECONDS for name in names)
 
     def _note_end(self, name: str, now: float) -> _Trouble:
         """An end soon after the start makes us wait before the next start, ever longer."""
         trouble = self._trouble.setdefault(name, _Trouble())
-        held = self._held.pop(name, None)
-        if held is None:
+        process = self._held.pop(name, None)
+        if process is None:
             return trouble
-        self._let_go(held)
+        self._let_go(process)
         self.restarts += 1
         if self.age(name, now) > STEADY_SECONDS:
             trouble.times = 0
@@ -183,8 +185,8 @@ class Crew:
         logger.warning("component ended", extra={"component": f"{self._mark}/{name}"})
         return trouble
 
-    async def _start(self, wanted: Wanted, now: float) -> None:
-        component = wanted.component
+    async def _start(self, desired: Wanted, now: float) -> None:
+        component = desired.component
         log = self._logs
         log.mkdir(exist_ok=True, mode=0o700)
         if component.program == BALANCER:
@@ -192,17 +194,17 @@ class Crew:
             argv: tuple[str, ...] = ("python", "-I", "-S", balancer.__file__, *component.arguments)
             user = None  # from a place its user may not be able to read: it becomes that user by itself
         else:
-            executable = self._program(wanted.version, component.program)
+            executable = self._program(desired.version, component.program)
             argv = (component.program, *component.arguments)
             user = self._user
         spec = ProcessSpec(
-            mark=self._mark_of(wanted),
+            mark=self._mark_of(desired),
             argv=argv,
             executable=executable,
             directory=self._directory,
             log=log / f"{component.name}.log",
             user=user,
-            netns="" if component.program == BALANCER else wanted.netns,
+            netns="" if component.program == BALANCER else desired.netns,
             environ=component.environ,
         )
         starting = asyncio.ensure_future(asyncio.to_thread(start, spec))
@@ -216,17 +218,17 @@ class Crew:
 
     async def stop(self, names: Iterable[str], *, kill: bool = False) -> None:
         """All of them at once, and waits until they have ended."""
-        held = [(name, self._held[name]) for name in names if name in self._held]
-        for _, process in held:
+        processes = [(name, self._held[name]) for name in names if name in self._held]
+        for _, process in processes:
             process.signal(signal.SIGKILL if kill else signal.SIGTERM)
             process.signal(signal.SIGCONT)  # one that stands still hears nothing else
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
-                await self._all_ended(process for _, process in held)
-        for _, process in held:
+                await self._all_ended(process for _, process in processes)
+        for _, process in processes:
             process.signal(signal.SIGKILL)
-        await self._all_ended(process for _, process in held)
-        for name, process in held:
+        await self._all_ended(process for _, process in processes)
+        for name, process in processes:
             self._held.pop(name, None)
             self._trouble.pop(name, None)
             self._let_go(process)
@@ -275,8 +277,8 @@ class Crew:
         """For a program that runs once, and must not run on when we are gone."""
         return f"{self._mark}/{name}/once"
 
-    def _mark_of(self, wanted: Wanted) -> str:
-        return f"{self._mark}/{wanted.component.name}/{wanted.digest}"
+    def _mark_of(self, desired: Wanted) -> str:
+        return f"{self._mark}/{desired.component.name}/{desired.digest}"
 
     def _hold(self, name: str, process: Marked) -> None:
         before = self._held.pop(name, None)
@@ -295,13 +297,13 @@ class Crew:
         process.close()
 
 
-def end_strays(mark: str, known: Collection[str]) -> None:
+def end_strays(mark: str, known_slugs: Collection[str]) -> None:
     """Ends processes of clusters that nothing is known of: somebody has removed their records by hand."""
-    for whole, processes in find(f"{mark}/", places.USERS).items():
-        cluster = whole.split("/")[1].partition("-")[0]
+    for full_mark, processes in find(f"{mark}/", places.USERS).items():
+        cluster = full_mark.split("/")[1].partition("-")[0]
         for process in processes:
-            if cluster not in known:
-                logger.warning("stray process ended", extra={"mark": whole})
+            if cluster not in known_slugs:
+                logger.warning("stray process ended", extra={"mark": full_mark})
                 process.signal(signal.SIGKILL)
             process.close()
 

@@ -42,9 +42,9 @@ class LocalPlatform:
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
         return True
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
         return await self._act(
-            "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(wanted)
+            "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(desired)
         )
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -75,17 +75,17 @@ class LocalPlatform:
         return chosen
 
     async def observe(self, cluster_key: str) -> ClusterSeen:
-        seen = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
-        if not seen["exists"]:
+        state = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
+        if not state["exists"]:
             return ClusterSeen(exists=False)
         return ClusterSeen(
             exists=True,
-            available=seen["available"],
-            degraded=seen["degraded"],
-            version=seen["version"],
-            message=seen["message"],
-            rest=Rest(seen["rest"]),
-            nodes=tuple(NodeSeen(*node) for node in seen["nodes"]),
+            available=state["available"],
+            degraded=state["degraded"],
+            version=state["version"],
+            message=state["message"],
+            rest=Rest(state["rest"]),
+            nodes=tuple(NodeSeen(*node) for node in state["nodes"]),
         )
 
     async def access(self, cluster_key: str) -> Access:

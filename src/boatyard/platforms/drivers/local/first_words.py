@@ -35,10 +35,10 @@ class Silence:
         self._looks = 0
         self.patience = HUNG_AFTER
 
-    def note(self, heard: Heard) -> int:
+    def note(self, result: Heard) -> int:
         """The looks in a row without an answer."""
-        self._looks = self._looks + 1 if heard is Heard.NO else 0
-        if heard is Heard.YES:
+        self._looks = self._looks + 1 if result is Heard.NO else 0
+        if result is Heard.YES:
             self.patience = HUNG_AFTER
         return self._looks
 
@@ -61,10 +61,10 @@ async def is_ready(client: KubeClient) -> Heard:
     return await _hear(client.text("/readyz"))
 
 
-async def _hear(asking: Awaitable[object]) -> Heard:
+async def _hear(request: Awaitable[object]) -> Heard:
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await asking
+            await request
     except Refused as error:
         return Heard.STRANGER if error.reason == "Unauthorized" else Heard.NO
     except (BoatyardError, TimeoutError):

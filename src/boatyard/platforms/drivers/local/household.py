@@ -61,8 +61,8 @@ class Household:
         self._agent_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        for work in (self._drive(), self._attend()):
-            task = asyncio.create_task(work)
+        for coroutine in (self._drive(), self._attend()):
+            task = asyncio.create_task(coroutine)
             task.add_done_callback(_complain)
             self._tasks.append(task)
 
@@ -195,9 +195,9 @@ class Household:
         client = self.plane.client
         if client is None or not self.plane.available or self.plane.record.leaving:
             return
-        kept = {node.slot for node in self.plane.record.nodes.values()}
+        slots = {node.slot for node in self.plane.record.nodes.values()}
         for node in (await client.list(NODES, labels=NODE_SET)).items:
-            if node["metadata"]["name"] not in kept:
+            if node["metadata"]["name"] not in slots:
                 await client.delete(NODES, node["metadata"]["name"])
 
 

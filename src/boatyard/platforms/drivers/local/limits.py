@@ -67,11 +67,11 @@ def _write(group: Path, settings: Mapping[str, str]) -> None:
 _told: set[str] = set()
 
 
-def _tell(why: str) -> None:
+def _tell(reason: str) -> None:
     """The same at every start of every component would be noise."""
-    if why not in _told:
-        _told.add(why)
-        logger.warning("clusters are not bounded", extra={"why": why})
+    if reason not in _told:
+        _told.add(reason)
+        logger.warning("clusters are not bounded", extra={"why": reason})
 
 
 def remove(name: str) -> None:

@@ -69,7 +69,9 @@ async def roll_back(plane: ControlPlane, record: Record) -> None:
 
 async def _come_up(plane: ControlPlane, record: Record, versions: Sequence[str]) -> bool:
     """True once the API answers with everything of these versions running."""
-    first = [c.name for c in (*components.etcds(record), *components.api_servers(record))]
+    first = [
+        component.name for component in (*components.etcds(record), *components.api_servers(record))
+    ]
     plane.crew.forgive()
     try:
         async with asyncio.timeout(COME_UP_SECONDS):
@@ -95,16 +97,16 @@ def forget_snapshots(private: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-async def restore(plane: ControlPlane, record: Record, request: str, place: Path) -> None:
+async def restore(plane: ControlPlane, record: Record, request: str, directory: Path) -> None:
     """The objects of a backup instead of those that are there. Refused before anything is touched when it is broken."""
-    about = read_backup(place)
-    await asyncio.to_thread(snapshots.verify, place / SNAPSHOT, about.sha256)
+    backup = read_backup(directory)
+    await asyncio.to_thread(snapshots.verify, directory / SNAPSHOT, backup.sha256)
     plane.say(available=False, message="The cluster's objects are being restored.")
     await plane.prepare(record)
     await plane.stop_all(record)
     # Secrets in it were written with the keys of the cluster it was taken of.
-    keys = dict.fromkeys((*plane.record.encryption_keys, *about.encryption_keys))
-    await _put_back(plane, record, place / SNAPSHOT, encryption_keys=tuple(keys))
+    keys = dict.fromkeys((*plane.record.encryption_keys, *backup.encryption_keys))
+    await _put_back(plane, record, directory / SNAPSHOT, encryption_keys=tuple(keys))
     plane.change(restored=request)
 
 

@@ -22,16 +22,16 @@ _FIRST_NODE = 10  # before it are the gateway and whatever else the network need
 USERS = range(1 << 30, (1 << 30) + (1 << 29))  # of clusters, where we are root
 
 
-def choose_ports(names: Sequence[str], taken: Collection[int], *, seed: str) -> dict[str, int]:
+def choose_ports(names: Sequence[str], used_ports: Collection[int], *, seed: str) -> dict[str, int]:
     """A free port per name, none of those taken. Starts at a place of the seed's own: keepers rarely meet."""
     start = _number(seed) % len(PORTS)
-    found: dict[str, int] = {}
+    ports: dict[str, int] = {}
     for step in range(len(PORTS)):
-        if len(found) == len(names):
-            return found
+        if len(ports) == len(names):
+            return ports
         port = PORTS[(start + step) % len(PORTS)]
-        if port not in taken and is_free(port):
-            found[names[len(found)]] = port
+        if port not in used_ports and is_free(port):
+            ports[names[len(ports)]] = port
     raise Unavailable(f"no free port between {PORTS.start} and {PORTS.stop - 1}", reason="NoPort")
 
 
@@ -46,13 +46,13 @@ def is_free(port: int) -> bool:
         return True
 
 
-def choose_user(directory: Path, slug: str, taken: Collection[int | None]) -> int | None:
+def choose_user(directory: Path, slug: str, used_users: Collection[int | None]) -> int | None:
     """A numeric user for one cluster when we are root, so that no two clusters can touch each other's files."""
     if os.geteuid() != 0:
         return None
     for attempt in range(1000):
         number = USERS[_number(f"{directory}/{slug}/{attempt}") % len(USERS)]
-        if number not in taken:
+        if number not in used_users:
             return number
     raise Unavailable("no free user id", reason="NoUser")
 
@@ -76,10 +76,10 @@ def pod_range(pod_cidr: str, number: int) -> str:
 def node_address(machine_cidr: str, number: int, otherwise: str) -> str:
     """The so-manieth node's address on the cluster's subnet; what its agent had when the subnet is too small."""
     network = ipaddress.ip_network(machine_cidr)
-    place = _FIRST_NODE + number
-    if place >= network.num_addresses - 1:
+    index = _FIRST_NODE + number
+    if index >= network.num_addresses - 1:
         return otherwise
-    return str(network[place])
+    return str(network[index])
 
 
 def _number(text: str) -> int:

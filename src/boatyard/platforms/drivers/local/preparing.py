@@ -64,7 +64,9 @@ def _mark(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
 
-async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection[int]) -> Record:
+async def with_free_ports(
+    plane: ControlPlane, record: Record, used_ports: Collection[int]
+) -> Record:
     """The ports it has; others for one whose port was taken before anybody was told of it."""
     lost = [
         name
@@ -74,16 +76,18 @@ async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection
     if not lost:
         return record
     if record.version:
-        words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
-        plane.say(available=False, message=words)
-        raise Unavailable(words, reason="PortTaken")
+        message = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
+        plane.say(available=False, message=message)
+        raise Unavailable(message, reason="PortTaken")
     await plane.stop_all(record)
     await plane.close()
     for path in plane.data_directories(record) if record.members > 1 else ():
         await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
-    found = places.choose_ports(lost, set(taken), seed=f"{plane.directory}/{sorted(taken)}")
-    again = "" if record.members > 1 else record.restored
-    record = plane.change(ports={**record.ports, **found}, restored=again)
+    new_ports = places.choose_ports(
+        lost, set(used_ports), seed=f"{plane.directory}/{sorted(used_ports)}"
+    )
+    restored = "" if record.members > 1 else record.restored
+    record = plane.change(ports={**record.ports, **new_ports}, restored=restored)
     await plane.prepare(record)
     return record
 
@@ -91,13 +95,13 @@ async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection
 def our_clients(record: Record, directory: Path) -> tuple[KubeClient, list[KubeClient]]:
     """The keeper's own, and one for each of several API servers, past their balancer."""
     private = directory / "private"
-    ours = str(private / OUR_OWN)
+    pem_file = str(private / OUR_OWN)
     config = replace(
         read_kubeconfig((private / "super-admin.kubeconfig").read_text()),
         certificate=b"",
-        certificate_file=ours,
+        certificate_file=pem_file,
         key=b"",
-        key_file=ours,
+        key_file=pem_file,
     )
     if record.members == 1 or record.real:
         return KubeClient(config), []

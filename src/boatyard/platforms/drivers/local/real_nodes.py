@@ -120,45 +120,45 @@ class RealNodes(Ground):
 
         One that is outdated runs on until it may be replaced.
         """
-        version, place = self._prepared.get(node.slot, ("", None))
-        if place is None or (version != record.version and replace):
-            place = await asyncio.to_thread(self._describe, record, node)
-            await real.prepare_node(place)
-            version, self._prepared[node.slot] = record.version, (record.version, place)
-        for component in real.components(place):
+        version, real_node = self._prepared.get(node.slot, ("", None))
+        if real_node is None or (version != record.version and replace):
+            real_node = await asyncio.to_thread(self._describe, record, node)
+            await real.prepare_node(real_node)
+            version, self._prepared[node.slot] = record.version, (record.version, real_node)
+        for component in real.components(real_node):
             name = f"{self._mark}/{node.slot}/{component.name}"
             mark = f"{name}/{_digest(component, version)}"
-            ours = [
+            component_processes = [
                 process
-                for whole, processes in running.items()
-                if whole == name or whole.startswith(f"{name}/")
+                for full_mark, processes in running.items()
+                if full_mark == name or full_mark.startswith(f"{name}/")
                 for process in processes
                 if process.alive
             ]
-            outdated = [process for process in ours if process.mark != mark]
+            outdated = [process for process in component_processes if process.mark != mark]
             if outdated and not replace:
                 return False
             await self._end(outdated)
-            if len(outdated) == len(ours):
-                await self._start(place, component, mark)
+            if len(outdated) == len(component_processes):
+                await self._start(real_node, component, mark)
                 if component.name == "containerd":
                     await self._until_ready(component)
-                    await real.after_containerd(place)
+                    await real.after_containerd(real_node)
                     continue
                 return False
             if not await component.ready():
                 return False
         return True
 
-    async def _start(self, place: real.RealNode, component: real.Component, mark: str) -> None:
+    async def _start(self, real_node: real.RealNode, component: real.Component, mark: str) -> None:
         log = self._plane.directory / "log"
         log.mkdir(exist_ok=True, mode=0o700)
         spec = ProcessSpec(
             mark=mark,
             argv=component.argv,
             executable=component.executable,
-            directory=place.directory,
-            log=log / f"{place.name}-{component.name}.log",
+            directory=real_node.directory,
+            log=log / f"{real_node.name}-{component.name}.log",
             netns=component.netns,
             environ=component.environ,
         )
@@ -171,9 +171,9 @@ class RealNodes(Ground):
         for process in processes:
             process.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while left := [process for process in processes if process.alive]:
+        while remaining := [process for process in processes if process.alive]:
             if time.monotonic() > deadline:
-                for process in left:
+                for process in remaining:
                     process.signal(signal.SIGKILL)
             await asyncio.sleep(0.02)
 
@@ -233,21 +233,26 @@ class RealNodes(Ground):
         client = self._plane.client
         if client is None:
             return
-        found = {node["metadata"]["name"]: node for node in (await client.list(NODES)).items}
+        nodes_by_name = {
+            node["metadata"]["name"]: node for node in (await client.list(NODES)).items
+        }
         states = {}
         versions = {}
         for node in record.nodes.values():
             before = self._states.get(node.slot, _JOINING)
-            seen = found.get(node.slot)
-            if seen is None:
+            node_object = nodes_by_name.get(node.slot)
+            if node_object is None:
                 states[node.slot] = NodeState(before.joined, ready=False, message=_JOINING.message)
             else:
-                conditions = (seen.get("status") or {}).get("conditions") or ()
-                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+                conditions = (node_object.get("status") or {}).get("conditions") or ()
+                ready = any(
+                    condition["type"] == "Ready" and condition["status"] == "True"
+                    for condition in conditions
+                )
                 message = "" if ready else _LOST if before.joined else _JOINING.message
                 states[node.slot] = NodeState(before.joined or ready, ready, message)
                 if ready and not node.leaving_since:
-                    versions[node.slot] = _version_of(seen)
+                    versions[node.slot] = _version_of(node_object)
         if versions != self._versions:
             self._versions = versions
             self._plane.wake()  # it says whether all is as wanted
@@ -266,9 +271,9 @@ class RealNodes(Ground):
     # --- the ground the control plane stands on ------------------------------------------------
 
     async def prepare(self) -> None:
-        wanted = self._plane.record.wanted
-        prefix = ipaddress.ip_network(wanted.machine_cidr).prefixlen
-        await real.prepare_segment(self._plane.slug, f"{wanted.gateway}/{prefix}")
+        desired = self._plane.record.wanted
+        prefix = ipaddress.ip_network(desired.machine_cidr).prefixlen
+        await real.prepare_segment(self._plane.slug, f"{desired.gateway}/{prefix}")
 
     async def freeze(self, *, frozen: bool) -> None:
         for node in self._plane.record.nodes.values():
@@ -277,12 +282,15 @@ class RealNodes(Ground):
     async def stop(self) -> None:
         """Nodes that are started anew begin with empty hands; the cluster gives them their pods again."""
         slug = self._plane.slug
-        place = self._plane.directory / "nodes"
-        names = {*await real.list_nodes(slug), *(n.slot for n in self._plane.record.nodes.values())}
+        directory = self._plane.directory / "nodes"
+        names = {
+            *await real.list_nodes(slug),
+            *(node.slot for node in self._plane.record.nodes.values()),
+        }
         self._prepared.clear()
         self._versions = None
         for name in sorted(names):
-            await real.clean_node(slug, name, place / name)
+            await real.clean_node(slug, name, directory / name)
 
     async def leave(self) -> None:
         await self.stop()
@@ -294,8 +302,8 @@ class RealNodes(Ground):
 
 
 def _digest(component: real.Component, version: str) -> str:
-    of = "" if component.name == _OF_NO_VERSION else version
-    return hashlib.sha256("\0".join((of, *component.argv)).encode()).hexdigest()[:8]
+    relevant_version = "" if component.name == _OF_NO_VERSION else version
+    return hashlib.sha256("\0".join((relevant_version, *component.argv)).encode()).hexdigest()[:8]
 
 
 def _version_of(node: Mapping[str, Any]) -> str:

@@ -81,22 +81,22 @@ class Records:
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
         self._by_slug: dict[str, Record] = {}
         self.unreadable: dict[str, Path] = {}  # records by slug
-        for place in sorted(directory.iterdir()):
-            if place.name.startswith(_GONE):
-                remove_tree(place)
-            elif place.is_dir():
-                self._take_up(place)
+        for entry in sorted(directory.iterdir()):
+            if entry.name.startswith(_GONE):
+                remove_tree(entry)
+            elif entry.is_dir():
+                self._take_up(entry)
 
-    def _take_up(self, place: Path) -> None:
+    def _take_up(self, cluster_directory: Path) -> None:
         try:
-            record = _read(place / RECORD)
+            record = _read(cluster_directory / RECORD)
         except _Unreadable as error:
-            self.unreadable[place.name] = place / RECORD
-            words = {"record": str(place / RECORD), "why": str(error)}
-            logger.error("record cannot be read; its cluster is left alone", extra=words)
+            self.unreadable[cluster_directory.name] = cluster_directory / RECORD
+            fields = {"record": str(cluster_directory / RECORD), "why": str(error)}
+            logger.error("record cannot be read; its cluster is left alone", extra=fields)
             return
         if record is None:
-            self.forget(place.name)
+            self.forget(cluster_directory.name)
         else:
             self._by_slug[record.slug] = record
 
@@ -123,20 +123,20 @@ class Records:
 
     def save(self, record: Record) -> Record:
         """On disk when this returns."""
-        place = self.place(record.slug)
-        place.mkdir(exist_ok=True, mode=0o700)
-        write_durably(place / RECORD, msgspec.json.encode(record))
+        cluster_directory = self.place(record.slug)
+        cluster_directory.mkdir(exist_ok=True, mode=0o700)
+        write_durably(cluster_directory / RECORD, msgspec.json.encode(record))
         self._by_slug[record.slug] = record
         return record
 
     def forget(self, slug: str) -> None:
         """Removes the directory; from the first moment on it is no cluster any more."""
         self._by_slug.pop(slug, None)
-        place = self.place(slug)
-        gone = place.with_name(_GONE + slug)
+        cluster_directory = self.place(slug)
+        trash = cluster_directory.with_name(_GONE + slug)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(place, gone)
-        remove_tree(gone)
+            os.rename(cluster_directory, trash)
+        remove_tree(trash)
 
     @property
     def ports_taken(self) -> set[int]:

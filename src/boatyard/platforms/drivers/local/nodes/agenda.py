@@ -24,8 +24,8 @@ class Agenda:
 
     def put(self, key: str, at: float = 0.0) -> None:
         """Makes the key due then, or earlier if it is already."""
-        known = self._due.get(key)
-        if known is not None and known <= at:
+        due_at = self._due.get(key)
+        if due_at is not None and due_at <= at:
             return
         self._due[key] = at
         if key not in self._busy:

@@ -58,12 +58,12 @@ class NodeAgent:
             del self._nodes[name]
             self._changed.set()
         for name, spec in nodes.items():
-            kept = self._nodes.get(name)
-            if kept is None:
+            node = self._nodes.get(name)
+            if node is None:
                 self._nodes[name] = Kept(spec)
                 self._changed.set()
-            elif kept.spec != spec:
-                kept.respec(spec)
+            elif node.spec != spec:
+                node.respec(spec)
             else:
                 continue
             if self._life is not None:
@@ -72,7 +72,7 @@ class NodeAgent:
 
     def seen(self) -> Mapping[str, NodeState]:
         """How each node stands, by name: at once, not after the cluster has noticed too."""
-        return {name: kept.state for name, kept in self._nodes.items()}
+        return {name: node.state for name, node in self._nodes.items()}
 
     async def wait_changed(self) -> None:
         """Returns when `seen` has changed since somebody last waited. Look, then wait, with no pause between."""
@@ -101,9 +101,9 @@ class NodeAgent:
         problem = ""
         while True:
             self._look_now.clear()
-            hosts = [kept.spec.host for kept in self._nodes.values()]
+            hosts = [node.spec.host for node in self._nodes.values()]
             try:
-                found = await self._machines.look(hosts) if hosts else {}
+                machines = await self._machines.look(hosts) if hosts else {}
             except BoatyardError as error:
                 # Says nothing about the machines: the nodes stay as they are.
                 if str(error) != problem:
@@ -111,11 +111,11 @@ class NodeAgent:
                     logger.warning("the machines cannot be seen", extra={"problem": problem})
             else:
                 problem = ""
-                asked = set(hosts)
-                for name, kept in self._nodes.items():
-                    machine = found.get(kept.spec.host, _NO_MACHINE)
-                    if machine is not kept.machine and kept.spec.host in asked:
-                        kept.machine = machine
+                queried_hosts = set(hosts)
+                for name, node in self._nodes.items():
+                    machine = machines.get(node.spec.host, _NO_MACHINE)
+                    if machine is not node.machine and node.spec.host in queried_hosts:
+                        node.machine = machine
                         life.stand(name)
             try:
                 async with asyncio.timeout(LOOK_EVERY):
@@ -148,8 +148,8 @@ class _Life:
         )
         self._failures = 0
         self._resting_until = 0.0
-        for kept in nodes.values():
-            kept.forget()
+        for node in nodes.values():
+            node.forget()
 
     def start(self, group: asyncio.TaskGroup) -> None:
         group.create_task(self._objects.run())
@@ -158,12 +158,12 @@ class _Life:
 
     def stand(self, name: str) -> None:
         """The machine of the node has changed, or its moment has come."""
-        kept = self._nodes[name]
-        if kept.stand(self._now().timestamp()):
+        node = self._nodes[name]
+        if node.stand(self._now().timestamp()):
             self._agenda.put(_NODE + name)
             for key in self._pods.on(name):
                 self._agenda.put(_POD + key)
-        self._tell(kept)
+        self._tell(node)
 
     def spec_changed(self, name: str) -> None:
         if self._objects.get(name) is not None:
@@ -179,7 +179,7 @@ class _Life:
             self._pods.saw(key)
         for name in self._nodes:
             self._object_changed(name)
-        if any(kept.seen is not None for kept in self._nodes.values()):
+        if any(node.seen is not None for node in self._nodes.values()):
             try:
                 await self._tender.adopt_leases(self._nodes.get)
             except BoatyardError as error:
@@ -204,19 +204,19 @@ class _Life:
 
     def _object_changed(self, name: str) -> None:
         """The Node object is another, or gone."""
-        kept = self._nodes.get(name)
-        if kept is None:
+        node = self._nodes.get(name)
+        if node is None:
             return
         item = self._objects.get(name)
-        seen: NodeSeen | None = None if item is None else item["seen"]
-        if seen is None:
-            kept.lose()
-        elif kept.seen is None or seen.resource_version > kept.seen.resource_version:
-            kept.seen, kept.joined = seen, True
+        summary: NodeSeen | None = None if item is None else item["seen"]
+        if summary is None:
+            node.lose()
+        elif node.seen is None or summary.resource_version > node.seen.resource_version:
+            node.seen, node.joined = summary, True
         else:
             return  # not newer than the answer to our own last write
         self._agenda.put(_NODE + name)
-        self._tell(kept)
+        self._tell(node)
 
     async def _work(self) -> None:
         while True:
@@ -250,41 +250,41 @@ class _Life:
             await self._do_pod(key, key.removeprefix(_POD))
 
     async def _do_node(self, key: str, name: str) -> None:
-        kept = self._nodes.get(name)
-        if kept is None:
+        node = self._nodes.get(name)
+        if node is None:
             return
         self.stand(name)
-        was_there = kept.seen is not None
-        at = await self._tender.tend(kept)
-        if self._nodes.get(name) is not kept:
+        was_there = node.seen is not None
+        at = await self._tender.tend(node)
+        if self._nodes.get(name) is not node:
             return  # taken out meanwhile
         if at is not None:
             self._agenda.put(key, at)
-        if not was_there and kept.seen is not None:
+        if not was_there and node.seen is not None:
             for pod in self._pods.on(name):
                 self._agenda.put(_POD + pod)
-        self._tell(kept)
+        self._tell(node)
 
     async def _do_pod(self, key: str, pod: str) -> None:
-        kept = self._nodes.get(self._pods.node_of(pod))
-        if kept is None:
+        node = self._nodes.get(self._pods.node_of(pod))
+        if node is None:
             return
-        seconds = await self._pods.handle(pod, kept, self._now())
+        seconds = await self._pods.handle(pod, node, self._now())
         if seconds is not None:
             self._agenda.put(key, self._loop.time() + seconds)
 
-    def _tell(self, kept: Kept) -> None:
-        state = kept.describe()
-        if state != kept.state:
-            kept.state = state
+    def _tell(self, node: Kept) -> None:
+        state = node.describe()
+        if state != node.state:
+            node.state = state
             self._changed.set()
 
     def _refused(self, key: str, error: Refused) -> None:
         logger.warning("the API server refuses", extra={"what": key, "problem": str(error)})
-        kept = self._nodes.get(key.removeprefix(_NODE)) if key.startswith(_NODE) else None
-        if kept is not None:
-            kept.refused = explain(error)
-            self._tell(kept)
+        node = self._nodes.get(key.removeprefix(_NODE)) if key.startswith(_NODE) else None
+        if node is not None:
+            node.refused = explain(error)
+            self._tell(node)
 
     def _rest(self, error: Unavailable) -> None:
         """The API server is away: all work rests a moment, ever longer. Only the first to notice counts."""
@@ -299,7 +299,7 @@ class _Life:
         self._agenda.rest(self._resting_until)
 
     def _shape(self, item: dict[str, Any]) -> dict[str, Any]:
-        about = item["metadata"]
-        kept = self._nodes.get(about["name"])
-        meta = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
-        return {"metadata": meta, "seen": see_node(item, None if kept is None else kept.spec)}
+        metadata = item["metadata"]
+        node = self._nodes.get(metadata["name"])
+        identity = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        return {"metadata": identity, "seen": see_node(item, None if node is None else node.spec)}

@@ -62,8 +62,8 @@ class Kept:
         before = self.standing, self.boot_id
         if self.machine is not None:
             self._see_boot(self.machine)
-        shown = self.seen is not None and self.seen.boot_id == self.boot_id
-        self.standing = stand(self.spec, self.machine, booted_before=shown, now=now)
+        is_same_boot = self.seen is not None and self.seen.boot_id == self.boot_id
+        self.standing = stand(self.spec, self.machine, booted_before=is_same_boot, now=now)
         return before != (self.standing, self.boot_id)
 
     def _see_boot(self, machine: Machine) -> None:

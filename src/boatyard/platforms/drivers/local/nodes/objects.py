@@ -52,33 +52,35 @@ class NodeSeen(msgspec.Struct, gc=False, frozen=True):
 
     @property
     def ready(self) -> str:
-        return next((one.status for one in self.conditions if one.type == "Ready"), "")
+        return next(
+            (condition.status for condition in self.conditions if condition.type == "Ready"), ""
+        )
 
 
 def see_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSeen:
-    about, status = node["metadata"], node.get("status") or {}
+    metadata, status = node["metadata"], node.get("status") or {}
     info = status.get("nodeInfo") or {}
-    labels = about.get("labels") or {}
-    wanted = {} if spec is None else node_labels(spec)
+    labels = metadata.get("labels") or {}
+    desired_labels = {} if spec is None else node_labels(spec)
     return NodeSeen(
-        uid=about["uid"],
-        resource_version=int(about["resourceVersion"]),
+        uid=metadata["uid"],
+        resource_version=int(metadata["resourceVersion"]),
         boot_id=info.get("bootID", ""),
         version=info.get("kubeletVersion", ""),
-        addresses=tuple(one.get("address", "") for one in status.get("addresses") or ()),
-        leaving=LEAVING in (about.get("annotations") or {}),
-        labelled=wanted.items() <= labels.items(),
+        addresses=tuple(address.get("address", "") for address in status.get("addresses") or ()),
+        leaving=LEAVING in (metadata.get("annotations") or {}),
+        labelled=desired_labels.items() <= labels.items(),
         conditions=msgspec.convert(status.get("conditions") or (), tuple[Condition, ...]),
     )
 
 
-def is_current(seen: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
+def is_current(summary: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
     """Whether the Node object says of the node what is true of it."""
     return (
-        seen.ready == ("False" if machine.unready else "True")
-        and seen.boot_id == boot
-        and seen.version == kubelet_version(spec)
-        and seen.addresses == (spec.ip,)
+        summary.ready == ("False" if machine.unready else "True")
+        and summary.boot_id == boot
+        and summary.version == kubelet_version(spec)
+        and summary.addresses == (spec.ip,)
     )
 
 
@@ -143,15 +145,17 @@ def kubelet_version(spec: NodeSpec) -> str:
 def _conditions(
     machine: Machine, before: Sequence[Condition], now: datetime
 ) -> list[dict[str, Any]]:
-    known = {one.type: one for one in before}
-    wanted = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
-    wanted.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
+    previous = {condition.type: condition for condition in before}
+    desired = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
+    desired.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
     moment = rfc3339(now)
-    found = [msgspec.to_builtins(one) for one in before if one.type not in _OURS]
-    for name, status, reason, message in wanted:
-        last = known.get(name)
+    conditions = [
+        msgspec.to_builtins(condition) for condition in before if condition.type not in _OURS
+    ]
+    for name, status, reason, message in desired:
+        last = previous.get(name)
         since = last.last_transition_time if last and last.status == status else None
-        found.append(
+        conditions.append(
             {
                 "type": name,
                 "status": status,
@@ -161,7 +165,7 @@ def _conditions(
                 "lastTransitionTime": since or moment,
             }
         )
-    return found
+    return conditions
 
 
 class Lease:
@@ -171,14 +175,14 @@ class Lease:
 
     def __init__(self, name: str, node_uid: str, seconds: int, resource_version: str = "") -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
-        about = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
-        held = f'"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":{seconds}'
-        kind = '"apiVersion":"coordination.k8s.io/v1","kind":"Lease"'
-        metadata = msgspec.json.encode(about)[:-1].decode()
+        metadata = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+        spec_json = f'"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":{seconds}'
+        kind_json = '"apiVersion":"coordination.k8s.io/v1","kind":"Lease"'
+        metadata_json = msgspec.json.encode(metadata)[:-1].decode()
         self.uid = node_uid
         self.resource_version = resource_version
-        self._head = f'{{{kind},"metadata":{metadata}'.encode()
-        self._tail = f'}},{held},"renewTime":"'.encode()
+        self._head = f'{{{kind_json},"metadata":{metadata_json}'.encode()
+        self._tail = f'}},{spec_json},"renewTime":"'.encode()
 
     def body(self, now: datetime) -> bytes:
         """With the version last seen, so that two agents of one node would notice each other."""

@@ -97,11 +97,11 @@ class Pod(msgspec.Struct, **_RENAMED):
 
 def see_pod(item: Mapping[str, Any]) -> Pod:
     pod = msgspec.convert(item, Pod, strict=False)
-    kept = {
+    annotations = {
         name: text for name, text in pod.metadata.annotations.items() if name in (FAILS, RUNS_FOR)
     }
     return msgspec.structs.replace(
-        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=kept)
+        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations)
     )
 
 
@@ -145,9 +145,9 @@ def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
         return _fail(pod, ground, address, now)
     if not _runs(pod, ground):
         return Write(_running(pod, ground, address, now))
-    wanted = _conditions(pod, now, ready=True)
-    if not _says(pod, wanted):
-        return Write({"conditions": wanted})
+    conditions = _conditions(pod, now, ready=True)
+    if not _says(pod, conditions):
+        return Write({"conditions": conditions})
     if pod.ends_by_itself:
         return _end(pod, now, exit_code=0)
     return None
@@ -169,7 +169,7 @@ def _leave(pod: Pod, now: datetime) -> Move:
 
 
 def _end(pod: Pod, now: datetime, *, exit_code: int) -> Move:
-    started = max(parse_time(one.started_at) for one in pod.status.container_statuses)
+    started = max(parse_time(status.started_at) for status in pod.status.container_statuses)
     ends_at = started + run_seconds(pod)
     if now.timestamp() < ends_at:
         return Later(ends_at)
@@ -188,11 +188,13 @@ def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
         if not _runs(pod, ground):
             return Write(_running(pod, ground, address, now))
         return _end(pod, now, exit_code=1)
-    begun = parse_time(pod.status.start_time) or now.timestamp()
-    restarts, again_at = crash_loop(now.timestamp() - begun)
-    seen = pod.status.container_statuses
-    if seen and all("waiting" in one.state and one.restart_count >= restarts for one in seen):
-        return Later(begun + again_at)
+    started_at = parse_time(pod.status.start_time) or now.timestamp()
+    restarts, again_at = crash_loop(now.timestamp() - started_at)
+    statuses = pod.status.container_statuses
+    if statuses and all(
+        "waiting" in status.state and status.restart_count >= restarts for status in statuses
+    ):
+        return Later(started_at + again_at)
     return Write(_crashing(pod, ground, address, now, restarts))
 
 
@@ -210,11 +212,11 @@ def crash_loop(elapsed: float) -> tuple[int, float]:
 
 
 def _runs(pod: Pod, ground: Ground) -> bool:
-    seen = {one.name: one for one in pod.status.container_statuses}
-    if pod.status.phase != "Running" or len(seen) != len(pod.spec.containers):
+    statuses = {entry.name: entry for entry in pod.status.container_statuses}
+    if pod.status.phase != "Running" or len(statuses) != len(pod.spec.containers):
         return False
     for container in pod.spec.containers:
-        status = seen.get(container.name)
+        status = statuses.get(container.name)
         if status is None or status.image != container.image or not status.started_at:
             return False
         # Moments in objects are whole seconds.
@@ -225,11 +227,15 @@ def _runs(pod: Pod, ground: Ground) -> bool:
 
 def _running(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
     moment = rfc3339(now)
-    counts = {one.name: one.restart_count + 1 for one in pod.status.container_statuses}
+    counts = {
+        container.name: container.restart_count + 1 for container in pod.status.container_statuses
+    }
     status = _placed(pod, ground, address, now)
     status["containerStatuses"] = [
-        _container(pod, one, counts.get(one.name, 0), {"running": {"startedAt": moment}})
-        for one in pod.spec.containers
+        _container(
+            pod, container, counts.get(container.name, 0), {"running": {"startedAt": moment}}
+        )
+        for container in pod.spec.containers
     ]
     status["conditions"] = _conditions(pod, now, ready=True)
     return status
@@ -244,12 +250,12 @@ def _crashing(
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
     status["containerStatuses"] = [
         {
-            **_container(pod, one, restarts, waiting),
+            **_container(pod, container, restarts, waiting),
             "ready": False,
             "started": False,
             "lastState": {"terminated": _terminated(moment, moment, exit_code=1)},
         }
-        for one in pod.spec.containers
+        for container in pod.spec.containers
     ]
     status["conditions"] = _conditions(pod, now, ready=False)
     return status
@@ -272,18 +278,18 @@ def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, 
     if pod.spec.init_containers:
         running = {"running": {"startedAt": moment}}
         status["initContainerStatuses"] = [
-            _container(pod, one, 0, running if one.restart_policy == "Always" else done)
-            for one in pod.spec.init_containers
+            _container(pod, container, 0, running if container.restart_policy == "Always" else done)
+            for container in pod.spec.init_containers
         ]
     return status
 
 
 def _ended(pod: Pod, now: datetime, *, exit_code: int) -> dict[str, Any]:
     moment = rfc3339(now)
-    seen = {one.name: one for one in pod.status.container_statuses}
+    old_statuses = {entry.name: entry for entry in pod.status.container_statuses}
     statuses = []
     for container in pod.spec.containers:
-        status = seen.get(container.name)
+        status = old_statuses.get(container.name)
         started = (status.started_at if status else "") or moment
         count = status.restart_count if status else 0
         state = {"terminated": _terminated(started, moment, exit_code=exit_code)}
@@ -327,28 +333,28 @@ def _conditions(
     pod: Pod, now: datetime, *, ready: bool, reason: str = "ContainersNotReady"
 ) -> list[dict[str, Any]]:
     """All conditions of the pod: ours as they should be, those of others as they are."""
-    known = {one["type"]: one for one in pod.status.conditions}
+    existing = {condition["type"]: condition for condition in pod.status.conditions}
     gates = [gate.condition_type for gate in pod.spec.readiness_gates]
-    open_gates = all(known.get(gate, {}).get("status") == "True" for gate in gates)
-    wanted = {
+    open_gates = all(existing.get(gate, {}).get("status") == "True" for gate in gates)
+    desired = {
         "PodReadyToStartContainers": (True, ""),
         "Initialized": (True, ""),
         "ContainersReady": (ready, reason),
         "Ready": (ready and open_gates, reason if not ready else "ReadinessGatesNotReady"),
     }
-    found = [one for name, one in known.items() if name not in wanted]
-    for name, (true, why) in wanted.items():
-        status = "True" if true else "False"
-        last = known.get(name)
+    conditions = [condition for name, condition in existing.items() if name not in desired]
+    for name, (is_true, why) in desired.items():
+        status = "True" if is_true else "False"
+        last = existing.get(name)
         if last is not None and last.get("status") == status:
-            found.append(last)
+            conditions.append(last)
             continue
         moment = rfc3339(now)
-        one = {"type": name, "status": status, "lastTransitionTime": moment}
-        found.append(one if true else {**one, "reason": why})
-    return found
+        condition = {"type": name, "status": status, "lastTransitionTime": moment}
+        conditions.append(condition if is_true else {**condition, "reason": why})
+    return conditions
 
 
-def _says(pod: Pod, wanted: list[dict[str, Any]]) -> bool:
-    have = {one["type"]: one.get("status") for one in pod.status.conditions}
-    return all(have.get(one["type"]) == one["status"] for one in wanted)
+def _says(pod: Pod, conditions: list[dict[str, Any]]) -> bool:
+    statuses = {condition["type"]: condition.get("status") for condition in pod.status.conditions}
+    return all(statuses.get(condition["type"]) == condition["status"] for condition in conditions)

@@ -80,16 +80,16 @@ class Wire:
             connection = self._free.pop()
             if not connection.lost:
                 return connection
-        proof = await Credentials(self._config).current()
-        context = await asyncio.to_thread(tls_context, proof, insecure=self._config.insecure)
-        _, made = await asyncio.get_running_loop().create_connection(
+        credentials = await Credentials(self._config).current()
+        context = await asyncio.to_thread(tls_context, credentials, insecure=self._config.insecure)
+        _, new_connection = await asyncio.get_running_loop().create_connection(
             _Connection,
             self._host,
             self._port,
             ssl=context,
             server_hostname=self._config.tls_server_name or self._host,
         )
-        return made
+        return new_connection
 
 
 class _Connection(asyncio.Protocol):
@@ -135,12 +135,12 @@ class _Connection(asyncio.Protocol):
         end = buffer.find(_END)
         if end < 0:
             return
-        place = buffer.find(_LENGTH, 0, end)
-        if place < 0 or self._waiter is None or self._waiter.done():
+        position = buffer.find(_LENGTH, 0, end)
+        if position < 0 or self._waiter is None or self._waiter.done():
             self.close()  # nothing that we can read, or nothing that we have asked for
             return
-        place += len(_LENGTH)
-        length = int(buffer[place : buffer.index(b"\r", place)])
+        position += len(_LENGTH)
+        length = int(buffer[position : buffer.index(b"\r", position)])
         if len(buffer) >= end + len(_END) + length:
             self._buffer = b""
             self._waiter.set_result(buffer)

@@ -32,9 +32,7 @@ def hierarchies() -> list[Path]:
     if is_unified():
         return [ROOT]
     with contextlib.suppress(OSError):
-        return sorted(
-            place for place in ROOT.iterdir() if place.is_dir() and not place.is_symlink()
-        )
+        return sorted(path for path in ROOT.iterdir() if path.is_dir() and not path.is_symlink())
     return []
 
 
@@ -45,10 +43,10 @@ def tracker() -> Path:
 
 def list_groups(prefix: str) -> set[str]:
     return {
-        place.name
+        group.name
         for hierarchy in hierarchies()
-        for place in hierarchy.glob(f"{prefix}*")
-        if place.is_dir()
+        for group in hierarchy.glob(f"{prefix}*")
+        if group.is_dir()
     }
 
 
@@ -80,30 +78,32 @@ def _divide(group: Path) -> None:
 
 def processes(name: str) -> set[int]:
     """Everybody in the node's group or below, in any hierarchy."""
-    found: set[int] = set()
+    pids: set[int] = set()
     for hierarchy in hierarchies():
-        for place in _walk(hierarchy / name):
+        for group in _walk(hierarchy / name):
             with contextlib.suppress(OSError):
-                found.update(map(int, (place / "cgroup.procs").read_text().split()))
-    return found
+                pids.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return pids
 
 
 def freeze(name: str, *, frozen: bool) -> None:
     """Stops or resumes every process of the node at once. Content when there is no such group."""
-    file, word = (
+    file, state = (
         ("cgroup.freeze", str(int(frozen)))
         if is_unified()
         else ("freezer.state", "FROZEN" if frozen else "THAWED")
     )
     with contextlib.suppress(FileNotFoundError):
-        (tracker() / name / file).write_text(word)
+        (tracker() / name / file).write_text(state)
 
 
 def remove(name: str) -> None:
     """Takes away the group in every hierarchy. Unavailable when somebody is still in it."""
     for hierarchy in hierarchies():
-        for place in sorted(_walk(hierarchy / name), key=lambda p: len(p.parts), reverse=True):
-            _remove(place)
+        for group in sorted(
+            _walk(hierarchy / name), key=lambda path: len(path.parts), reverse=True
+        ):
+            _remove(group)
 
 
 def kill(pids: Iterator[int] | set[int]) -> bool:
@@ -117,20 +117,20 @@ def kill(pids: Iterator[int] | set[int]) -> bool:
 
 
 def _walk(top: Path) -> Iterator[Path]:
-    for place, _, _ in os.walk(top):
-        yield Path(place)
+    for path, _, _ in os.walk(top):
+        yield Path(path)
 
 
-def _remove(place: Path) -> None:
+def _remove(group: Path) -> None:
     end = time.monotonic() + KILL_SECONDS
     while True:
         try:
-            place.rmdir()
+            group.rmdir()
         except FileNotFoundError:
             return
         except OSError as error:  # a process on its way out still counts
             if time.monotonic() > end:
-                raise Unavailable(f"{place} is still in use: {error.strerror}") from error
+                raise Unavailable(f"{group} is still in use: {error.strerror}") from error
             time.sleep(_STEP)
         else:
             return

@@ -59,21 +59,21 @@ def _enter_netns(path: str) -> None:
 
 def _join(plan: dict[str, Any]) -> bool:
     """Joins the node's mount namespace; false when nobody is in one."""
-    ours = os.stat("/proc/self/ns/mnt").st_ino
+    own_namespace = os.stat("/proc/self/ns/mnt").st_ino
     with open(os.path.join(plan["group"], "cgroup.procs")) as file:
         pids = [int(pid) for pid in file]
     for pid in pids:
         try:
-            if os.stat(f"/proc/{pid}/ns/mnt").st_ino == ours:
+            if os.stat(f"/proc/{pid}/ns/mnt").st_ino == own_namespace:
                 continue  # another of us, still on its way
             with open(f"/proc/{pid}/root/{MARKER}") as file:
                 if file.read() != plan["node"]:
                     continue
-            held = os.pidfd_open(pid)
-            _call("setns", held, _CLONE_NEWNS | _CLONE_NEWUTS)
+            process = os.pidfd_open(pid)
+            _call("setns", process, _CLONE_NEWNS | _CLONE_NEWUTS)
         except OSError:
             continue  # it has ended meanwhile
-        os.close(held)
+        os.close(process)
         return True
     return False
 
@@ -172,14 +172,14 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
         kind.encode(),
         ctypes.c_ulong(flags),
         options.encode(),
-        what=f"mount {target}",
+        operation=f"mount {target}",
     )
 
 
-def _call(name: str, *arguments: Any, what: str = "") -> None:
+def _call(name: str, *arguments: Any, operation: str = "") -> None:
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what or name}: {os.strerror(number)}")
+        raise OSError(number, f"{operation or name}: {os.strerror(number)}")
 
 
 def _close_inherited() -> None:

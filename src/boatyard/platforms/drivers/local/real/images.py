@@ -37,10 +37,10 @@ def write_images(busybox: Path, path: Path) -> None:
 
 
 def list_applets(busybox: Path) -> list[str]:
-    done = subprocess.run(
+    completed = subprocess.run(
         [busybox, "--list"], capture_output=True, text=True, timeout=10, check=True
     )
-    return sorted(set(done.stdout.split()) - {"busybox"})
+    return sorted(set(completed.stdout.split()) - {"busybox"})
 
 
 def is_static(program: Path) -> bool:
@@ -57,7 +57,7 @@ def is_static(program: Path) -> bool:
         return int.from_bytes(content[at : at + size], order)  # type: ignore[arg-type]
 
     headers, size, count = number(32, 8), number(54, 2), number(56, 2)
-    return all(number(headers + size * place, 4) != 3 for place in range(count))
+    return all(number(headers + size * index, 4) != 3 for index in range(count))
 
 
 def make_layer(busybox: bytes, applets: Sequence[str]) -> bytes:

@@ -46,13 +46,13 @@ def snapshotter(directory: Path) -> str:
 
 
 def _mounts(node: RealNode, programs: Programs) -> list[tuple[str, str, str]]:
-    found = [("read-only", "/usr", "/usr")]
-    for place in _SYSTEM:
-        if os.path.islink(place):
-            found.append(("link", os.readlink(place), place))
-        elif os.path.isdir(place):
-            found.append(("read-only", place, place))
-    found += [
+    mounts = [("read-only", "/usr", "/usr")]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            mounts.append(("link", os.readlink(path), path))
+        elif os.path.isdir(path):
+            mounts.append(("read-only", path, path))
+    mounts += [
         ("bind", "/proc", "/proc"),
         ("bind", "/dev", "/dev"),
         ("sys", "", "/sys"),  # anew: of this network namespace
@@ -61,11 +61,11 @@ def _mounts(node: RealNode, programs: Programs) -> list[tuple[str, str, str]]:
         ("memory", "1777", "/tmp"),
         ("memory", "700", "/root"),
     ]
-    found += [("bind", str(node.directory / name), place) for name, place in _OWN.items()]
-    found.append(("link", "/run", "/var/run"))
-    found += [("read-only", place, place) for place in _FROM_ETC if os.path.exists(place)]
-    found.append(("read-only", str(node.directory / IMAGES), f"/{IMAGES}"))
-    for place in map(str, (programs.shim, programs.runc, programs.plugins)):
-        if not place.startswith(("/usr/", *(f"{system}/" for system in _SYSTEM))):
-            found.append(("read-only", place, place))
-    return found
+    mounts += [("bind", str(node.directory / name), path) for name, path in _OWN.items()]
+    mounts.append(("link", "/run", "/var/run"))
+    mounts += [("read-only", path, path) for path in _FROM_ETC if os.path.exists(path)]
+    mounts.append(("read-only", str(node.directory / IMAGES), f"/{IMAGES}"))
+    for path in map(str, (programs.shim, programs.runc, programs.plugins)):
+        if not path.startswith(("/usr/", *(f"{system}/" for system in _SYSTEM))):
+            mounts.append(("read-only", path, path))
+    return mounts

@@ -69,21 +69,21 @@ def components(node: RealNode) -> Sequence[Component]:
     """The node's programs in the order in which they are started, each when the one before is ready."""
     containerd = ["containerd", "--config=/etc/containerd/config.toml"]
     kubelet = ["kubelet", *settings.kubelet_arguments(node)]
-    found = [
+    programs = [
         _component(node, find_program("containerd"), containerd, _containerd_is_ready),
         _component(node, node.kubelet, kubelet, _kubelet_is_ready),
     ]
     if node.kube_proxy is not None and node.proxy_kubeconfig:
         proxy = ["kube-proxy", "--config=/etc/kubernetes/kube-proxy.json", "--v=0"]
-        found.append(_component(node, node.kube_proxy, proxy, _proxy_is_ready))
-    return found
+        programs.append(_component(node, node.kube_proxy, proxy, _proxy_is_ready))
+    return programs
 
 
 async def after_containerd(node: RealNode) -> None:
     """Gives a containerd that is ready its images. May be called again. Some tenths of a second."""
     ctr = ["ctr", f"--address={settings.CONTAINERD_SOCKET}", "--namespace=k8s.io"]
-    words = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
-    await run(*_argv(node, find_program("ctr"), words), seconds=_SECONDS)
+    command = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
+    await run(*_argv(node, find_program("ctr"), command), seconds=_SECONDS)
 
 
 async def clean_node(slug: str, name: str, directory: Path) -> None:
@@ -111,32 +111,32 @@ async def freeze_node(slug: str, name: str, *, frozen: bool) -> None:
 def _component(
     node: RealNode,
     program: Path,
-    words: Sequence[str],
+    command: Sequence[str],
     ready: Callable[[RealNode], Awaitable[bool]],
 ) -> Component:
     return Component(
-        name=words[0],
+        name=command[0],
         executable=Path(sys.executable),
-        argv=tuple(_argv(node, program, words)),
+        argv=tuple(_argv(node, program, command)),
         netns=node.netns,
         environ={},
         ready=lambda: ready(node),
     )
 
 
-def _argv(node: RealNode, program: Path, words: Sequence[str]) -> list[str]:
+def _argv(node: RealNode, program: Path, command: Sequence[str]) -> list[str]:
     plan = node.directory / _PLAN
-    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *words]
+    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *command]
 
 
 def _write_files(node: RealNode) -> None:
     directory, programs = node.directory, find_programs()
     for name in ("root", "etc", "sockets", "kubelet", "containerd", "log"):
         (directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-    for place in ("etc", "log", "kubelet", "containerd"):
-        (directory / place).chmod(0o755)  # as on any machine: pods may run as anybody
-    wanted = settings.files(node, programs, snapshotter=snapshotter(directory))
-    for name, content in wanted.items():
+    for subdirectory in ("etc", "log", "kubelet", "containerd"):
+        (directory / subdirectory).chmod(0o755)  # as on any machine: pods may run as anybody
+    files = settings.files(node, programs, snapshotter=snapshotter(directory))
+    for name, content in files.items():
         mode = 0o755 if name == settings.SHIM else 0o600 if "kubernetes/" in name else 0o644
         _write(directory / "etc" / name, content, mode)
     write_images(find_busybox(), directory / IMAGES)
@@ -173,16 +173,16 @@ async def _containerd_is_ready(node: RealNode) -> bool:
 def _answers_on_socket(directory: Path) -> bool:
     """By way of a descriptor: the path itself may be longer than a socket's address."""
     try:
-        place = os.open(directory, os.O_PATH)
+        descriptor = os.open(directory, os.O_PATH)
     except OSError:
         return False
     try:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(_PROBE_SECONDS)
             name = Path(settings.CONTAINERD_SOCKET).name
-            return sock.connect_ex(f"/proc/self/fd/{place}/{name}") == 0
+            return sock.connect_ex(f"/proc/self/fd/{descriptor}/{name}") == 0
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 async def _kubelet_is_ready(node: RealNode) -> bool:

@@ -74,10 +74,10 @@ def find_busybox() -> Path:
     return _found(_find_busybox(), "a static busybox")
 
 
-def _found(place: Path | None, what: str) -> Path:
-    if place is None:
-        raise Refused(f"real nodes cannot be had here: {what} not found", reason="NoRealNodes")
-    return place
+def _found(path: Path | None, label: str) -> Path:
+    if path is None:
+        raise Refused(f"real nodes cannot be had here: {label} not found", reason="NoRealNodes")
+    return path
 
 
 def _missing() -> Iterator[str]:
@@ -100,10 +100,10 @@ def _missing() -> Iterator[str]:
 
 def _missing_controllers() -> Iterator[str]:
     if cgroups.is_unified():
-        found = set((cgroups.ROOT / "cgroup.controllers").read_text().split()) | {"freezer"}
+        controllers = set((cgroups.ROOT / "cgroup.controllers").read_text().split()) | {"freezer"}
     else:
-        found = {place.name for place in cgroups.hierarchies()}
-    lacking = sorted(set(_CONTROLLERS) - found)
+        controllers = {hierarchy.name for hierarchy in cgroups.hierarchies()}
+    lacking = sorted(set(_CONTROLLERS) - controllers)
     if lacking:
         yield f"control groups without {', '.join(lacking)}; mount them below {cgroups.ROOT}"
     elif os.geteuid() == 0 and not os.access(cgroups.tracker(), os.W_OK):
@@ -113,19 +113,19 @@ def _missing_controllers() -> Iterator[str]:
 def _failed_try() -> Iterator[str]:
     command = ["unshare", "--net", "--mount", "sh", "-ec", _TRY.strip()]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         yield f"namespaces could not be tried: {error}"
         return
-    if done.returncode != 0:
-        words = " ".join(done.stderr.split())
-        yield f"network and mount namespaces, bridges or veth pairs do not work here: {words}"
+    if completed.returncode != 0:
+        error_text = " ".join(completed.stderr.split())
+        yield f"network and mount namespaces, bridges or veth pairs do not work here: {error_text}"
 
 
 def _find(name: str) -> Path | None:
     # A user's PATH often lacks the directories of the administrator's programs.
-    found = shutil.which(name) or shutil.which(name, path=PATH)
-    return Path(found) if found else None
+    path = shutil.which(name) or shutil.which(name, path=PATH)
+    return Path(path) if path else None
 
 
 def _find_plugins() -> Path | None:
@@ -136,5 +136,5 @@ def _find_plugins() -> Path | None:
 
 
 def _find_busybox() -> Path | None:
-    found = _find("busybox")
-    return found if found is not None and is_static(found) else None
+    path = _find("busybox")
+    return path if path is not None and is_static(path) else None
