@@ -1,4 +1,4 @@
-"""Logs that processes write to for years: each begins anew when it has become long. Called by who keeps them."""
+"""Log files of long-lived processes: each is rotated when it has become long. Called by the processes' owners."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ LONGEST_LOG = 10 * 1024 * 1024
 
 
 def shorten(log: Path, longest: int = LONGEST_LOG) -> None:
-    """A log that is too long begins anew; the end of the old one is kept beside it, as `.1`.
+    """Truncates a log that is too long; the end of its old content stays beside it, as `.1`.
 
-    Whoever writes to it need not know, if it only ever appends. What it says in this very moment may be lost.
+    Writers need not know, as long as they only append. Lines written during the call may be lost.
     """
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size <= longest:
@@ -30,7 +30,7 @@ def shorten(log: Path, longest: int = LONGEST_LOG) -> None:
 
 
 class BoundedHandler(logging.StreamHandler[TextIO]):
-    """Words of our own to a stream; where that is a file that is appended to, it is kept from growing."""
+    """Writes log records to a stream. When the stream is a file opened for appending, rotates it with `shorten`."""
 
     def __init__(self, stream: TextIO, longest: int = LONGEST_LOG) -> None:
         super().__init__(stream)
@@ -38,7 +38,7 @@ class BoundedHandler(logging.StreamHandler[TextIO]):
 
     def emit(self, record: logging.LogRecord) -> None:
         super().emit(record)
-        with contextlib.suppress(OSError, ValueError):  # no file, or a disk without room
+        with contextlib.suppress(OSError, ValueError):  # not a file, or a full disk
             descriptor = self.stream.fileno()
             appends = fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_APPEND
             if appends and stat.S_ISREG(os.fstat(descriptor).st_mode):
