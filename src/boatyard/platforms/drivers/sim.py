@@ -127,7 +127,7 @@ class SimPlatform(TwinDriver):
 
 
 def stored_wishes(key: str, desired: ClusterWanted) -> dict[str, str]:
-    """What the twin keeps of a request beside its name, version, rest and restore, as the twin keeps it.
+    """Returns what the twin stores of a request beside name, version, rest and restore, in the twin's own form.
 
     The twin's journal is on disk, so the pull secret and the values of parameters are digests.
     """
@@ -154,9 +154,9 @@ def stored_wishes(key: str, desired: ClusterWanted) -> dict[str, str]:
 
 
 def digest(key: str, secret: str) -> str:
-    """Says whether a secret is the same as before, and nothing else of it. Nothing: empty.
+    """Returns a digest that shows only whether a secret has changed; empty for an empty secret.
 
-    The cluster's key is part of it: the same secret in two clusters is not recognised.
+    The cluster's key is part of it, so that the same secret in two clusters has two digests.
     """
     return hashlib.sha256(f"{key} {secret}".encode()).hexdigest()[:32] if secret else ""
 

@@ -1,6 +1,6 @@
-"""Asks a workshop to make or take away a HostedCluster, and looks whether it is so. Called by clusters and teardown.
+"""Lets automation (`Workshop`) create or remove a HostedCluster and checks the result on the hub.
 
-Without the workshop's word nothing follows from its work, and with it only what the hub shows.
+Called by clusters and teardown. They go on only after automation reports success, and only with what the hub shows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from boatyard.platforms.drivers.hosted.settings import Choice
 from boatyard.platforms.drivers.hosted.workshop import Job, Workshop
 
 _NUMBER_BYTES = 6
-# What kubectl was once given, whole: also what is secret.
+# kubectl's copy of the last applied manifest, which may contain secrets.
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SHOWN = ("name", "namespace", "uid", "labels", "annotations", "generation", "deletionTimestamp")
 
@@ -46,9 +46,9 @@ _SHOWN = ("name", "namespace", "uid", "labels", "annotations", "generation", "de
 async def create_job(
     hub: Hub, place: Place, cluster: Manifest, choice: Choice, *, first: bool
 ) -> Job:
-    """The HostedCluster, and with the first one a NodePool without nodes per node request.
+    """Makes the job: the HostedCluster and, the first time, a NodePool without nodes per node request.
 
-    Later ones would come at a release that the control plane has not reached; they are made with their first node.
+    Later pools would have a release that the control plane has not reached yet; they come with their first node.
     """
     order = await hub.order(place)
     if order is None:
@@ -63,7 +63,7 @@ async def create_job(
 
 
 async def create(hub: Hub, place: Place, cluster: Manifest, job: Job) -> Manifest | Waiting:
-    """The HostedCluster as it is, once it says what it should."""
+    """Runs the job. Returns the HostedCluster once it contains all of the manifest; Waiting until then."""
     workshop = _workshop(hub)
     outcome = await workshop.create(place.key, job)
     if isinstance(outcome, Waiting):
@@ -80,7 +80,7 @@ def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list
     for request in at(order, "spec", "nodeRequests") or ():
         node_set = str(request.get("nodeSet") or "")
         if not node_set:
-            continue  # another tool's: its name is decided by whoever reads the order
+            continue  # written by another tool, which names the node set itself
         host_type = at(request, "bareMetal", "instanceType") or request.get("resourceClass") or ""
         image = cluster["spec"]["release"]["image"]
         pool = rendering.node_pool(place, cluster, choice, node_set, str(host_type), image=image)
@@ -96,7 +96,10 @@ def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list
 async def remove(
     hub: Hub, place: Place, pools: Sequence[Manifest], cluster: Manifest | None
 ) -> Waiting | None:
-    """Asks while something stands that nobody has asked to go, or while automation keeps the order; else None."""
+    """Runs the deletion job while objects are not being deleted yet or automation's finalizer is on the order.
+
+    Returns None when neither is the case.
+    """
     workshop = _workshop(hub)
     order = await hub.order(place)
     has_finalizer = hub_names.AUTOMATION_FINALIZER in (
@@ -115,7 +118,7 @@ async def remove(
     outcome = await workshop.delete(place.key, job)
     if isinstance(outcome, Waiting):
         return outcome
-    # Looked at before it was asked: the next look sees what has come of it, and asks again if need be.
+    # What we know was read before the job ran: the next call reads again and runs another job if needed.
     await workshop.forget(place.key)
     return Waiting("The control plane is being removed.", 1.0, "RemovingControlPlane")
 
@@ -126,7 +129,7 @@ def _reference(kind: Kind, obj: Seen) -> Manifest:
 
 
 def _skeleton(place: Place) -> Manifest:
-    """The order's name and place where it has gone already."""
+    """Returns a ClusterOrder with only name and namespace, for an order that is already gone."""
     meta = {"name": place.order, "namespace": place.order_namespace}
     return _whole(CLUSTER_ORDERS, {"metadata": meta})
 
@@ -135,9 +138,9 @@ def _skeleton(place: Place) -> Manifest:
 
 
 def shown_order(order: Seen) -> Manifest:
-    """The order as the hub has it, without what is secret, and without what changes all the time.
+    """Returns the order as it is on the hub, without secrets and without fields that change all the time.
 
-    On a hub with `osac-compatible` secrets stand in the spec in the clear; an event is kept and shown by others.
+    On a hub with `osac-compatible` the spec contains secrets in the clear, and automation stores and shows its input.
     """
     spec = {
         name: value for name, value in (order.get("spec") or {}).items() if name != "pullSecret"
@@ -159,7 +162,7 @@ def _without(text: str, hidden: Sequence[str]) -> str:
     except ValueError:
         parameters = None
     if not isinstance(parameters, dict):
-        return ""  # what cannot be read may hold anything
+        return ""  # unreadable text may contain secrets
     return json.dumps({name: value for name, value in parameters.items() if name not in hidden})
 
 
@@ -168,7 +171,7 @@ def _whole(kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
 
 
 def number_of(content: object) -> int:
-    """Another number for other content."""
+    """Returns a number that identifies the content."""
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
     return int.from_bytes(digest[:_NUMBER_BYTES], "big") + 1
 

@@ -1,7 +1,7 @@
-"""What HyperShift's CRDs let pass and its controllers do not. Pure; asked before anything is written.
+"""Finds errors that HyperShift's CRDs accept and its controllers do not. Pure; called before anything is written.
 
-Each function looks at a manifest as it would be written, so that a fault of our own rendering is found as well. The
-paths are those of the order where it has the field, else those of the manifest.
+Each function checks a finished manifest, so that errors of our own rendering are found as well. Field paths are those
+of the order where it has the field, otherwise those of the manifest.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def check_pool(manifest: Manifest, cluster: Seen) -> None:
 
 
 def check_pull_secret(text: str) -> None:
-    """Refused when it is no pull secret. Its contents are in no message."""
+    """Refused when it is no pull secret. No message contains its text."""
     remedy = "paste the pull secret as it was given to you"
     try:
         document = json.loads(text)
@@ -66,7 +66,7 @@ def check_pull_secret(text: str) -> None:
 
 
 def check_unchanged(existing: Seen, desired: Manifest) -> None:
-    """Refused when what a cluster keeps for life should be another. Most of this the CRD would let pass."""
+    """Refused when an immutable field should change. The CRD would accept most of these changes."""
     before, after = existing.get("spec") or {}, desired["spec"]
     violations = [
         Violation(field, f"a cluster keeps its {label}", "order another cluster for that")
@@ -110,7 +110,7 @@ _FOR_LIFE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def _differs(before: Any, after: Any) -> bool:
-    """What we do not say is not ours to judge: HyperShift fills in what is left out."""
+    """Whether a field of `after` differs in `before`. Missing fields do not count: HyperShift fills them in."""
     if after is None:
         return False
     if isinstance(after, Mapping) and isinstance(before, Mapping):
@@ -225,7 +225,7 @@ def _pool(manifest: Manifest, cluster: Seen) -> Iterator[Violation]:
     if kind != at(cluster, "spec", "platform", "type"):
         yield Violation("hosted.platform", "the nodes' is not the cluster's", "choose one")
     if kind == AGENT and not at(spec, "platform", "agent", "agentLabelSelector", "matchLabels"):
-        # Without one, it would take any free host there is.
+        # Without a selector the pool would take any free host.
         path = "spec.platform.agent.agentLabelSelector"
         yield Violation(path, "no host is chosen", "this is a fault of ours")
     sized = all(at(spec, "platform", "kubevirt", part) for part in ("rootVolume", "compute"))

@@ -1,4 +1,4 @@
-"""Makes, corrects and removes control planes. Called by the driver."""
+"""Creates and corrects control planes, and reads their access. Called by the driver."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ LOOK_AGAIN = 3.0
 
 
 async def ensure(hub: Hub, key: str, desired: ClusterWanted) -> Outcome:
-    """The next part of making the cluster, or of correcting it. Everything is judged before anything is written."""
+    """Does the next part of creating or correcting the cluster. Checks everything before it writes anything."""
     _check_offered(desired)
     place = await hub.locate(key)
     existing, namespace = await together(hub.cluster(place), hub.get(NAMESPACES, place.namespace))
@@ -62,13 +62,13 @@ async def ensure(hub: Hub, key: str, desired: ClusterWanted) -> Outcome:
             return written
         if existing is None or generation_of(written) != generation_of(existing):
             return Waiting("The control plane has been asked for.", 2.0, "StageUnknown")
-        existing = written  # only its marks were put back
+        existing = written  # only labels or annotations were restored
     return await _judge(hub, place, desired, rendered, existing, pools)
 
 
 def _check_offered(desired: ClusterWanted) -> None:
     if desired.rest != Rest.AWAKE:
-        # Pausing stops HyperShift's work, not the cluster; without nodes its workloads would be lost.
+        # Pausing stops HyperShift's reconciling, not the cluster; without nodes its workloads would be lost.
         raise Refused(
             "",
             Violation("rest", "hosted clusters cannot rest", "delete it, or let it run"),
@@ -84,7 +84,7 @@ def _check_offered(desired: ClusterWanted) -> None:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What should be on the hub for one cluster."""
+    """The manifests that one cluster should have on the hub, and the choices behind them."""
 
     choice: Choice
     image: str
@@ -148,7 +148,7 @@ async def _hubs_pull_secret(hub: Hub, choice: Choice) -> str:
 async def _input_name(
     hub: Hub, place: Place, *, base: str, present: str | None, entry: str, text: str
 ) -> str:
-    """The name of the Secret with this text: the present one's while the text is the same, else one of its own."""
+    """Returns the Secret's name: the present one while its text is unchanged, otherwise a new one."""
     if not present:
         return base
     data = await hub.secret(present, place.namespace)
@@ -159,7 +159,7 @@ async def _input_name(
 async def _check_version(
     hub: Hub, desired: ClusterWanted, rendered: _Wish, existing: Seen | None, pools: list[Manifest]
 ) -> None:
-    """Before a version is asked for, it is judged; one that HyperShift has been asked for already is not again."""
+    """Checks the desired version, unless HyperShift has already been asked for it."""
     if existing is not None and at(existing, "spec", "release", "image") == rendered.image:
         return
     versions.check_supported(desired.version, await hub.supported_versions())
@@ -172,14 +172,14 @@ async def _check_version(
 async def _write(
     hub: Hub, place: Place, rendered: _Wish, namespace: Seen | None, existing: Seen | None
 ) -> Manifest | Waiting:
-    """Everything, in the order in which one thing needs the other."""
+    """Writes all objects in the order of their dependencies."""
     if hub.workshop is None:
         await _prepare(hub, place, rendered, namespace)
         return await hub.apply(Rendered(HOSTED_CLUSTERS, rendered.cluster))
     job = await automated.create_job(
         hub, place, rendered.cluster, rendered.choice, first=existing is None
     )
-    # Asked every moment while a run is under way: the ground is not written each time.
+    # Called often while the job runs: the prerequisites are written only when one of these has changed.
     contents = automated.number_of([secret.manifest for secret in rendered.inputs])
     fingerprint = (job.number, contents, uid_of(namespace) if namespace is not None else "")
     if namespace is None or hub.prepared.get(place.key) != fingerprint:
@@ -189,7 +189,7 @@ async def _write(
 
 
 async def _prepare(hub: Hub, place: Place, rendered: _Wish, namespace: Seen | None) -> None:
-    """The ground that a HostedCluster stands on."""
+    """Writes the namespace, role, account and secrets that a HostedCluster needs."""
     if rendered.choice.platform == AGENT:
         await _ensure_agent_role(hub, rendered.choice.agent_namespace)
     first, *prerequisites = rendering.ground(place)
@@ -220,7 +220,7 @@ async def _judge(
     cluster: Manifest,
     pools: list[Manifest],
 ) -> Outcome:
-    """What HyperShift has made of it so far."""
+    """Returns the outcome that follows from what HyperShift reports."""
     await _take_back_refused_release(hub, rendered, cluster)
     reading.check_not_blocked(cluster)
     if not reading.is_available(cluster):
@@ -239,13 +239,14 @@ async def _judge(
 
 
 async def _take_back_refused_release(hub: Hub, rendered: _Wish, cluster: Manifest) -> None:
-    """A new version that HyperShift will not roll out: the cluster is left at the one it runs."""
+    """Sets the release back to the running one when HyperShift refuses the new one, and raises Refused."""
     refusal = reading.blocked_release(cluster)
     running = reading.completed(cluster)
     if refusal is None or running is None or not running.image or running.image == rendered.image:
         return
     if hub.workshop is not None:
-        # By ourselves all the same: a run comes back later than this answer, and would be taken for the wish.
+        # Written directly, although automation writes clusters here: its run would end after this call returns,
+        # and until then the refused release would still look like the desired one.
         await hub.change(HOSTED_CLUSTERS, cluster, {"spec": {"release": {"image": running.image}}})
     else:
         previous = {
@@ -268,7 +269,7 @@ async def _update_pools(
     pools: list[Manifest],
     version: str,
 ) -> Outcome:
-    """The control plane comes first; only now its nodes follow."""
+    """Moves the node pools to the release of their control plane, which is there already."""
     waiting = False
     for pool in pools:
         if is_leaving(pool) or not rendering.is_of(place, pool):
@@ -282,7 +283,7 @@ async def _update_pools(
                 waiting = True
                 continue
         reading.check_pool_not_blocked(pool)
-        # A pool without nodes is asked for nothing, and need not say that it has done it.
+        # A pool without nodes has nothing to update and reports no version.
         has_nodes = bool(at(pool, "spec", "replicas"))
         waiting = waiting or (
             has_nodes and not reading.is_pool_updated(pool, rendered.image, version)
@@ -323,7 +324,7 @@ def _server(kubeconfig: str, key: str) -> str:
     try:
         return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
     except (yaml.YAMLError, KeyError, IndexError, TypeError):
-        # Not chained: the words of the parser quote what it stumbled over.
+        # Not chained: the parser's message quotes the kubeconfig.
         raise Unavailable(f"the kubeconfig of {key} cannot be read", reason="NoAccess") from None
 
 

@@ -1,8 +1,8 @@
 """The platform driver `hosted`: control planes by HyperShift on a Kubernetes hub, nodes on three of its platforms.
 
-A cluster is found by its key: its namespace carries it, and has a name that follows from it. Where the namespace is not
-there yet, it is made beside the cluster's ClusterOrder; on a hub without such orders, in one namespace for all
-(`kube.namespace`, else `boatyard`). No verb rests on anything remembered but that place.
+A cluster is found by its key: its namespace is labelled with it and named after it. A new namespace belongs to the
+namespace of the cluster's ClusterOrder; on a hub without such orders, to one namespace for all (`kube.namespace`,
+by default `boatyard`). Between calls the driver remembers only where clusters are.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ T = TypeVar("T")
 def _works_for_others(
     verb: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A right that we lack is our provider's trouble, not the tenant's."""
+    """Wraps a verb: a missing permission of ours becomes Unavailable, because the tenant cannot mend it."""
 
     @wraps(verb)
     async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -72,9 +72,9 @@ def _works_for_others(
 
 
 class HostedPlatform:
-    """`client` is shared and belongs to whoever gave it; `settings` are the hub's.
+    """`client` is shared and closed by its owner; `settings` are the hub's.
 
-    With a `workshop` it is that one who writes and deletes HostedClusters; everything else stays as it is.
+    With a `workshop`, automation writes and deletes HostedClusters; the driver still does everything else.
     """
 
     def __init__(
@@ -181,7 +181,7 @@ class HostedPlatform:
 
     @_works_for_others
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        """By each of the objects that carry a key: where one was stripped of it, another tells."""
+        """Collects keys from all kinds of objects that carry one, in case some have lost theirs."""
         labels = {hub_names.HUB: hub_names.label_value(self._hub.id)}
         owned: dict[str, Owned] = {}
         for kind, owned_kind in (
@@ -210,7 +210,7 @@ class HostedPlatform:
         return await self._hub.all(kind, labels=labels)
 
     async def _find(self, cluster_key: str) -> tuple[Place | None, Manifest | None]:
-        """The cluster, if it is there and carries this key."""
+        """Returns the cluster's place and its HostedCluster; None for what is missing or has another key."""
         place = await self._hub.find(cluster_key)
         cluster = await self._hub.cluster(place) if place is not None else None
         if place is None or cluster is None or not rendering.is_of(place, cluster):
@@ -220,7 +220,7 @@ class HostedPlatform:
     async def _nodes(
         self, place: Place, cluster: Manifest
     ) -> list[tuple[Seen, Mapping[str, Machine]]]:
-        """Each pool of the cluster with the machine of each of its slots."""
+        """Returns each pool of the cluster with the machines of its slots."""
         platform = nodes.platform_of(cluster)
         if platform == NONE:
             pools = self._ours(place, await self._hub.pools(place))
@@ -238,7 +238,7 @@ class HostedPlatform:
             client = await self._guests.client(place, cluster)
             return (await client.list(NODES)).items
         except (Unavailable, Refused):
-            return ()  # seen as not ready: whether they are, nobody can say
+            return ()  # reported as not ready, because their state is unknown
 
     async def _ensure_guest_node(
         self, place: Place, cluster: Manifest, key: str, node: NodeWanted
@@ -271,7 +271,7 @@ class HostedPlatform:
         except Unavailable:
             if drain:
                 raise
-            waiting = None  # its whole cluster goes, and is perhaps past answering
+            waiting = None  # the whole cluster is being removed and may not answer any more
         if waiting is not None:
             return waiting
         await nodes.strike(self._hub, pool, name)
@@ -279,7 +279,7 @@ class HostedPlatform:
 
 
 async def _settled(action: Awaitable[Outcome]) -> Outcome:
-    """Somebody else was faster, or a thing has gone under our hands: looked at anew, it is another case."""
+    """Awaits an action. A conflict becomes Waiting and a missing object Unavailable: the next call reads again."""
     try:
         return await action
     except Conflict:

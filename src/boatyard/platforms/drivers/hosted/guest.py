@@ -1,7 +1,7 @@
-"""Nodes of the None platform: hosts that join by other means, seen in the hosted cluster itself. Called by the driver.
+"""Nodes of the None platform, which join by other means and are read in the hosted cluster. Called by the driver.
 
-HyperShift makes no machines there. Somebody boots the host with the cluster's ignition and approves its certificate;
-here it is waited for, and drained and removed when it is to leave.
+HyperShift creates no machines there. Somebody boots the host with the cluster's ignition and approves its
+certificate; this module waits for the node, and drains and removes it when it leaves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def connect(config: KubeConfig) -> KubeClient:
 
 
 class Guests:
-    """Clients of hosted clusters, while their kubeconfigs are the same."""
+    """Cached clients of hosted clusters. A client is replaced when its cluster's kubeconfig changes."""
 
     def __init__(self, hub: Hub, connect: Connect = connect) -> None:
         self._hub = hub
@@ -52,7 +52,7 @@ class Guests:
         self._open: dict[str, tuple[str, KubeClient]] = {}
 
     async def client(self, place: Place, cluster: Seen) -> KubeClient:
-        """Unavailable while there is no kubeconfig, or none that leads only to its cluster."""
+        """Returns a client. Unavailable while there is no kubeconfig, or it refers to programs or files."""
         name = reading.secret_name(cluster, "kubeconfig")
         data = await self._hub.secret(name, place.namespace) if name else None
         text = b64decode((data or {}).get("kubeconfig", ""))
@@ -84,13 +84,13 @@ def _config(text: bytes) -> KubeConfig:
     except Refused as error:
         raise Unavailable("the hosted cluster's kubeconfig is none", reason="NoAccess") from error
     files = (config.ca_file, config.certificate_file, config.key_file, config.token_file)
-    if config.plugin is not None or any(files):  # it would be run or read with our rights
+    if config.plugin is not None or any(files):  # they would be run or read with our permissions
         raise Unavailable("the hosted cluster's kubeconfig names a program", reason="NoAccess")
     return config
 
 
 def find_node(nodes: Sequence[Seen], slot: Slot) -> Seen | None:
-    """The node that is this slot's host, by name or by address."""
+    """Returns the node of this slot's host, by name or by address."""
     for node in nodes:
         names = {name_of(node), labels_of(node).get("kubernetes.io/hostname", "")}
         addresses = {
@@ -107,7 +107,7 @@ def is_ready(node: Seen) -> bool:
 
 
 def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
-    """The nodes of a pool in the shape in which those of other platforms are judged."""
+    """Returns the nodes of a pool as machines, by slot, so that all platforms are handled alike."""
     machines: dict[str, Machine] = {}
     for name, slot in read_slots(pool).items():
         node = find_node(nodes, slot)
@@ -133,7 +133,7 @@ def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
 
 
 async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | None:
-    """Cordons, drains and removes the slot's node; None when it is not there."""
+    """Does the next part of draining and removing the slot's node. None when there is no such node."""
     node = find_node((await client.list(NODES)).items, slot)
     if node is None:
         return None
@@ -151,7 +151,7 @@ async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | No
 
 
 async def _to_evict(client: KubeClient, node: str) -> list[Manifest]:
-    """Pods that must find another place; what belongs to the node itself goes with it."""
+    """Lists the pods to evict; pods that belong to the node itself are removed with it."""
     pods = (await client.list(PODS, fields=f"spec.nodeName={node}")).items
     return [pod for pod in pods if not _stays(pod)]
 

@@ -1,4 +1,4 @@
-"""The kinds of HyperShift, Cluster API and the assisted service, and their labels and annotations."""
+"""Kinds, labels and annotations of HyperShift, Cluster API and the assisted service, and how to read objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from boatyard.kube.kinds import Kind
 
 Manifest = dict[str, Any]
-Seen = Mapping[str, Any]  # an object as the API server gave it
+Seen = Mapping[str, Any]  # an object as read from the API server
 
 HYPERSHIFT = "hypershift.openshift.io"
 HOSTED_CLUSTERS = Kind(HYPERSHIFT, "v1beta1", "hostedclusters", "HostedCluster", True)
@@ -21,18 +21,18 @@ CLUSTER_API = "cluster.x-k8s.io"
 
 
 def machines_kind(version: str) -> Kind:
-    """Machines as one version of Cluster API serves them; which one, the hub says."""
+    """Returns the kind of Machines in this version of Cluster API."""
     return Kind(CLUSTER_API, version, "machines", "Machine", True)
 
 
-# On a Machine: the NodePool it was made for, as <namespace>/<name>.
+# On a Machine: the NodePool it belongs to, as <namespace>/<name>.
 NODE_POOL_OF_MACHINE = "hypershift.openshift.io/nodePool"
-# On a Machine: it goes first when its set shrinks; and it goes without being drained.
+# On a Machine: it is deleted first when its set shrinks; and it is deleted without being drained.
 DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
 WITHOUT_DRAINING = "machine.cluster.x-k8s.io/exclude-node-draining"
-# Label of an Agent that a machine has taken.
+# Label of an Agent that belongs to a machine.
 AGENT_TAKEN = "agentMachineRef"
-# How a Machine on the Agent platform names its Agent.
+# Prefix of the provider id of a Machine on the Agent platform; the name of its Agent follows.
 AGENT_PROVIDER = "agent://"
 
 # Where HyperShift says which versions it can host.
@@ -61,7 +61,7 @@ def version_of(obj: Seen) -> str:
 
 
 def generation_of(obj: Seen) -> int:
-    """Counts what was asked for: other marks on an object leave it as it is."""
+    """Returns the generation, which changes with the spec but not with labels and annotations."""
     return int(metadata(obj).get("generation") or 0)
 
 
@@ -74,12 +74,12 @@ def annotations_of(obj: Seen) -> Mapping[str, str]:
 
 
 def is_leaving(obj: Seen) -> bool:
-    """Whether its deletion has been asked for."""
+    """Whether its deletion has been requested."""
     return bool(metadata(obj).get("deletionTimestamp"))
 
 
 def at(obj: Any, *path: str) -> Any:
-    """What stands under these names; None when anything on the way is missing."""
+    """Returns the value under this path of names; None when a part of the path is missing."""
     for name in path:
         if not isinstance(obj, Mapping):
             return None

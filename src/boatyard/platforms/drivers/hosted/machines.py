@@ -1,4 +1,4 @@
-"""Machines as Cluster API tells of them, whichever of its versions. Pure."""
+"""Reads Machines of Cluster API, in any of its versions. Pure."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class Machine:
     uid: str
     resource_version: str
     pool: str  # the name of its node pool
-    agent: str  # the name of the Agent it has taken; empty on other platforms and before
+    agent: str  # the name of its Agent; empty on other platforms and before it has one
     node: str  # the name of its node; empty until it has joined
     ready: bool
     created: str
     leaving: bool
-    first_to_go: bool  # it is the one to go when its pool shrinks
+    first_to_go: bool  # it is deleted first when its pool shrinks
     annotations: Mapping[str, str] = field(compare=False, repr=False)
-    slot: str  # which of our nodes it is; on the Agent platform the agent tells
+    slot: str  # the slot of its node; empty on the Agent platform, where the Agent says it
     key: str
 
 
@@ -66,11 +66,11 @@ def read_machine(obj: Seen) -> Machine:
 
 
 def of_pool(machines: Iterable[Machine], pool: str) -> list[Machine]:
-    """Those of one node pool, oldest first."""
+    """Returns the machines of one node pool, oldest first."""
     pool_machines = [machine for machine in machines if machine.pool == pool]
     return sorted(pool_machines, key=lambda machine: (machine.created, machine.name))
 
 
 def staying(machines: Iterable[Machine]) -> list[Machine]:
-    """Those whose deletion nobody has asked for."""
+    """Returns the machines that are not being deleted."""
     return [machine for machine in machines if not machine.leaving]

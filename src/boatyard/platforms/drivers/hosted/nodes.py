@@ -1,7 +1,7 @@
-"""Adds nodes to a cluster and takes them away: by slots in a node pool, machines and agents. Called by the driver.
+"""Adds and removes nodes of a cluster through slots of a node pool, machines and agents. Called by the driver.
 
-HyperShift makes machines by number. Who leaves is agreed on before the number falls: the machine of the leaving slot
-is marked as the first to go. Where HyperShift names another all the same, that is put right here.
+HyperShift only knows how many machines a pool has. Before that number falls, the machine of the leaving slot is
+marked to be deleted first. When HyperShift deletes another one all the same, this module corrects it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from boatyard.platforms.port import NodeWanted
 
 LOOK_AGAIN = 3.0
 NODES_MANAGER = (
-    "boatyard-nodes"  # says how many nodes a pool has; the driver's own name says all else
+    "boatyard-nodes"  # field manager of a pool's node count; the driver's own has the other fields
 )
-_TRIES = 5  # of a write that somebody else came before
+_TRIES = 5  # of a write that conflicts with somebody else's
 
 
 def platform_of(cluster: Seen) -> str:
@@ -43,11 +43,11 @@ def platform_of(cluster: Seen) -> str:
 
 
 def choice_of(hub: Hub, cluster: Seen) -> Choice:
-    """How the cluster is hosted, from what was remembered with it."""
+    """Returns how the cluster is hosted, from the settings stored in its annotation."""
     template, immutable = rendering.remembered(cluster)
     if (
         immutable is None
-    ):  # taken away by hand: its spec still says the one thing that must not be guessed
+    ):  # the annotation was removed by hand; the spec still has the platform, which must not be guessed
         template = {**template, "hosted.platform": platform_of(cluster)}
     return choose(template, hub.settings, immutable)
 
@@ -58,7 +58,7 @@ def choice_of(hub: Hub, cluster: Seen) -> Choice:
 async def ensure_pool(
     hub: Hub, place: Place, cluster: Manifest, pools: Sequence[Manifest], node: NodeWanted
 ) -> Manifest:
-    """The pool of a node set; made when it is not there, at the release its cluster is at."""
+    """Returns the pool of a node set. Creates it when it is missing, with the release of its cluster."""
     name = hub_names.node_pool_name(place.order, node.node_set)
     for pool in pools:
         if name_of(pool) == name:
@@ -96,7 +96,7 @@ async def ensure_machine(
     pool = await ensure_pool(hub, place, cluster, pools, node)
     agent_ref = f"{namespace_of(agent)}/{name_of(agent)}" if agent is not None else ""
     slot = Slot(node.slot, node.node_set, key, node.host, node.address, agent_ref)
-    # Written down before the host is touched: whoever takes it back finds it here.
+    # Recorded before the host is claimed, so that a later release finds the host here.
     pool = await record(hub, pool, slot)
     if slots.read_slots(pool)[node.slot].leaving:
         return Waiting("The node of before is still leaving.", LOOK_AGAIN, "Leaving")
@@ -106,7 +106,7 @@ async def ensure_machine(
 
 
 async def record(hub: Hub, pool: Manifest, slot: Slot, *, counted: bool = True) -> Manifest:
-    """Writes the slot into its pool. One that is leaving goes on leaving."""
+    """Writes the slot into its pool. A slot that is leaving stays so."""
 
     def change(current: Manifest) -> Book:
         slots.check_free([current], slot.key, NodeWanted(slot.slot, slot.node_set, slot.host, ""))
@@ -119,8 +119,8 @@ async def record(hub: Hub, pool: Manifest, slot: Slot, *, counted: bool = True) 
 
 
 async def rewrite(hub: Hub, pool: Manifest, change: Callable[[Manifest], Book]) -> Manifest:
-    """Changes the book of a pool as it is now: where somebody else came before, what he wrote is taken in."""
-    # Within this process one after the other: a pool has many nodes, and all of them join at once.
+    """Changes the slots of a pool. After a conflict it reads the pool again and applies `change` to that."""
+    # One at a time within this process: a pool has many nodes, and all of them join at once.
     async with hub.turn(f"{namespace_of(pool)}/{name_of(pool)}"):
         for _ in range(_TRIES):
             book = change(pool)
@@ -164,7 +164,7 @@ async def _joined(hub: Hub, place: Place, pool: Manifest, slot: Slot) -> Outcome
 
 
 async def _mark(hub: Hub, machine: Machine, annotations: dict[str, str | None]) -> None:
-    """Writes on a machine, if it is still as it was seen."""
+    """Annotates a machine. Conflict when it has changed since it was read."""
     kind = await hub.machines_kind()
     metadata = {"annotations": annotations, "resourceVersion": machine.resource_version}
     await hub.client.merge_patch(
@@ -178,7 +178,7 @@ async def _mark(hub: Hub, machine: Machine, annotations: dict[str, str | None]) 
 async def release_machine(
     hub: Hub, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
 ) -> Outcome:
-    """The next part of taking a node away; Done when neither its machine nor its host is the cluster's."""
+    """Does the next part of removing a node. Done when the cluster has neither its machine nor its host."""
     pool_and_slot = slots.find_slot(await hub.pools(place), name)
     if pool_and_slot is None:
         return await release_agents(hub, key)
@@ -203,7 +203,7 @@ async def release_machine(
 async def _start_leaving(
     hub: Hub, place: Place, pool: Manifest, slot: Slot, *, drain: bool
 ) -> Outcome:
-    """Names the machine that is to go, then lowers the number: from then on HyperShift may choose."""
+    """Marks the machine to be deleted first, then lowers the pool's number of machines."""
     slot_agents = await hub.agents_of(slot.key, slot.agent) if slot.agent else []
     for agent in slot_agents:
         if agents.is_ours(agent, slot.key):
@@ -224,7 +224,7 @@ async def _start_leaving(
 
 
 def _idle(machines: Sequence[Machine]) -> Machine | None:
-    """A machine that nobody has any use for yet: it may go instead of one that was never made."""
+    """Returns a machine that is no node yet: it may be deleted in place of one that was never created."""
     idle = [
         machine
         for machine in machines
@@ -241,8 +241,8 @@ async def _finish_agent(
     leaving = Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
     for machine in (candidate for candidate in machines if candidate.agent == slot.agent_name):
         if not machine.leaving and len(staying(machines)) <= slots.replicas_of(pool):
-            # HyperShift has let another one go, and will let no more go. This one has to all the same; the
-            # machine that is made instead takes the host that was let go, for that one may still join.
+            # HyperShift has deleted another machine and will delete no more. This one is deleted here; the
+            # machine that replaces it takes the host that became free, because that host may still join.
             await hub.client.delete(
                 await hub.machines_kind(), machine.name, machine.namespace, uid=machine.uid
             )
@@ -257,7 +257,7 @@ async def _finish_virtual(
     for machine in (candidate for candidate in machines if candidate.slot == slot.slot):
         if machine.leaving or len(staying(machines)) > slots.replicas_of(pool):
             return Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
-        # HyperShift has let another one go. Machines are all alike: this one becomes the node that lost its own.
+        # HyperShift has deleted another machine. All are alike: this one is given to the slot that lost its own.
         heir = _without_machine(pool, machines)
         await _mark(
             hub,
@@ -281,7 +281,7 @@ def _without_machine(pool: Seen, machines: Sequence[Machine]) -> Slot | None:
 
 
 async def release_agents(hub: Hub, key: str, agent_ref: str = "") -> Outcome:
-    """Gives back every host that carries this node's key. None: Done."""
+    """Releases every host that carries this node's key. Done when there is none."""
     waiting: Waiting | None = None
     for agent in await hub.agents_of(key, agent_ref):
         waiting = await agents.give_back(hub, agent, key) or waiting
@@ -289,5 +289,5 @@ async def release_agents(hub: Hub, key: str, agent_ref: str = "") -> Outcome:
 
 
 async def strike(hub: Hub, pool: Manifest, name: str) -> None:
-    """Takes the slot out of the book."""
+    """Removes the slot from its pool."""
     await rewrite(hub, pool, lambda current: slots.without_slot(current, name))

@@ -1,4 +1,4 @@
-"""What a cluster is on the hub: its manifests, from what is wanted. Pure; nothing here looks or acts."""
+"""Renders the manifests of a cluster on the hub from its desired state. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from boatyard.platforms.drivers.hosted.settings import (
 )
 from boatyard.platforms.port import ClusterWanted
 
-# On a HostedCluster: the settings it was made with, for looks that know only the cluster.
+# Annotation of a HostedCluster: the settings it was created with, for calls that have only the cluster.
 REMEMBERED = "boatyard.io/hosted-settings"
-# On an Agent: which node pool may take it. It goes first when the host is to leave.
+# Label of an Agent: the node pool that may take it. It is removed first when the host leaves.
 JOINS = "boatyard.io/joins"
 AGENT_ROLE = (
     "capi-provider-role"  # HyperShift binds its provider to this role in the hosts' namespace
@@ -48,7 +48,7 @@ _APPS = "*.apps."
 
 @dataclass(frozen=True)
 class Place:
-    """Where one cluster is on the hub, and under which names."""
+    """The namespaces and names of one cluster on the hub."""
 
     key: str
     cluster_id: str
@@ -60,28 +60,28 @@ class Place:
 
     @property
     def home(self) -> str:
-        """The namespace in which HyperShift runs its control plane."""
+        """The namespace in which HyperShift runs the control plane."""
         return hub_names.control_plane_namespace(self.namespace, self.order)
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A manifest with the kind it is written as."""
+    """A manifest and its kind."""
 
     kind: Kind
     manifest: Manifest
 
 
 def ground(place: Place) -> tuple[Rendered, ...]:
-    """What every cluster has of its own before HyperShift hears of it, in the order of making."""
+    """Renders the objects that a cluster needs before its HostedCluster, in the order of their creation."""
     account = {"kind": "ServiceAccount", "name": hub_names.SERVICE_ACCOUNT}
     reader = {
         "kind": "ServiceAccount",
         "name": hub_names.HUB_ACCESS,
         "namespace": place.order_namespace,
     }
-    # Tools of others read as this account and look at no role. Theirs is named after the order's namespace: the rights
-    # that are shipped could not name it, and so not bind it.
+    # Tools of others read as this account and do not check the role's name. They name the role after the order's
+    # namespace; we cannot, because the permissions that we ship must list every role that may be bound.
     read_role = _cluster_role(HUB_ACCESS_ROLE)
     same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
     return (
@@ -112,7 +112,7 @@ def ground(place: Place) -> tuple[Rendered, ...]:
 
 
 def agent_role(namespace: str) -> Rendered:
-    """Lets HyperShift's provider take agents. One for all clusters: it stays when one of them goes."""
+    """Renders the role by which HyperShift's provider takes agents. All clusters share it, so it is never removed."""
     verbs = ["get", "list", "watch", "update", "patch"]
     rule = {"apiGroups": [AGENTS.group], "resources": [AGENTS.plural], "verbs": verbs}
     metadata = {"name": AGENT_ROLE, "namespace": namespace}
@@ -128,12 +128,12 @@ def ssh_key(place: Place, name: str, text: str) -> Rendered:
 
 
 def changed_name(name: str, text: str) -> str:
-    """The name of a Secret whose contents are no longer the first: HyperShift follows names, not contents."""
+    """Returns a new name for a Secret whose text has changed: HyperShift notices new names, not new contents."""
     return f"{name}-{hub_names.order_name(text).removeprefix('order-')[:6]}"
 
 
 def release_image(desired: ClusterWanted, choice: Choice) -> str:
-    """The image of the version: the catalogue's, else the one the hub's pattern gives. Refused without either."""
+    """Returns the image of the version: the catalogue's, else that of the hub's pattern. Refused without both."""
     image = desired.release_image or choice.release_image.replace("{version}", desired.version)
     if image:
         return image
@@ -180,7 +180,7 @@ def hosted_cluster(
 
 
 def remembered(cluster: Seen) -> tuple[Mapping[str, str], Mapping[str, str] | None]:
-    """The template's settings a cluster was made with, and what it keeps; None when that is not known any more."""
+    """Returns the template's settings a cluster was created with, and its immutable ones (None when lost)."""
     try:
         stored = json.loads(annotations_of(cluster)[REMEMBERED])
         return dict(stored["template"]), dict(stored["kept"])
@@ -198,7 +198,7 @@ def node_pool(
     image: str,
     platform: Manifest | None = None,
 ) -> Manifest:
-    """A node set without its nodes: how many there are is written beside it, by whoever adds or takes one."""
+    """Renders the NodePool of a node set without its node count, which has a field manager of its own."""
     name = hub_names.node_pool_name(place.order, node_set)
     management: Manifest = {"upgradeType": choice.upgrade_type, "autoRepair": choice.auto_repair}
     spec: Manifest = {
@@ -221,7 +221,7 @@ def node_pool(
 def updated_pool(
     place: Place, cluster: Seen, choice: Choice, pool: Seen, *, image: str
 ) -> Manifest:
-    """A node pool that is there, as it should be now. Its size stays: another one would replace its machines."""
+    """Renders an existing node pool with a new release. Its platform stays: a change would replace its machines."""
     node_set = annotations_of(pool).get(hub_names.NODE_SET, "")
     manifest = node_pool(
         place, cluster, choice, node_set, "", image=image, platform=pool["spec"]["platform"]
@@ -296,7 +296,7 @@ def _networking(desired: ClusterWanted, choice: Choice) -> Manifest:
 
 
 def _dns(desired: ClusterWanted) -> Manifest:
-    """HyperShift serves `*.apps.<prefix>.<base>`; both are cut out of the name that was made for it."""
+    """Splits the ingress name `*.apps.<prefix>.<base>`, which HyperShift serves, into prefix and base domain."""
     domain = desired.ingress_name.removeprefix(_APPS)
     if domain == desired.ingress_name:
         remedy = f"it must begin with {_APPS}"
@@ -348,7 +348,7 @@ def _manifest(
 
 
 def marks(place: Place) -> dict[str, str]:
-    """The labels by which everything of a cluster is found again."""
+    """Returns the labels by which all objects of a cluster are found again."""
     return {
         hub_names.MANAGED_BY: hub_names.BOATYARD,
         hub_names.HUB: hub_names.label_value(place.hub),
@@ -359,7 +359,7 @@ def marks(place: Place) -> dict[str, str]:
 
 
 def covers(existing: object, desired: object) -> bool:
-    """Whether an object already says all that a manifest says; what it says beyond that does not matter."""
+    """Whether an object already contains everything in a manifest. Its other fields do not matter."""
     if isinstance(desired, Mapping):
         return isinstance(existing, Mapping) and all(
             covers(existing.get(name), value) for name, value in desired.items()
@@ -377,7 +377,7 @@ def covers(existing: object, desired: object) -> bool:
 
 
 def is_of(place: Place, obj: Seen) -> bool:
-    """Whether this object is this cluster's. Its annotation decides; its label where that is gone."""
+    """Whether the object belongs to this cluster. The annotation decides; without it, the label."""
     key = annotations_of(obj).get(hub_names.KEY)
     if key is not None:
         return key == place.key
@@ -386,7 +386,7 @@ def is_of(place: Place, obj: Seen) -> bool:
 
 
 def refuse_stranger(place: Place, kind: Kind, obj: Seen) -> None:
-    """Refused when the object of this name is somebody else's: it is left alone."""
+    """Refused when the object has another key: it belongs to somebody else and is left alone."""
     if is_of(place, obj):
         return
     where = "/".join(part for part in (namespace_of(obj), name_of(obj)) if part)

@@ -1,8 +1,8 @@
-"""Which of our nodes are in a node pool, and which machine each of them is. Pure.
+"""Slots: the named nodes of a node pool, and the machine of each. Pure.
 
 HyperShift counts nodes; an order names them. The names are annotations of the NodePool, one per slot, and `replicas`
-is how many of them are to stay. On the Agent platform a slot is one host and its machine is the one that has taken
-that host's agent. Virtual machines are all alike: there a slot takes any machine and writes itself on it.
+is how many of them stay. On the Agent platform a slot is one host, and its machine is the one with that host's agent.
+Virtual machines are all alike: there a slot takes any machine, and the machine is annotated with the slot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREFIX = "node.boatyard.io/"
 
 @dataclass(frozen=True)
 class Slot:
-    """One node as it is written down in its pool."""
+    """One node as recorded in its pool."""
 
     slot: str
     node_set: str
@@ -47,7 +47,7 @@ class Slot:
 
 
 def read_slots(pool: Seen) -> dict[str, Slot]:
-    """The slots of a pool by name. Unavailable when one cannot be read: it is not simply missing."""
+    """Returns the slots of a pool by name. Unavailable when one cannot be read: it must not count as missing."""
     slots: dict[str, Slot] = {}
     for name, value in annotations_of(pool).items():
         if not name.startswith(PREFIX):
@@ -73,11 +73,11 @@ def replicas_of(pool: Seen) -> int:
 
 
 def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
-    """The part of a NodePool that says which nodes it has; holds only for the pool as it was read."""
+    """Renders the fields of a NodePool that record its nodes. Applying them fails if the pool has changed."""
     metadata = {
         "namespace": namespace_of(pool),
         "resourceVersion": version_of(pool),
-        "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
+        "uid": uid_of(pool),  # else applying to a deleted pool would create half a new one
         "annotations": {
             PREFIX + hub_names.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
             for slot in slots
@@ -93,21 +93,21 @@ def _told(slot: Slot) -> Mapping[str, object]:
 
 @dataclass(frozen=True)
 class Book:
-    """What a pool should say of its nodes from now on. `replicas` is 0 where HyperShift makes no machines."""
+    """The slots and replicas to write to a pool. `replicas` is 0 where HyperShift creates no machines."""
 
     slots: Mapping[str, Slot]
     replicas: int
 
 
 def with_slot(pool: Seen, slot: Slot, *, counted: bool = True) -> Book:
-    """The book with one more. Never fewer machines than there are: those may be nodes we lost sight of."""
+    """Adds a slot. Never lowers the number of machines: unrecorded ones may be nodes whose record was lost."""
     slots = {**read_slots(pool), slot.slot: slot}
     staying = sum(not entry.leaving for entry in slots.values())
     return Book(slots, max(replicas_of(pool), staying) if counted else 0)
 
 
 def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
-    """The book with one that is to leave. At most one machine fewer, whatever the book says of the others."""
+    """Marks a slot as leaving. Lowers the number of machines by at most one, whatever the other slots are."""
     slots = read_slots(pool)
     if name not in slots or slots[name].leaving:
         return Book(slots, replicas_of(pool))
@@ -117,7 +117,7 @@ def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
 
 
 def without_slot(pool: Seen, name: str) -> Book:
-    """The book once a slot has left for good."""
+    """Removes a slot that has left."""
     slots = {slot: entry for slot, entry in read_slots(pool).items() if slot != name}
     return Book(slots, replicas_of(pool))
 
@@ -138,7 +138,7 @@ def check_free(pools: Sequence[Seen], key: str, node: NodeWanted) -> None:
 
 
 def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | None:
-    """The slot and the pool it is written in."""
+    """Returns the slot of this name and its pool; None when there is none."""
     for pool in pools:
         slot = read_slots(pool).get(name)
         if slot is not None:
@@ -147,12 +147,12 @@ def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | N
 
 
 def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str, Machine]:
-    """The machine of each slot. Virtual machines that carry no slot go to slots that have none, oldest first."""
+    """Returns the machine of each slot. Virtual machines without a slot go to slots without one, oldest first."""
     pool_machines = of_pool(machines, name_of(pool))
     slots = read_slots(pool)
     if agents:
         machines_by_agent = {machine.agent: machine for machine in pool_machines if machine.agent}
-        # An agent that is leaving one machine may have been taken by the next: the one that stays tells.
+        # An agent may belong to a machine being deleted and to its successor: the one that stays counts.
         machines_by_agent |= {
             machine.agent: machine
             for machine in pool_machines
@@ -187,7 +187,7 @@ def see_nodes(pool: Seen, machines: Mapping[str, Machine]) -> list[NodeSeen]:
 
 
 def joined(machines: Mapping[str, Machine]) -> list[str]:
-    """The slots whose machine has been a node."""
+    """Returns the slots whose machine has been a node."""
     return [name for name, machine in machines.items() if machine.node]
 
 
@@ -204,7 +204,7 @@ def _words(slot: Slot, machine: Machine | None, *, ready: bool) -> str:
 def choose_leaving(
     slots: Sequence[str], count: int, machines: Mapping[str, Machine]
 ) -> Sequence[str]:
-    """Who leaves: whom HyperShift has named already, who never joined, who is not ready, then the youngest."""
+    """Returns the slots to remove: those HyperShift deletes already, never joined, not ready, then the youngest."""
 
     def order(name: str) -> tuple[int, tuple[int, ...], int]:
         machine = machines.get(name)
@@ -214,7 +214,7 @@ def choose_leaving(
             rank = 1
         else:
             rank = 3 if machine.ready else 2
-        # Youngest first: the later a machine was made, the smaller what stands for its moment.
+        # Youngest first: negated characters make a later timestamp the smaller key.
         age = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
         return rank, age, -_age(name)[0]
 

@@ -1,4 +1,4 @@
-"""Where backups lie and what stands beside each snapshot."""
+"""The backups of local clusters: a directory with a snapshot and its metadata each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ABOUT = "backup.json"
 
 
 class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside a snapshot. Without the keys its secrets could not be read by anybody."""
+    """The metadata of a snapshot. Without the encryption keys nobody could read its secrets."""
 
     key: str
     cluster_key: str
@@ -47,7 +47,7 @@ class Backups:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def one(self, key: str) -> asyncio.Lock:
-        """Held by whoever makes or removes that backup. It is there as long as somebody holds it or waits for it."""
+        """Returns the lock for creating or removing this backup. It is dropped with its last holder or waiter."""
         lock = self._locks.get(key)
         if lock is None:
             lock = self._locks[key] = asyncio.Lock()
@@ -60,7 +60,7 @@ class Backups:
         return read_backup(self.place(key)) if (self.place(key) / ABOUT).exists() else None
 
     async def take(self, key: str, plane: ControlPlane, folder: str, *, now: float) -> AboutBackup:
-        """A snapshot, verified; what stands beside it is written last, and makes it a backup."""
+        """Takes and verifies a snapshot. The metadata is written last: without it there is no backup."""
         directory, record = self.place(key), plane.record
         _make_place(directory, Path(folder) if folder else None)
         snapshot = await snapshots.take(
@@ -79,7 +79,7 @@ class Backups:
         return backup
 
     def remove(self, key: str) -> None:
-        """Also from the folder it was put into. Nothing there: nothing to do."""
+        """Removes a backup, also from the folder it was put into. Does nothing when there is none."""
         directory = self.place(key)
         if directory.is_symlink():
             remove_tree(directory.resolve())
@@ -89,7 +89,7 @@ class Backups:
 
 
 def _make_place(directory: Path, folder: Path | None) -> None:
-    """A directory for a backup; one in a given folder is found again through a link."""
+    """Creates the directory of a backup. A backup in a given folder is reached through a symbolic link."""
     directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder is None:
         directory.mkdir(exist_ok=True, mode=0o700)

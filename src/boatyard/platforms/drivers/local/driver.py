@@ -1,4 +1,4 @@
-"""The local platform as the worker sees it: it asks the keeper of this machine."""
+"""The platform driver `local`: forwards each verb to the keeper of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boatyard.model.outcome import Outcome, Owned
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
 from boatyard.processes.calling import SocketCaller
 
-ANSWER_SECONDS = 25.0  # a verb waits for what is about to be so, and an API server may be busy
+ANSWER_SECONDS = 25.0  # a verb waits a moment for its result, and an API server may be busy
 
 
 class KeeperClient(SocketCaller):
@@ -23,13 +23,13 @@ class KeeperClient(SocketCaller):
 
 class KeeperCalls(Protocol):
     async def call(self, verb: str, /, **args: Any) -> Any:
-        """Carries out one verb of the keeper."""
+        """Calls one verb of the keeper and returns its result."""
 
 
 class LocalPlatform:
-    """`hub` is the name of the hub in the twin, whose machines simulated nodes follow.
+    """`hub` is the name of the hub in the twin, whose machines the simulated nodes follow.
 
-    The connection is shared and belongs to whoever gave it.
+    The connection is shared and closed by its owner.
     """
 
     def __init__(self, keeper: KeeperCalls, hub: str) -> None:

@@ -1,6 +1,6 @@
-"""Keeps all local clusters of one data directory: answers the verbs of the platform port, and never forgets one.
+"""The supervisor of all local clusters of one data directory. Implements the verbs of the platform port.
 
-Runs as a process of its own (`server.py`); the driver asks it over a socket.
+Runs as a process of its own (`server.py`); the driver calls it over a socket.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from boatyard.platforms.port import API_ANSWERS, ClusterWanted, NodeWanted, Rest
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 3.0  # seconds a verb may wait for what is about to be so
+PATIENCE = 3.0  # seconds a verb waits for its result before it returns Waiting
 LOOK_AGAIN = 0.1
-DRAIN_SECONDS = 300.0  # after so long a node leaves whatever a disruption budget says
+DRAIN_SECONDS = 300.0  # after that a node leaves in spite of disruption budgets
 
 
 class Programs(Protocol):
-    """Where the programs are; answered by `boatyard.assets`."""
+    """Finds the installed programs; implemented by `boatyard.assets`."""
 
     def versions(self) -> tuple[str, ...]: ...
 
@@ -55,19 +55,19 @@ class Keeper:
         self._mark = hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
         self.records = Records(directory / "clusters")
         self._houses: dict[str, Household] = {}
-        self._told: set[str] = set()  # slugs whose failed version has been told to somebody
+        self._told: set[str] = set()  # slugs whose failed upgrade has been reported once
         self._backups = Backups(directory / "backups")
         self._rush = Rush()
 
     async def start(self) -> None:
-        """Takes up every cluster where it was left."""
+        """Resumes every recorded cluster. Kills processes of clusters without a record."""
         known_slugs = {*self.records.unreadable, *(record.slug for record in self.records)}
         await asyncio.to_thread(end_strays, self._mark, known_slugs)
         for record in self.records:
             self._open(record)
 
     async def close(self, *, stop: bool) -> None:
-        """Lets go of all of them. They run on, unless they are to be stopped; then they start with the next keeper."""
+        """Closes all clusters. They run on, unless `stop`: then the next keeper starts them again."""
         await asyncio.gather(*(cluster.close(stop=stop) for cluster in self._houses.values()))
 
     def _open(self, record: Record) -> Household:
@@ -149,7 +149,7 @@ class Keeper:
             self._follow.check_real()
 
     def _tell_failure(self, record: Record) -> None:
-        """Once Refused; asked again it is tried again."""
+        """Refuses once with the failed version; the next call clears it, so that the upgrade is tried again."""
         if record.slug in self._told:
             self._told.discard(record.slug)
             self.records.save(msgspec.structs.replace(record, failed_version=""))
@@ -241,7 +241,7 @@ class Keeper:
         return sorted(row for row in rows if row[0].startswith(prefix))
 
     async def processes(self, cluster_key: str) -> dict[str, int]:
-        """The pids of a cluster's components, for people and tests."""
+        """Returns the pids of a cluster's components, for people and tests."""
         record = self.records.find(cluster_key)
         return {} if record is None else self._houses[record.slug].plane.crew.pids()
 
@@ -315,7 +315,7 @@ class Keeper:
         await cluster.end_node(node)
         record = self.records.find(cluster_key)
         if record is None:
-            return Done()  # the whole cluster has left meanwhile
+            return Done()  # the whole cluster has been removed meanwhile
         remaining_nodes = {other: node for other, node in record.nodes.items() if other != key}
         self.records.save(msgspec.structs.replace(record, nodes=remaining_nodes))
         cluster.nodes_changed()
@@ -376,7 +376,7 @@ class Keeper:
 
 
 def is_real(desired: ClusterWanted) -> bool:
-    """What the tenant asked for, else what the template says."""
+    """Whether the cluster has real nodes: the tenant's parameter decides, then the template's setting."""
     node_kind = desired.parameters.get("nodes") or desired.settings.get("nodes") or "simulated"
     if node_kind not in ("real", "simulated"):
         raise Refused(f"nodes are `simulated` or `real`, not {node_kind!r}", reason="NoSuchNodes")
@@ -392,4 +392,4 @@ def _with_ranges(desired: ClusterWanted) -> ClusterWanted:
 
 
 def _wall() -> float:
-    return time.time()  # noqa: TID251 - moments that outlive this process
+    return time.time()  # noqa: TID251 - stored times must outlive this process

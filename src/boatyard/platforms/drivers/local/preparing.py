@@ -1,4 +1,4 @@
-"""What a control plane needs before its processes start: directories, files, free ports. Called by it."""
+"""Prepares what a control plane needs before its processes start: directories, files, free ports. Called by it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def make_directories(record: Record, directory: Path) -> None:
 
 
 def write_files(record: Record, directory: Path) -> dict[str, str]:
-    """By program, a mark of what it reads only when it starts: with another one it must be started anew.
+    """Writes certificates and configuration. Returns, by program, a digest of the files it reads only at its start.
 
-    Each file is on disk before the next is written, which takes its time: not for the event loop.
+    A program whose digest has changed must be restarted. Each file is synced to disk before the next, which takes
+    time: must not run in the event loop.
     API servers and etcd read their certificates again by themselves.
     """
     ensure_certificates(
@@ -67,7 +68,10 @@ def _mark(path: Path) -> str:
 async def with_free_ports(
     plane: ControlPlane, record: Record, used_ports: Collection[int]
 ) -> Record:
-    """The ports it has; others for one whose port was taken before anybody was told of it."""
+    """Returns the record with ports that are free. A new cluster gets others for ports that another program took.
+
+    Unavailable when the cluster has run before: clients already know its ports.
+    """
     lost = [
         name
         for name, port in record.ports.items()
@@ -82,7 +86,7 @@ async def with_free_ports(
     await plane.stop_all(record)
     await plane.close()
     for path in plane.data_directories(record) if record.members > 1 else ():
-        await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
+        await asyncio.to_thread(remove_tree, path)  # the members' data contains the old ports
     new_ports = places.choose_ports(
         lost, set(used_ports), seed=f"{plane.directory}/{sorted(used_ports)}"
     )
@@ -93,7 +97,7 @@ async def with_free_ports(
 
 
 def our_clients(record: Record, directory: Path) -> tuple[KubeClient, list[KubeClient]]:
-    """The keeper's own, and one for each of several API servers, past their balancer."""
+    """Returns the keeper's client, and one for each of several API servers, which bypass their balancer."""
     private = directory / "private"
     pem_file = str(private / OUR_OWN)
     config = replace(

@@ -1,4 +1,4 @@
-"""The real nodes of one cluster: prepared, started in order, kept running, taken away. Owned by the household."""
+"""The real nodes of one cluster: prepares, starts, restarts and removes them. Owned by the household."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
 _LOST = "The node does not answer."
 _LOOKING = "Nodes are being looked at."
 _MOVING = "Nodes are moving to the new version."
-_OF_NO_VERSION = "containerd"  # the machine's, whatever the cluster's version is
+_OF_NO_VERSION = "containerd"  # installed on the machine, independent of the cluster's version
 
 
 class RealNodes(Ground):
-    """Every look does what is missing; what runs is found by its mark, as the control plane's parts are.
+    """Every pass starts what is missing. Running programs are found by their mark, like those of the control plane.
 
-    The digest at the mark's end is of version and arguments: who runs with others is replaced, one node after the
-    other, and only once the whole control plane has the new version. Pods run on meanwhile.
+    A mark ends with a digest of version and arguments: a program with another digest is replaced, one node after
+    the other, and only once the whole control plane has the new version. Pods run on meanwhile.
     """
 
     def __init__(self, plane: ControlPlane, *, mark: str, program: FindProgram) -> None:
@@ -52,7 +52,7 @@ class RealNodes(Ground):
         self._states: dict[str, NodeState] = {}
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
-        # By slot, of those that are ready; None while nobody has looked.
+        # By slot, of nodes that are ready; None before the first look.
         self._versions: dict[str, str] | None = None
         self._prepared: dict[str, tuple[str, real.RealNode]] = {}  # by slot, with its version
 
@@ -60,14 +60,14 @@ class RealNodes(Ground):
         self._wake.set()
 
     def seen(self) -> Mapping[str, NodeState]:
-        """By slot."""
+        """Returns the states of the nodes by slot."""
         return self._states
 
     async def wait_changed(self) -> None:
         await self._changed.wait()
 
     async def run(self) -> None:
-        """Keeps the nodes until cancelled; they run on then."""
+        """Runs passes until cancelled; the nodes run on then."""
         while True:
             self._wake.clear()
             wait = LOOK_SECONDS
@@ -75,7 +75,7 @@ class RealNodes(Ground):
                 wait = await self._pass()
             except BoatyardError as error:
                 logger.warning(
-                    "nodes not tended", extra={"cluster": self._plane.slug, "why": str(error)}
+                    "node pass failed", extra={"cluster": self._plane.slug, "why": str(error)}
                 )
             try:
                 async with asyncio.timeout(wait):
@@ -92,11 +92,11 @@ class RealNodes(Ground):
             for node in record.nodes.values():
                 if node.leaving_since:
                     continue
-                replace = wait == LOOK_SECONDS  # all before it are whole
+                replace = wait == LOOK_SECONDS  # all nodes before it are complete
                 if not await self._keep(record, node, running, replace=replace):
                     wait = STARTING_SECONDS
         except BoatyardError as error:
-            failed = error  # how the nodes are is looked at all the same
+            failed = error  # the nodes' states are read all the same
         finally:
             for processes in running.values():
                 for process in processes:
@@ -116,9 +116,9 @@ class RealNodes(Ground):
         *,
         replace: bool,
     ) -> bool:
-        """True when all its programs run and answer; starts the first that does not run.
+        """Starts the first program of a node that does not run. True when all of them run and answer.
 
-        One that is outdated runs on until it may be replaced.
+        An outdated program runs on until `replace` is set.
         """
         version, real_node = self._prepared.get(node.slot, ("", None))
         if real_node is None or (version != record.version and replace):
@@ -167,7 +167,7 @@ class RealNodes(Ground):
         logger.info("node component started", extra={"component": mark})
 
     async def _end(self, processes: Sequence[Marked]) -> None:
-        """Politely, then not. What they have started runs on."""
+        """Ends processes with SIGTERM, later SIGKILL. Processes that they have started run on."""
         for process in processes:
             process.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
@@ -255,7 +255,7 @@ class RealNodes(Ground):
                     versions[node.slot] = _version_of(node_object)
         if versions != self._versions:
             self._versions = versions
-            self._plane.wake()  # it says whether all is as wanted
+            self._plane.wake()  # its desired state includes the nodes' versions
         if states != self._states:
             self._states = states
             changed, self._changed = self._changed, asyncio.Event()
@@ -280,7 +280,7 @@ class RealNodes(Ground):
             await real.freeze_node(self._plane.slug, node.slot, frozen=frozen)
 
     async def stop(self) -> None:
-        """Nodes that are started anew begin with empty hands; the cluster gives them their pods again."""
+        """Removes all nodes. When they are started again, the cluster schedules their pods again."""
         slug = self._plane.slug
         directory = self._plane.directory / "nodes"
         names = {
@@ -307,6 +307,6 @@ def _digest(component: real.Component, version: str) -> str:
 
 
 def _version_of(node: Mapping[str, Any]) -> str:
-    """Of its kubelet."""
+    """Returns the version of a node's kubelet."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
     return str(info.get("kubeletVersion", "")).removeprefix("v")

@@ -1,4 +1,4 @@
-"""All objects of a cluster in one file: taken from a running etcd, verified, and put back into an empty one."""
+"""Snapshots of an etcd: takes one from a running etcd, verifies it, and unpacks it into a new data directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.processes.marked import MARK
 
 _SECONDS = 120.0
 _TRAILER = 32  # a snapshot ends with the sha256 of what comes before it
-# Clients that survive a restore must learn that what they have seen is no longer so.
+# Added to the revision by a restore, so that clients notice that their cached objects are outdated.
 _BUMP = 1_000_000_000
 
 
@@ -40,11 +40,11 @@ class Taken(msgspec.Struct, frozen=True):
 
 
 async def take(run: Path, socket: str, path: Path) -> Taken:
-    """Writes a verified snapshot of the etcd behind `run/socket` to `place`: all of it or nothing."""
+    """Writes a verified snapshot of the etcd behind `run/socket` to `path`, atomically."""
     draft = path.with_name(path.name + ".part")
     directory = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Through the descriptor: the path of a socket may have no more than 107 bytes.
+        # Through a descriptor: the path of a socket may have no more than 107 bytes.
         connector = aiohttp.UnixConnector(f"/proc/self/fd/{directory}/{socket}")
         async with aiohttp.ClientSession(connector=connector) as session:
             await _stream(session, draft)
@@ -84,7 +84,7 @@ def _blob(line: bytes) -> bytes:
 
 
 def verify(path: Path, sha256: str = "") -> Taken:
-    """Reads it all again. Refused when it is not what etcd wrote, or not the file of this sum."""
+    """Reads a snapshot and checks its checksum. Refused when it is damaged or has another `sha256` than given."""
     whole, content = hashlib.sha256(), hashlib.sha256()
     try:
         with path.open("rb") as file:
@@ -119,7 +119,7 @@ async def unpack(
     user: int | None,
     mark: str,
 ) -> None:
-    """Makes an etcd data directory beside `target` from a snapshot. Nobody uses it before `swap`."""
+    """Unpacks a snapshot into an etcd data directory beside `target`. It is not used before `swap`."""
     draft = _draft(target)
     await asyncio.to_thread(remove_tree, draft)
     await run(
@@ -143,7 +143,7 @@ async def unpack(
 
 
 def swap(target: Path) -> None:
-    """What was unpacked takes the place of `target`; may be repeated."""
+    """Replaces `target` by the unpacked directory. May be repeated."""
     draft = _draft(target)
     if draft.exists():
         remove_tree(target)
@@ -155,9 +155,9 @@ def _draft(target: Path) -> Path:
 
 
 async def run(command: Sequence[str], *, mark: str) -> str:
-    """What a short-lived program printed. Refused with its last words when it failed.
+    """Runs a short-lived program and returns its output. Refused with its last line of stderr when it failed.
 
-    It carries a mark: should we be killed, whoever comes after us ends it before beginning again.
+    It carries a mark: if the keeper is killed, the next one ends it before it starts again.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

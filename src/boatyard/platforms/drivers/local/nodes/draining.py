@@ -1,4 +1,4 @@
-"""Takes a node out of a cluster for good: cordon, evict, delete. Called by the keeper; for real nodes as well."""
+"""Removes a node from a cluster: cordon, evict, delete. Called by the keeper, also for real nodes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from boatyard.platforms.drivers.local.nodes.objects import LEASE_NAMESPACE, LEAV
 from boatyard.platforms.drivers.local.nodes.spec import NodeState, wall_clock
 
 MIRROR = "kubernetes.io/config.mirror"
-_SECONDS = 3.0  # a call begins nothing new after that
-_LONGEST_GRACE = 30  # seconds a pod may take to stop once the bound has passed
+_SECONDS = 3.0  # after that a call starts nothing new
+_LONGEST_GRACE = 30  # seconds a pod may take to stop once the deadline has passed
 
 
 async def drain(
@@ -27,12 +27,12 @@ async def drain(
     now: datetime | None = None,
     deadline_passed: bool = False,
 ) -> Outcome:
-    """Does the next part of taking the node out; Done when neither it nor anything of it is there.
+    """Does the next part of removing the node. Done when the node, its pods and its lease are gone.
 
     May be called any number of times; a node that is gone is Done. Each call takes a few seconds at most. A disruption
-    budget is waited for (reason `DisruptionBudget`) until the caller says that the deadline has passed:
-    then pods are deleted, and what still does not go is left to the cluster. Pods of DaemonSets and mirror pods go
-    with the node. A node that does not answer cannot stop its pods: they are removed when their time is up.
+    budget is waited for (reason `DisruptionBudget`) until the caller says that the deadline has passed: then pods
+    are deleted, and pods kept by finalizers are left to the cluster. Pods of DaemonSets and mirror pods are removed
+    with the node. A node that does not answer cannot stop its pods: they are removed when their grace is over.
     """
     now = now or wall_clock()
     end = asyncio.get_running_loop().time() + _SECONDS
@@ -70,7 +70,7 @@ async def drain(
 async def _send_away(
     client: KubeClient, pod: Mapping[str, Any], *, now: datetime, force: bool, deadline_passed: bool
 ) -> bool:
-    """Asks the pod to leave, with what force is due; whether a budget keeps it."""
+    """Evicts or deletes the pod. True when a disruption budget keeps it."""
     metadata = pod["metadata"]
     name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
     try:
@@ -87,12 +87,12 @@ async def _send_away(
         elif deadline_passed and seconds_left > _LONGEST_GRACE:
             await client.delete(PODS, name, namespace, grace=_LONGEST_GRACE, uid=uid)
     except (NotFound, Conflict):
-        return False  # it has left, and perhaps another has its name
+        return False  # the pod is gone; another may have its name
     return False
 
 
 async def _clear(client: KubeClient, node_name: str) -> Outcome:
-    """Removes what a node leaves behind. Without a node nobody stops its pods any more: they just go."""
+    """Removes the pods and the lease of a node that is gone. Its pods are deleted without grace: nobody stops them."""
     for pod in await _pods_on(client, node_name):
         if _is_held_by_others(pod):
             continue
@@ -123,7 +123,7 @@ def _is_ready(node: Mapping[str, Any]) -> bool:
 
 
 def _stays(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod belongs to the node itself and would be made again at once."""
+    """Whether the pod belongs to the node itself and would be recreated at once."""
     metadata = pod["metadata"]
     owners = metadata.get("ownerReferences") or ()
     if any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners):
@@ -132,7 +132,7 @@ def _stays(pod: Mapping[str, Any]) -> bool:
 
 
 def _is_held_by_others(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod has stopped for good, and only finalizers keep its object."""
+    """Whether the pod has stopped and only finalizers keep its object."""
     metadata = pod["metadata"]
     return (
         bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0
@@ -150,7 +150,7 @@ class Candidate:
 def choose_leaving(
     slots: Sequence[str], count: int, candidates: Mapping[str, Candidate]
 ) -> list[str]:
-    """The slots that leave first: never joined or not known at all, then not ready, then the youngest."""
+    """Returns the slots that leave first: unknown or never joined, then not ready, then the youngest."""
 
     def leaves_first(slot: str) -> tuple[int, float, int, str]:
         number = slot.rpartition("-")[2]

@@ -1,4 +1,4 @@
-"""Node and Lease objects: what is written about a node, and what is read of it. Pure; called by the agent."""
+"""Renders and reads the Node and Lease objects of simulated nodes. Pure; called by the agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from boatyard.platforms.drivers.local.nodes.spec import NodeSpec
 from boatyard.platforms.drivers.local.nodes.standing import boot_id, stable_uuid
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEAVING = "boatyard.io/leaving"  # on a Node that is being drained for good: gone, it stays gone
+LEAVING = (
+    "boatyard.io/leaving"  # annotation of a Node drained for removal: it is not registered again
+)
 NODE_SET = "boatyard.io/node-set"
 
 _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
@@ -33,13 +35,13 @@ class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
-    # None: an API server shows a moment that nobody gave as null.
+    # None: an API server returns a missing time as null.
     last_transition_time: str | None = None
     last_heartbeat_time: str | None = None
 
 
 class NodeSeen(msgspec.Struct, gc=False, frozen=True):
-    """The little that is kept of a Node object: a thousand of them must cost little."""
+    """The few fields that are kept of a Node object: a thousand of them must cost little memory."""
 
     uid: str
     resource_version: int
@@ -47,7 +49,7 @@ class NodeSeen(msgspec.Struct, gc=False, frozen=True):
     version: str
     addresses: tuple[str, ...]
     leaving: bool
-    labelled: bool  # carries the labels its spec asks for
+    labelled: bool  # has the labels of its spec
     conditions: tuple[Condition, ...]
 
     @property
@@ -75,7 +77,7 @@ def see_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSeen:
 
 
 def is_current(summary: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
-    """Whether the Node object says of the node what is true of it."""
+    """Whether the Node object shows the present state of the node."""
     return (
         summary.ready == ("False" if machine.unready else "True")
         and summary.boot_id == boot
@@ -85,7 +87,7 @@ def is_current(summary: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -
 
 
 def node_body(spec: NodeSpec, machine: Machine, now: datetime) -> dict[str, Any]:
-    """A Node object as a kubelet registers itself."""
+    """Renders a Node object like one that a kubelet registers."""
     ranges = {"podCIDR": spec.pod_cidr, "podCIDRs": [spec.pod_cidr]} if spec.pod_cidr else {}
     return {
         "metadata": {
@@ -114,9 +116,9 @@ def node_labels(spec: NodeSpec) -> dict[str, str]:
 def node_status(
     spec: NodeSpec, machine: Machine, before: Sequence[Condition], now: datetime
 ) -> dict[str, Any]:
-    """The whole status. What others have put among the conditions stays."""
+    """Renders the whole status. Conditions that others have added stay."""
     capacity = {**_CAPACITY, **spec.capacity}
-    # No host name of the data centre is shown: the tenant sees what it is, not where it stands.
+    # The tenant must not see host names of the data centre.
     machine_id = hashlib.sha256(f"machine {spec.host}".encode()).hexdigest()[:32]
     return {
         "capacity": capacity,
@@ -169,7 +171,7 @@ def _conditions(
 
 
 class Lease:
-    """A node's heartbeat: its body is written a hundred times a second, so all but two fields are bytes already."""
+    """The lease of a node. Its body is rendered a hundred times a second, so all but two fields are prepared bytes."""
 
     __slots__ = ("_head", "_tail", "resource_version", "uid")
 
@@ -185,7 +187,7 @@ class Lease:
         self._tail = f'}},{spec_json},"renewTime":"'.encode()
 
     def body(self, now: datetime) -> bytes:
-        """With the version last seen, so that two agents of one node would notice each other."""
+        """Renders the lease with the version last read, so that two agents of one node get a conflict."""
         version = self.resource_version
         guard = f',"resourceVersion":"{version}"'.encode() if version else b""
         return b'%b%b%b%b"}}' % (self._head, guard, self._tail, micro_time(now))
@@ -200,9 +202,9 @@ def micro_time(moment: datetime) -> bytes:
 
 
 def parse_time(text: str) -> float:
-    """Wall-clock seconds of a moment in an object; 0 when there is none, or none that we can count from.
+    """Returns the wall-clock seconds of a timestamp; 0 when it is empty or out of Python's range.
 
-    An API server takes the year 0 from whoever writes it; a calendar of ours does not have it.
+    An API server accepts the year 0; Python's calendar does not have it.
     """
     try:
         return datetime.fromisoformat(text).timestamp() if text else 0.0

@@ -1,4 +1,4 @@
-"""What a simulated kubelet does next with a pod: a pure function of the pod, its node and the moment.
+"""Decides what a simulated kubelet does next with a pod: a pure function of the pod, its node and the time.
 
 Called by the agent for each pod of its nodes whenever something about it has changed.
 """
@@ -14,12 +14,10 @@ import msgspec
 
 from boatyard.platforms.drivers.local.nodes.objects import parse_time, rfc3339
 
-FAILS = "boatyard.io/pod-fails"  # annotation: its containers end with an error, again and again
-RUNS_FOR = (
-    "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself has ended
-)
+FAILS = "boatyard.io/pod-fails"  # annotation: its containers fail again and again
+RUNS_FOR = "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself ends
 RUN_SECONDS = 1.0
-LEAVE_SECONDS = 1.0  # at most so long a pod takes to stop, whatever grace it is given
+LEAVE_SECONDS = 1.0  # the longest time a pod takes to stop, whatever its grace period
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
 
 _RENAMED: Any = {"gc": False, "rename": "camel", "frozen": True}
@@ -76,7 +74,7 @@ class Status(msgspec.Struct, **_RENAMED):
 
 
 class Pod(msgspec.Struct, **_RENAMED):
-    """The part of a pod that decides what is done with it."""
+    """The fields of a pod that matter to the simulated kubelet."""
 
     metadata: Metadata
     spec: Spec = Spec()
@@ -107,11 +105,11 @@ def see_pod(item: Mapping[str, Any]) -> Pod:
 
 @dataclass(frozen=True)
 class Ground:
-    """What a pod stands on."""
+    """The state of the node that a pod runs on."""
 
     address: str  # of the node
-    began_at: float  # when the machine last started: what ran before runs no more
-    starts: bool = True  # whether pods are started here; a node that is not ready only ends them
+    began_at: float  # when the machine last started: containers started earlier have ended
+    starts: bool = True  # whether pods are started; a node that is not ready only ends them
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Remove:
-    """The pod has stopped: its object may go."""
+    """The pod has stopped: its object is deleted."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +131,9 @@ Move = Write | Remove | Later | None
 
 
 def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
-    """The next thing to do with the pod; None when all is as it should be until something changes.
+    """Returns the next action for the pod; None when nothing is to do until something changes.
 
-    `address` is what the pod is reached under once it runs.
+    `address` is the pod's address once it runs.
     """
     if pod.metadata.deletion_timestamp:
         return _leave(pod, now)
@@ -156,14 +154,14 @@ def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
 def _leave(pod: Pod, now: datetime) -> Move:
     grace = pod.metadata.deletion_grace_period_seconds
     if grace == 0:
-        return None  # nothing holds it but finalizers, and those are not ours
+        return None  # only finalizers of others keep it
     asked_at = parse_time(pod.metadata.deletion_timestamp) - grace
     stops_at = asked_at + min(grace, LEAVE_SECONDS)
     if now.timestamp() < stops_at:
         return Later(stops_at)
     watched = pod.ends_by_itself or pod.metadata.finalizers
     if watched and not pod.finished and pod.status.container_statuses:
-        # Whoever counts finished pods must see how this one ended before it is gone.
+        # Controllers that count finished pods must see how this one ended before it is deleted.
         return Write(_ended(pod, now, exit_code=143))
     return Remove()
 
@@ -199,13 +197,13 @@ def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
 
 
 def crash_loop(elapsed: float) -> tuple[int, float]:
-    """How often a container that always fails was restarted after so many seconds, and when it is next."""
+    """Returns how often a container that always fails was restarted after so many seconds, and the next restart."""
     restarts, at, pause = 1, _FIRST_BACKOFF, _FIRST_BACKOFF
     while at <= elapsed and pause < _LONGEST_BACKOFF:
         pause = min(2 * pause, _LONGEST_BACKOFF)
         restarts, at = restarts + 1, at + pause
     if at <= elapsed:
-        # Counted, not walked: a tenant may write that its pod began a thousand years ago.
+        # Computed, not iterated: a tenant may write that its pod started a thousand years ago.
         more = int((elapsed - at) // _LONGEST_BACKOFF) + 1
         restarts, at = restarts + more, at + more * _LONGEST_BACKOFF
     return restarts, at
@@ -219,7 +217,7 @@ def _runs(pod: Pod, ground: Ground) -> bool:
         status = statuses.get(container.name)
         if status is None or status.image != container.image or not status.started_at:
             return False
-        # Moments in objects are whole seconds.
+        # Timestamps in objects are whole seconds.
         if parse_time(status.started_at) + 1 <= ground.began_at:
             return False
     return True
@@ -262,7 +260,7 @@ def _crashing(
 
 
 def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
-    """What is true of every pod that has begun: where it is, and that its init containers are through."""
+    """Renders the status that every started pod has: its addresses, and its finished init containers."""
     moment = rfc3339(now)
     done = {"terminated": _terminated(moment, moment, exit_code=0)}
     status: dict[str, Any] = {
@@ -332,7 +330,7 @@ def _terminated(started: str, finished: str, *, exit_code: int) -> dict[str, Any
 def _conditions(
     pod: Pod, now: datetime, *, ready: bool, reason: str = "ContainersNotReady"
 ) -> list[dict[str, Any]]:
-    """All conditions of the pod: ours as they should be, those of others as they are."""
+    """Renders all conditions of the pod: ours as they should be, those of others unchanged."""
     existing = {condition["type"]: condition for condition in pod.status.conditions}
     gates = [gate.condition_type for gate in pod.spec.readiness_gates]
     open_gates = all(existing.get(gate, {}).get("status") == "True" for gate in gates)

@@ -1,4 +1,4 @@
-"""Keeps the Node objects and heartbeats of one cluster as its machines have it. Called by the agent."""
+"""Writes the Node objects and heartbeats of the simulated nodes of one cluster. Called by the agent."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from boatyard.platforms.drivers.local.nodes.wire import Wire
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT = 10.0  # seconds; a lease is good for four of them
+HEARTBEAT = 10.0  # seconds; a lease is valid for four of them
 _LEASES = LEASES.path(LEASE_NAMESPACE)
 
 
 class Rewound(Exception):
-    """The cluster's history is shorter than what was seen of it: it was restored from a backup."""
+    """The cluster's resource versions went backwards: it was restored from a backup."""
 
 
 class Tender:
-    """Carries out, for one node at a time, what it needs now; `look_again` says when it needs something next."""
+    """Writes what a node needs now, and says when it needs something next."""
 
     def __init__(self, client: KubeClient, now: Now, *, heartbeat: float = HEARTBEAT) -> None:
         self._client = client
@@ -46,11 +46,11 @@ class Tender:
         self._every = heartbeat
         self._lease_seconds = max(round(4 * heartbeat), 1)
         self._now = now
-        self._newest = 0  # the newest version the cluster has given out
+        self._newest = 0  # the newest resource version received from the cluster
 
     async def tend(self, node: Kept) -> float | None:
-        """Registers, reports, heartbeats. Answers the moment, by the loop's time, of the next need; None when only
-        a change can bring one."""
+        """Registers the node, reports its status, sends its heartbeat. Returns the loop's time at which it must be
+        called next; None when only a change makes that necessary."""
         now = self._now().timestamp()
         loop_now = asyncio.get_running_loop().time()
         if node.standing is Standing.BOOTING and node.machine is not None:
@@ -58,7 +58,7 @@ class Tender:
         if node.standing.lives:
             await self._present(node)
         elif node.standing is not Standing.UNKNOWN:
-            return None  # a machine that is down says nothing; the cluster finds out by itself
+            return None  # a machine that is down sends nothing; the cluster notices by itself
         if node.seen is None:
             return None
         await self._heartbeat(node)
@@ -68,7 +68,7 @@ class Tender:
         self._wire.close()
 
     async def adopt_leases(self, find_node: Callable[[str], Kept | None]) -> None:
-        """Takes over the heartbeats of nodes that are there already: one list instead of a conflict each."""
+        """Takes over the leases of existing nodes, with one list instead of one conflict each."""
         loop_now = asyncio.get_running_loop().time()
         now = self._now().timestamp()
         for item in (await self._client.list(LEASES, LEASE_NAMESPACE)).items:
@@ -81,7 +81,7 @@ class Tender:
                 node.renewed(loop_now, self._every)
 
     async def _present(self, node: Kept) -> None:
-        """Makes the Node object be there and say what is so."""
+        """Creates the Node object, or updates its status and labels."""
         assert node.machine is not None
         loop_now = asyncio.get_running_loop().time()
         spec, machine = node.spec, node.machine
@@ -90,7 +90,7 @@ class Tender:
                 return
             await self._register(node)
             node.reported(loop_now)
-            # A node is as good as its last report for a while: the lease can wait for its place in the period.
+            # The status just written counts as a heartbeat for a while: the lease can wait for its turn.
             node.renewed(loop_now, self._every)
         summary = node.seen
         assert summary is not None
@@ -113,7 +113,7 @@ class Tender:
         self._saw(node, node_object)
 
     async def _patch(self, node: Kept, patch: dict[str, Any], *, subresource: str = "") -> None:
-        # Only the very object that was seen: another of its name has yet to be looked at.
+        # Only the object that was read: another of its name must be read first.
         assert node.seen is not None
         guarded = {**patch, "metadata": {**patch.get("metadata", {}), "uid": node.seen.uid}}
         try:
@@ -140,7 +140,7 @@ class Tender:
         newest = self._newest
         lease.resource_version = await self._renew(node.spec.name, lease)
         version_now = int(lease.resource_version)
-        # Versions only grow: what was written after the newest was seen is newer.
+        # Resource versions only grow: this write came after the newest one was received.
         if version_now <= newest:
             raise Rewound
         self._newest = max(self._newest, version_now)
@@ -156,7 +156,7 @@ class Tender:
                 return await self._write(name, lease)
             except NotFound:
                 if not lease.resource_version:
-                    raise  # the namespace is not there yet
+                    raise  # the namespace does not exist yet
                 lease.resource_version = ""
             except (Exists, Conflict):
                 current = await self._client.get(LEASES, name, LEASE_NAMESPACE)
@@ -173,5 +173,5 @@ class Tender:
 
 
 def explain(error: BoatyardError) -> str:
-    """Why a node could not be made, in a sentence that stays the same while the cause does."""
+    """Returns why a node was not accepted, as a sentence that is stable while the cause is the same."""
     return f"The cluster does not accept the node: {error}"

@@ -1,4 +1,4 @@
-"""The file system a node's programs see as `/`: the machine's programs, read only, and everything else its own."""
+"""The root file system of a node's programs: the machine's programs, read only, and everything else its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN = {
 
 
 def make_plan(node: RealNode, programs: Programs) -> dict[str, Any]:
-    """What `enter.py` reads."""
+    """Returns the plan that `enter.py` reads."""
     group = cgroups.tracker() / node.netns
     return {
         "node": node.netns,
@@ -41,7 +41,7 @@ def make_plan(node: RealNode, programs: Programs) -> dict[str, Any]:
 
 
 def snapshotter(directory: Path) -> str:
-    """Layers of images are laid over each other, unless the directory itself lies on such a thing."""
+    """Returns containerd's snapshotter: overlayfs, unless the directory itself is on an overlay file system."""
     return "native" if file_system_of(directory) in ("overlay", "aufs") else "overlayfs"
 
 

@@ -1,4 +1,4 @@
-"""What is mounted on this machine, as everybody sees it."""
+"""The mounts of this machine, in our own mount namespace."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def unmount_below(directory: Path) -> None:
-    """Detaches everything mounted in the directory or on it; who still uses it keeps it until the end.
+    """Detaches everything mounted in the directory or on it; processes that use it keep it until they end.
 
     Nodes mount only in namespaces of their own, so there should be nothing. Unavailable when something
-    stays: what is removed there would be removed elsewhere.
+    stays mounted: removing files there would remove them elsewhere.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     for mount_point in _mounted_below(directory):
@@ -28,14 +28,14 @@ def unmount_below(directory: Path) -> None:
 
 
 def _mounted_below(directory: Path) -> list[Path]:
-    """The innermost first."""
+    """Returns the mount points in the directory, innermost first."""
     directory = directory.resolve()
     below = [mount_point for mount_point, _ in _mounted() if mount_point.is_relative_to(directory)]
     return sorted(below, key=lambda path: len(path.parts), reverse=True)
 
 
 def file_system_of(path: Path) -> str:
-    """The kind of file system the path lies on."""
+    """Returns the type of the file system of a path."""
     path = path.resolve()
     mounts = [
         (mount_point, kind) for mount_point, kind in _mounted() if path.is_relative_to(mount_point)
@@ -44,7 +44,7 @@ def file_system_of(path: Path) -> str:
 
 
 def read_mounts(text: str) -> Iterator[tuple[Path, str]]:
-    """Where something is mounted and its kind, from what the kernel says in `mountinfo`."""
+    """Parses the kernel's `mountinfo`. Yields each mount point and its file system type."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         # A blank is written as \040.

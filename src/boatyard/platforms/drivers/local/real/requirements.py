@@ -1,4 +1,4 @@
-"""What this machine must have for real nodes, where it is found, and what to do when it is missing."""
+"""What this machine needs for real nodes, where it is, and the remedy when it is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PROGRAMS = {
 _PLUGINS = ("ptp", "host-local", "loopback", "portmap")
 _PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "freezer")
-# In namespaces of its own that end with it, so that a try leaves nothing.
+# Runs in namespaces of its own, so that nothing is left afterwards.
 _TRY = """
 mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type veth peer name right
 """
@@ -36,7 +36,7 @@ mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the parts are that a node's programs run themselves."""
+    """The paths of programs that a node's containerd runs."""
 
     shim: Path
     runc: Path
@@ -44,19 +44,19 @@ class Programs:
 
 
 def missing() -> tuple[str, ...]:
-    """What this machine lacks for real nodes, each with its remedy; empty: nothing. Takes some milliseconds."""
+    """Returns what this machine lacks for real nodes, each with its remedy. Takes some milliseconds."""
     return tuple(_missing()) or tuple(_failed_try())
 
 
 def check_all() -> None:
-    """Refused with everything that is missing."""
+    """Refused, with everything that is missing, when this machine cannot run real nodes."""
     lacking = missing()
     if lacking:
         raise Refused("real nodes cannot be had here: " + "; ".join(lacking), reason="NoRealNodes")
 
 
 def find_programs() -> Programs:
-    """Refused when one is missing."""
+    """Returns the paths of the programs. Refused when one is missing."""
     return Programs(
         shim=find_program("containerd-shim-runc-v2"),
         runc=find_program("runc"),
@@ -65,12 +65,12 @@ def find_programs() -> Programs:
 
 
 def find_program(name: str) -> Path:
-    """Refused when it is missing. Cheap."""
+    """Returns the path of a program. Refused when it is missing. Cheap."""
     return _found(_find(name), name)
 
 
 def find_busybox() -> Path:
-    """A static one; Refused when there is none."""
+    """Returns the path of a static busybox. Refused when there is none."""
     return _found(_find_busybox(), "a static busybox")
 
 
