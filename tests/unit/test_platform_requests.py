@@ -49,9 +49,9 @@ class RecordingPlatform:
     releasing: Outcome = field(default_factory=Done)
     kubeconfig: str = "kubeconfig-of-the-administrator"
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        self.calls.append(("ensure_cluster", key, wanted))
-        return Done({"version": wanted.version})
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+        self.calls.append(("ensure_cluster", key, desired))
+        return Done({"version": desired.version})
 
     async def release_cluster(self, key: str) -> Outcome:
         self.calls.append(("release_cluster", key))

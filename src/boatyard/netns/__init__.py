@@ -1,1 +1,1 @@
-"""Network namespaces, bridges and veth pairs, found by name. Needs root and `ip`."""
+"""Network namespaces, bridges and veth pairs, each identified by its name. Needs root and the program `ip`."""

@@ -1,4 +1,4 @@
-"""Runs `ip`. Everything is asked for in one batch per namespace: a process costs more than what it does."""
+"""Runs `ip`. Changes go in one batch per namespace, because starting a process costs more than the change."""
 
 from __future__ import annotations
 
@@ -14,33 +14,35 @@ SECONDS = 20.0
 
 
 async def run(*argv: str, stdin: str = "", seconds: float = SECONDS) -> str:
-    """What the command says on stdout. Unavailable, with its words, when it fails or takes too long."""
+    """Runs a command and returns its stdout. Unavailable, with its stderr, when it fails or takes too long."""
     return await asyncio.to_thread(_run, argv, stdin, seconds)
 
 
-async def show(netns: str, *words: str) -> list[dict[str, Any]]:
-    """The answer of `ip … show` inside a namespace."""
-    found = json.loads(await run("ip", "-n", netns, "-json", *words) or "[]")
-    assert isinstance(found, list)
-    return [entry for entry in found if entry]
+async def show(netns: str, *arguments: str) -> list[dict[str, Any]]:
+    """Returns the entries that `ip … show` lists inside a namespace."""
+    entries = json.loads(await run("ip", "-n", netns, "-json", *arguments) or "[]")
+    assert isinstance(entries, list)
+    return [entry for entry in entries if entry]
 
 
 async def change(netns: str, lines: Sequence[str]) -> None:
-    """Carries out lines of `ip` inside a namespace, in order; stops at the first that fails."""
+    """Runs lines of `ip -batch` inside a namespace, in order. Stops at the first that fails."""
     if lines:
         await run("ip", "-n", netns, "-batch", "-", stdin="\n".join(lines) + "\n")
 
 
 def _run(argv: Sequence[str], stdin: str, seconds: float) -> str:
     try:
-        done = subprocess.run(
+        completed = subprocess.run(
             argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise Unavailable(f"`{' '.join(argv)}` did not end in {seconds:g} s") from error
     except OSError as error:
         raise Unavailable(f"`{argv[0]}` cannot be run: {error.strerror}") from error
-    if done.returncode != 0:
-        words = " ".join((done.stderr or done.stdout).split())
-        raise Unavailable(f"`{' '.join(argv)}` failed: {words or f'exit code {done.returncode}'}")
-    return done.stdout
+    if completed.returncode != 0:
+        error_text = " ".join((completed.stderr or completed.stdout).split())
+        raise Unavailable(
+            f"`{' '.join(argv)}` failed: {error_text or f'exit code {completed.returncode}'}"
+        )
+    return completed.stdout

@@ -1,4 +1,4 @@
-"""Bridges, cables between namespaces, addresses and routes. Each may be asked for again."""
+"""Bridges, cables (veth pairs) between namespaces, addresses and routes. Every `ensure_…` may be repeated."""
 
 from __future__ import annotations
 
@@ -11,41 +11,41 @@ from boatyard.netns.namespaces import inside
 
 
 async def ensure_bridge(netns: str, name: str, address: str) -> None:
-    """A bridge with that address (CIDR) and no other, up."""
+    """Creates the bridge, gives it this address (CIDR) and no other, and sets it up."""
     lines = ["link set lo up"]
     if not await _has_link(netns, name):
-        # With an address of its own: else it takes its ports' lowest, and neighbours lose it when one comes.
+        # With a fixed MAC: otherwise it takes the lowest of its ports, and neighbours lose it when a port comes.
         lines.append(f"link add {name} address {_mac(address)} type bridge")
     await change(netns, [*lines, f"link set {name} up"])
     await _set_address(netns, name, address)
 
 
 async def ensure_cable(netns: str, name: str, bridge: str, peer_netns: str, peer: str) -> None:
-    """A veth pair: one end a port of the bridge, the other in another namespace. Both up.
+    """Creates a veth pair: one end is a port of the bridge, the other is in another namespace. Both are up.
 
-    An end without its other, or one that is someone else's, is replaced.
+    An end whose other end is missing, or belongs to another pair, is replaced.
     """
-    mine, theirs = await _end(netns, name), await _end(peer_netns, peer)
-    if not (mine and theirs and mine[0] == theirs[1] and mine[1] == theirs[0]):
+    near_end, far_end = await _end(netns, name), await _end(peer_netns, peer)
+    if not (near_end and far_end and near_end[0] == far_end[1] and near_end[1] == far_end[0]):
         await delete_link(netns, name)
         await delete_link(peer_netns, peer)
-        # The far end appears where it belongs; at no moment is it anywhere else.
+        # The far end is created in its own namespace, never moved there.
         await change(netns, [f"link add {name} type veth peer name {peer} netns {peer_netns}"])
     await change(netns, [f"link set {name} master {bridge} up"])
     await change(peer_netns, ["link set lo up", f"link set {peer} up"])
 
 
 async def ensure_address(netns: str, link: str, address: str, gateway: str) -> None:
-    """The link has this address (CIDR) and no other, and everything else is reached through the gateway."""
+    """Gives the link this address (CIDR) and no other, and makes the gateway its default route."""
     await _set_address(netns, link, address)
     await change(netns, [f"route replace default via {gateway} dev {link}"])
 
 
 async def _set_address(netns: str, link: str, address: str) -> None:
-    found = await addresses(netns, link)
-    # First the old ones: with the first of a network the kernel takes away its others.
-    lines = [f"address delete {old} dev {link}" for old in found if old != _canonical(address)]
-    if lines or not found:
+    current = await addresses(netns, link)
+    # Old addresses go first: with the first address of a network the kernel removes the others of that network.
+    lines = [f"address delete {old} dev {link}" for old in current if old != _canonical(address)]
+    if lines or not current:
         await change(netns, [*lines, f"address replace {address} dev {link}"])
 
 
@@ -54,38 +54,38 @@ async def ensure_route(netns: str, network: str, via: str) -> None:
 
 
 async def delete_routes(netns: str, via: str) -> None:
-    """Every route through that neighbour."""
+    """Deletes every route through that neighbour."""
     for route in await show(netns, "route", "show", "via", via):
         await change(netns, [f"route delete {route['dst']} via {via}"])
 
 
 async def delete_link(netns: str, name: str) -> None:
-    """Takes the link away, and with one end of a cable the other. Content when there is none."""
+    """Deletes the link; with one end of a cable its other end goes too. Does nothing when there is none."""
     if await _has_link(netns, name):
         try:
             await change(netns, [f"link delete {name}"])
         except Unavailable:
-            # A cable goes with the namespace of its other end, a moment after that one is gone.
+            # A cable disappears with the namespace of its other end, a moment after that namespace.
             if await _has_link(netns, name):
                 raise
 
 
 async def addresses(netns: str, link: str) -> list[str]:
-    """The IPv4 addresses of a link as CIDR; none when there is no such link."""
-    found = await show(netns, "-4", "address", "show")
+    """Returns the IPv4 addresses of a link as CIDR; an empty list when there is no such link."""
+    links = await show(netns, "-4", "address", "show")
     return [
         f"{info['local']}/{info['prefixlen']}"
-        for entry in found
+        for entry in links
         if entry["ifname"] == link
         for info in entry.get("addr_info", [])
     ]
 
 
 async def allow_forwarding(netns: str) -> None:
-    """Lets packets pass through from one link to another."""
+    """Lets the namespace forward IPv4 packets from one link to another."""
 
     def write() -> None:
-        # This file is another one in each namespace, whoever has mounted /proc.
+        # Each network namespace has its own value behind this path, whichever mount of /proc is used.
         Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 
     try:
@@ -99,7 +99,7 @@ async def _has_link(netns: str, name: str) -> bool:
 
 
 async def _end(netns: str, name: str) -> tuple[int, int] | None:
-    """Its own number and that of its other end; none when it is not there or has no other end."""
+    """Returns the link's own index and that of its other end; None when there is no such link."""
     for entry in await show(netns, "link", "show"):
         if entry["ifname"] == name:
             return entry["ifindex"], entry.get("link_index", 0)
@@ -107,7 +107,7 @@ async def _end(netns: str, name: str) -> tuple[int, int] | None:
 
 
 def _mac(address: str) -> str:
-    """A local hardware address that follows from the other."""
+    """Derives a locally administered MAC address from an IP address."""
     packed = ipaddress.ip_interface(address).ip.packed[-4:]
     return bytes((0x02, 0x00, *packed)).hex(":")
 

@@ -1,4 +1,4 @@
-"""Named network namespaces: made, entered, listed with who is inside, and taken away."""
+"""Named network namespaces: create, enter, list, find the processes inside, delete."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Result = TypeVar("Result")
 
 
 async def ensure_namespace(name: str) -> None:
-    """Makes it unless it is there. A name that a killed `ip` left without a namespace is made good."""
+    """Creates the namespace unless it exists. A name that a killed `ip` left without a namespace is replaced."""
     if not is_namespace(name):
         await delete_namespace(name)
         await run("ip", "netns", "add", name)
 
 
 async def delete_namespace(name: str) -> None:
-    """Takes the name away; the namespace ends with its last process. Content when there is none."""
+    """Deletes the name; the namespace ends with its last process. Does nothing when there is none."""
     if name in list_namespaces(name):
         await run("ip", "netns", "delete", name)
 
@@ -41,43 +41,43 @@ def list_namespaces(prefix: str) -> list[str]:
 
 def is_namespace(name: str) -> bool:
     try:
-        place = os.stat(DIRECTORY / name)
+        file_info = os.stat(DIRECTORY / name)
     except FileNotFoundError:
         return False
-    # The mount is of the kernel's own file system for namespaces, where ours are found too.
-    return place.st_dev == os.stat("/proc/self/ns/net").st_dev
+    # A name without a namespace is an ordinary file; a real one lies on the kernel's nsfs, like our own.
+    return file_info.st_dev == os.stat("/proc/self/ns/net").st_dev
 
 
 def members(name: str) -> Iterator[int]:
-    """The processes inside, by their main thread."""
+    """Yields the pids of processes whose main thread is inside."""
     try:
-        wanted = os.stat(DIRECTORY / name)
+        target = os.stat(DIRECTORY / name)
     except FileNotFoundError:
         return
     for entry in os.listdir("/proc"):
         if not entry.isdigit():
             continue
         try:
-            place = os.stat(f"/proc/{entry}/ns/net")
+            file_info = os.stat(f"/proc/{entry}/ns/net")
         except OSError:
-            continue  # it has ended, or is not ours to look at
-        if (place.st_dev, place.st_ino) == (wanted.st_dev, wanted.st_ino):
+            continue  # it has ended, or we may not look at it
+        if (file_info.st_dev, file_info.st_ino) == (target.st_dev, target.st_ino):
             yield int(entry)
 
 
 async def inside(name: str, work: Callable[[], Result]) -> Result:
-    """What `work` answers when called inside the namespace. Unavailable when it cannot be entered."""
+    """Calls `work` inside the namespace and returns its result. Unavailable when it cannot be entered."""
     return await asyncio.to_thread(call_inside, name, work)
 
 
 def call_inside(name: str, work: Callable[[], Result]) -> Result:
-    """The same, for callers that may block."""
+    """Does the same as `inside`, for callers that may block."""
 
     def enter_and_work() -> Result:
         _enter(name)
         return work()
 
-    # A thread of its own that ends: one that has entered is of no use to anybody else.
+    # In a thread of its own, which ends afterwards: it stays in the namespace, so nobody else can use it.
     with ThreadPoolExecutor(max_workers=1) as thread:
         return thread.submit(enter_and_work).result()
 

@@ -1,1 +1,1 @@
-"""Certificates: made, kept and checked."""
+"""Creates, stores and checks certificates."""

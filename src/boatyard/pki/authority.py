@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_LIFE = timedelta(days=3650)
 CERTIFICATE_LIFE = timedelta(days=365)
-_CLOCKS_DIFFER = timedelta(minutes=5)  # a machine whose clock is behind must not refuse it
+_CLOCKS_DIFFER = timedelta(minutes=5)  # a machine whose clock is behind must accept it, too
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Pem:
 
 
 class Authority:
-    """Signs for one purpose. Two clusters never share one."""
+    """Signs certificates for one purpose in one cluster. Two clusters never share an authority."""
 
     def __init__(self, pem: Pem) -> None:
         self.pem = pem
@@ -61,7 +61,7 @@ class Authority:
         now: datetime,
         life: timedelta = CERTIFICATE_LIFE,
     ) -> Pem:
-        """A certificate with a new key. `names` and `addresses` are what a server may be called by."""
+        """Issues a certificate with a new key. `names` and `addresses` become its subject alternative names."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
         subject.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
@@ -76,10 +76,14 @@ class Authority:
                 critical=False,
             )
         )
-        called: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
-        called += [x509.IPAddress(ipaddress.ip_address(address)) for address in addresses]
-        if called:
-            builder = builder.add_extension(x509.SubjectAlternativeName(called), critical=False)
+        alternative_names: list[x509.GeneralName] = [x509.DNSName(name) for name in names]
+        alternative_names += [
+            x509.IPAddress(ipaddress.ip_address(address)) for address in addresses
+        ]
+        if alternative_names:
+            builder = builder.add_extension(
+                x509.SubjectAlternativeName(alternative_names), critical=False
+            )
         return Pem(_pem(builder.sign(self._key, hashes.SHA256())), key_pem(key))
 
 
@@ -102,7 +106,7 @@ def public_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def ends_at(certificate: bytes) -> datetime:
-    """When a certificate (PEM) stops being good."""
+    """Returns the moment at which a certificate (PEM) expires."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
 
 
@@ -135,12 +139,12 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _purposes(server: bool, client: bool) -> list[x509.ObjectIdentifier]:
-    found = []
+    purposes = []
     if server:
-        found.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        purposes.append(ExtendedKeyUsageOID.SERVER_AUTH)
     if client:
-        found.append(ExtendedKeyUsageOID.CLIENT_AUTH)
-    return found
+        purposes.append(ExtendedKeyUsageOID.CLIENT_AUTH)
+    return purposes
 
 
 def _pem(certificate: x509.Certificate) -> bytes:

@@ -1,4 +1,4 @@
-"""A key of our own and the request that somebody else certifies it. Called when access is issued."""
+"""Creates a key and a signing request for it, and checks the certificate. Called when access is issued."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from cryptography.x509.oid import NameOID
 from boatyard.model.errors import Refused
 from boatyard.pki.authority import key_pem, new_key, public_pem
 
-LONGEST_COMMON_NAME = 64  # bytes; X.509's own bound
+LONGEST_COMMON_NAME = 64  # bytes; the bound of X.509
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is sent (`pem`), and the key that stays with us. `digest` names the key, and tells nothing of it."""
+    """`pem` is sent to the signer; `key` stays with us. `digest` identifies the key without revealing it."""
 
     pem: bytes
     key: bytes = field(repr=False)
@@ -28,44 +28,44 @@ class Request:
 
 @dataclass(frozen=True)
 class Certified:
-    """Until when a certificate is good, and for how long it is altogether."""
+    """When a certificate expires, and its whole lifetime."""
 
     expires_at: datetime
     lifetime: timedelta
 
 
 def make_request(common_name: str, organizations: Sequence[str] = ()) -> Request:
-    """A new P-256 key and a request for it. To Kubernetes these are a user and its groups."""
+    """Creates a P-256 key and its signing request. Kubernetes reads the names as a user and its groups."""
     key = new_key()
     subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, name) for name in organizations]
     subject.append(x509.NameAttribute(NameOID.COMMON_NAME, common_name))
-    signed = (
+    signing_request = (
         x509.CertificateSigningRequestBuilder()
         .subject_name(x509.Name(subject))
         .sign(key, hashes.SHA256())
     )
     return Request(
-        pem=signed.public_bytes(serialization.Encoding.PEM),
+        pem=signing_request.public_bytes(serialization.Encoding.PEM),
         key=key_pem(key),
         digest=hashlib.sha256(public_pem(key)).hexdigest(),
     )
 
 
 def check_certified(certificate: bytes, request: Request) -> Certified:
-    """What the certificate says of its time. Refused when it is none, or not what the request asked for."""
+    """Returns the validity of the certificate. Refused when it is no certificate, or does not match the request."""
     try:
-        found = x509.load_pem_x509_certificate(certificate)
-        asked = x509.load_pem_x509_csr(request.pem)
+        issued = x509.load_pem_x509_certificate(certificate)
+        csr = x509.load_pem_x509_csr(request.pem)
     except ValueError as error:
         raise Refused("what came back is not a certificate") from error
-    if found.public_key() != asked.public_key() or _parts(found.subject) != _parts(asked.subject):
+    if issued.public_key() != csr.public_key() or _parts(issued.subject) != _parts(csr.subject):
         raise Refused("the certificate that came back names somebody else")
     return Certified(
-        expires_at=found.not_valid_after_utc,
-        lifetime=found.not_valid_after_utc - found.not_valid_before_utc,
+        expires_at=issued.not_valid_after_utc,
+        lifetime=issued.not_valid_after_utc - issued.not_valid_before_utc,
     )
 
 
 def _parts(subject: x509.Name) -> list[tuple[str, str | bytes]]:
-    """What a subject says, however it is laid out: signers order and join its parts as they like."""
+    """Returns a subject's attributes in a fixed order: signers order and group them as they like."""
     return sorted((part.oid.dotted_string, part.value) for part in subject)

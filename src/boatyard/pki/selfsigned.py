@@ -1,4 +1,4 @@
-"""A certificate of our own for a server nobody gave one. Called by `up` and `serve` with --tls."""
+"""A self-signed certificate for a server that was given none. Called by `up` and `serve` with --tls."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Pair:
 
 
 def ensure_self_signed(directory: Path, hosts: Sequence[str], *, now: datetime) -> Pair:
-    """The pair in the directory; made anew when there is none, when it names other hosts, or when it ends soon."""
+    """Returns the pair in the directory. Replaces it when it is missing, names other hosts or expires soon."""
     pair = Pair(directory / "tls.crt", directory / "tls.key")
     if _is_good(pair, hosts, now):
         return pair
@@ -91,11 +91,11 @@ def _name(host: str) -> x509.GeneralName:
 
 
 def _write(path: Path, content: bytes, *, mode: int) -> None:
-    """Whole or not at all, and never readable by others for a moment."""
-    part = path.with_name(path.name + ".part")
-    part.unlink(missing_ok=True)
-    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+    """Writes the file atomically. It is at no moment readable by others."""
+    draft = path.with_name(path.name + ".part")
+    draft.unlink(missing_ok=True)
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    part.replace(path)
+    draft.replace(path)

@@ -1,4 +1,4 @@
-"""Kinds of Kubernetes: what we ask of each (`port.py`) and who answers (`drivers/`)."""
+"""Kinds of Kubernetes: the port (`port.py`) and its drivers (`drivers/`)."""
 
 DRIVERS = {
     "hosted": "boatyard.platforms.drivers.hosted.driver:HostedPlatform",
@@ -6,7 +6,7 @@ DRIVERS = {
     "sim": "boatyard.platforms.drivers.sim:SimPlatform",
 }
 
-# What refuses settings of a hub with which the driver could do nothing. Pure: asked when a hub is stored.
+# Functions that refuse hub settings with which the driver could not work. Pure; called when a hub is stored.
 SETTING_CHECKS = {
     "hosted": "boatyard.platforms.drivers.hosted.settings:check_alone",
 }

@@ -1,6 +1,6 @@
-"""A kind of Kubernetes that can be installed. Called by the install step; speaks of nodes, never of infra.
+"""The port of one kind of Kubernetes. Called by the install step; knows nodes, but nothing of infra.
 
-The rules of `infra/port.py` hold here too: no verb takes longer than a few seconds, slow work answers Waiting.
+The rules of `infra/port.py` hold here too: no verb takes longer than a few seconds, slow work returns Waiting.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from typing import Protocol
 
 from boatyard.model.outcome import Outcome, Owned
 
-API_ANSWERS = "ApiAnswers"  # reason of a Waiting while which `access` can be had already
-HAS_NODES = "HasNodes"  # reason of a Waiting until the nodes of a cluster have been released
+API_ANSWERS = "ApiAnswers"  # reason of a Waiting: `access` is already available
+HAS_NODES = "HasNodes"  # reason of a Waiting: the nodes of the cluster must be released first
 
 
 class Rest(StrEnum):
-    """How deep a cluster sleeps. Whatever it is, state and address are kept."""
+    """How deeply a cluster rests. Its state and its address are preserved in every case."""
 
     AWAKE = ""
-    FROZEN = "frozen"  # processes stand still; awake again within moments
+    FROZEN = "frozen"  # processes are stopped in memory; awake again within moments
     STOPPED = "stopped"  # nothing runs
 
 
 @dataclass(frozen=True)
 class ClusterWanted:
-    """What the control plane should be."""
+    """The desired state of a control plane."""
 
     name: str
     version: str
@@ -54,7 +54,7 @@ class ClusterWanted:
 
 @dataclass(frozen=True)
 class RestoreWanted:
-    """Once per `request` the cluster's objects become those of the backup."""
+    """A restore. Once per `request`, the cluster's objects are replaced by those of the backup."""
 
     request: str
     backup_key: str
@@ -79,7 +79,7 @@ class NodeSeen:
 
 @dataclass(frozen=True)
 class ClusterSeen:
-    """What the platform says of one cluster now."""
+    """The observed state of a cluster."""
 
     exists: bool
     available: bool = False
@@ -92,9 +92,9 @@ class ClusterSeen:
 
 @dataclass(frozen=True)
 class Access:
-    """How to reach a finished cluster as its administrator.
+    """Administrator's access to a cluster.
 
-    A platform without a console or without passwords leaves those empty.
+    A platform without a console or without passwords leaves those fields empty.
     """
 
     api_url: str
@@ -102,81 +102,83 @@ class Access:
     kubeconfig: str
     username: str
     password: str
-    simulated: bool = False  # nothing answers at the address in the kubeconfig
-    ask_again: str = ""  # when, RFC 3339; worked out from the kubeconfig by whoever asked
+    simulated: bool = False  # no server answers at the address in the kubeconfig
+    ask_again: str = (
+        ""  # when to fetch it again, RFC 3339; computed from the kubeconfig by the caller
+    )
 
 
 class Platform(Protocol):
     async def check_ready(self) -> None:
-        """Says before any work whether the platform can work: Unavailable or Refused when not. Changes nothing."""
+        """Checks whether the platform can work: Unavailable or Refused when it cannot. Changes nothing."""
 
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
-        """Whether nodes stand on hosts of the inventory; else the platform makes their machines itself.
+        """Whether nodes run on hosts of the inventory. Otherwise the platform creates their machines itself.
 
-        `settings` are what the template tells the platform. Always the same for one cluster.
+        `settings` come from the template. The answer is always the same for one cluster.
         """
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        """Makes the control plane, or corrects it (a new version, a rest and a restore are corrections).
-        Done when its API is available, or it rests as wanted; Waiting until then, with the reason
-        API_ANSWERS once `access` can be had.
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+        """Creates the control plane, or corrects it (a new version, a rest and a restore are corrections).
+        Done when its API is available, or it rests as desired; Waiting until then, with the reason
+        API_ANSWERS once `access` is available.
 
-        May be called any number of times. Wanted something this platform never offers, or a version
-        that cannot be reached from the present one in one go: Refused. A new version that did not
-        come up was rolled back: Refused with the reason `UpgradeFailed`; asked again, it is tried again.
+        May be called any number of times. Refused when this platform never offers what is desired, or
+        the version cannot be reached from the present one in one step. When a new version did not come
+        up and was rolled back: Refused with the reason `UpgradeFailed`; the next call tries it again.
         """
 
     async def release_cluster(self, key: str) -> Outcome:
-        """Removes the control plane and all it holds. Nothing there: Done. Waiting until it is observed gone.
+        """Removes the control plane and everything in it. Done when there is none; Waiting until it is gone.
 
-        Nodes are released first. A cluster that still has some loses them with its control plane, or
-        is left as it is: Waiting with the reason HAS_NODES. No node ever outlives its cluster.
+        Callers release the nodes first. A cluster that still has nodes loses them with its control plane,
+        or stays as it is: Waiting with the reason HAS_NODES. No node ever outlives its cluster.
         """
 
     async def ensure_node(self, key: str, cluster_key: str, node: NodeWanted) -> Outcome:
-        """Makes the host join as a node; Done when the node is Ready, Waiting until then.
+        """Makes the host join as a node. Done when the node is Ready; Waiting until then.
 
-        The same node again: Done. The host, or the slot of that cluster, in use under another key:
-        Refused. No such cluster: Unavailable.
+        May be called again for the same node. Refused when the host, or the slot of that cluster, is in
+        use under another key. Unavailable when there is no such cluster.
         """
 
     async def release_node(
         self, key: str, cluster_key: str, slot: str, *, drain: bool = True
     ) -> Outcome:
-        """Cordons, drains and removes the node. Without `drain` it goes at once: its whole cluster does.
+        """Cordons, drains and removes the node. Without `drain` it is removed at once, with its cluster.
 
-        No such node, or no such cluster: Done. Waiting while it drains. The slot in use under another
-        key: Refused.
+        Done when there is no such node or cluster. Waiting while it drains. Refused when the slot is in
+        use under another key.
         """
 
     async def choose_leaving(
         self, cluster_key: str, node_set: str, slots: Sequence[str], count: int
     ) -> Sequence[str]:
-        """Which `count` of `slots` should leave when the node set shrinks. Only a question: changes nothing.
+        """Returns which `count` of `slots` should leave when the node set shrinks. Changes nothing.
 
-        Prefers nodes that never joined, then not ready, then the youngest. Answers also when the
+        Prefers nodes that never joined, then those not ready, then the youngest. Works also when the
         cluster does not exist.
         """
 
     async def observe(self, cluster_key: str) -> ClusterSeen:
-        """What is true of the cluster now. Unknown cluster: `exists` is False. Cheap."""
+        """Returns the present state of the cluster; `exists` is False for an unknown one. Cheap."""
 
     async def access(self, cluster_key: str) -> Access:
-        """Administrator's access, from the moment the API answers. NotFound while there is none. Cheap."""
+        """Returns administrator's access, from the moment the API answers. NotFound before. Cheap."""
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
-        """Keeps a verified copy of all the cluster's objects as they are at the first call.
+        """Stores a verified copy of all the cluster's objects as they are at the first call.
 
-        The same key again: Done with the same facts, `place`, `bytes`, `sha256`, `version`. Into `folder`
-        on the platform's machine when given. It outlives the cluster. No such cluster: Unavailable.
-        A platform that makes none: Refused with the reason `NoBackups`.
+        Later calls with the key return Done with the same facts: `place`, `bytes`, `sha256`, `version`.
+        The copy is in `folder` on the platform's machine when given, and outlives the cluster. Unavailable
+        when there is no such cluster. A platform without backups: Refused with the reason `NoBackups`.
         """
 
     async def release_backup(self, key: str) -> Outcome:
-        """Removes the copy. Nothing there: Done."""
+        """Removes the copy. Done when there is none."""
 
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        """Every cluster and node of ours whose key starts with `prefix`. Backups are nobody's leftovers."""
+        """Lists our clusters and nodes whose key starts with `prefix`. Backups are not listed."""
 
     async def close(self) -> None:
-        """Lets go of connections. May be called twice."""
+        """Closes connections. May be called twice."""

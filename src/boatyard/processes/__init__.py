@@ -1,1 +1,1 @@
-"""Child processes that carry a mark, and how processes of ours call each other over a unix socket."""
+"""Child processes identified by a mark in their environment, and calls between our processes over unix sockets."""

@@ -1,4 +1,4 @@
-"""Another process of ours, seen over its unix socket: one connection, many calls under way."""
+"""Client of another process of ours over its unix socket: one connection, many concurrent calls."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ TIMEOUT = 10.0
 
 
 class SocketCaller:
-    """Connects at the first call and again after the connection was lost.
+    """Connects at the first call, and again after the connection was lost.
 
-    A call that gets no answer in time, or whose connection breaks, is Unavailable: its effect may
-    have happened. Nothing is sent twice by itself.
+    A call that gets no answer in time, or whose connection breaks, raises Unavailable: its effect may
+    have happened. No call is repeated automatically.
     """
 
-    what = "the process"  # whom errors speak of
+    what = "the process"  # the name of the other process in error texts
 
     def __init__(self, socket_path: Path, *, timeout: float = TIMEOUT) -> None:
         check_socket_path(socket_path)
@@ -64,11 +64,11 @@ class SocketCaller:
 
 
 class _Connection(asyncio.Protocol):
-    """Calls of one turn of the loop leave in one write; answers find their callers by number."""
+    """Sends all calls of one event-loop iteration in one write; matches answers to callers by number."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, peer: str) -> None:
         self.lost = False
-        self._what = what
+        self._what = peer
         self._loop = asyncio.get_running_loop()
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._frames = Frames()
@@ -115,7 +115,7 @@ class _Connection(asyncio.Protocol):
     def _answer(self, number: int, value: Any, error: BaseException | None) -> None:
         caller = self._callers.get(number)
         if caller is None or caller.done():
-            return  # it has given up waiting
+            return  # the caller has given up waiting
         if error is not None:
             caller.set_exception(error)
         else:

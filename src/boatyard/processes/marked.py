@@ -1,8 +1,8 @@
 """Child processes that outlive us and are found again by a mark in their environment.
 
-There are no pid files: between a start and the writing of one we could die. Whoever carries the mark
-is ours, however it came to be, and a pid that was given to somebody else does not carry it. A mark is no
-secret: where strangers share the machine, it counts only from those users that ours run under.
+There are no pid files: we could die between starting a process and writing its file. Every process with the
+mark is ours, however it was started, and a process that reuses the pid of an ended one has no mark. A mark is
+no secret: where strangers share the machine, it counts only from processes of the users that ours run under.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _CLONE_NEWNET = 0x40000000
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """What is to run. `argv[0]` is the name it is called by; `executable` the file.
+    """A process to start. `argv[0]` is the name it sees as its own; `executable` is the file.
 
-    Its working directory is `directory`, and it may use `/proc/self/cwd/…` to reach what is there
-    although a directory above is closed to its user.
+    Its working directory is `directory`. It reaches files there as `/proc/self/cwd/…`, even when its
+    user may not enter a directory above.
     """
 
     mark: str
@@ -43,7 +43,7 @@ class ProcessSpec:
 
 
 class Marked:
-    """One running process, held by a file descriptor, so that no stranger is ever signalled in its place."""
+    """One running process, held by a pidfd, so that a signal never reaches another process with its pid."""
 
     def __init__(self, mark: str, pid: int) -> None:
         self.mark = mark
@@ -61,17 +61,17 @@ class Marked:
 
     @property
     def still(self) -> bool:
-        """Every thread of it stands still; one that has ended does too. A stop signal takes a moment."""
+        """Whether every thread is stopped; true for a process that has ended. A stop signal takes a moment."""
         if not self.alive:
             return True
         try:
             tasks = [path.read_text() for path in Path(f"/proc/{self.pid}/task").glob("*/stat")]
         except OSError:
-            return False  # a thread has just ended: it is asked again
+            return False  # a thread has just ended; the caller asks again
         return all(task.rpartition(")")[2].split()[0] in "TtZX" for task in tasks)
 
     def signal(self, number: signal.Signals) -> None:
-        """Sends a signal; one that has ended needs none."""
+        """Sends a signal. Does nothing when the process has ended."""
         if self.alive:
             try:
                 signal.pidfd_send_signal(self.fd, number)
@@ -79,13 +79,13 @@ class Marked:
                 return
 
     def close(self) -> None:
-        """Lets go of it; it runs on. May be called twice."""
+        """Closes the descriptor; the process runs on. May be called twice."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
 
 
-_children: list[subprocess.Popen[bytes]] = []  # ours by birth: who has ended must be reaped by us
+_children: list[subprocess.Popen[bytes]] = []  # our direct children, which we must reap
 _counting = threading.Lock()
 
 
@@ -97,29 +97,29 @@ def _reap(new: subprocess.Popen[bytes] | None = None) -> None:
 
 
 def start(spec: ProcessSpec) -> Marked:
-    """Starts it in a session of its own. Unavailable when it cannot be started."""
-    started: list[subprocess.Popen[bytes]] = []
-    failed: list[OSError] = []
+    """Starts the process in a session of its own. Unavailable when it cannot be started."""
+    children: list[subprocess.Popen[bytes]] = []
+    errors: list[OSError] = []
 
     def spawn() -> None:
         try:
             if spec.netns:
                 _enter_netns(spec.netns)
-            started.append(_spawn(spec))
+            children.append(_spawn(spec))
         except OSError as error:
-            failed.append(error)
+            errors.append(error)
 
     if spec.netns:
-        # A thread has a network namespace of its own; this one ends, and with it what it entered.
+        # A network namespace belongs to a thread: this one ends, and no other thread has entered it.
         thread = threading.Thread(target=spawn)
         thread.start()
         thread.join()
     else:
         spawn()
-    if failed:
-        raise Unavailable(f"{spec.argv[0]} cannot be started: {failed[0]}") from failed[0]
-    _reap(started[0])
-    return Marked(spec.mark, started[0].pid)
+    if errors:
+        raise Unavailable(f"{spec.argv[0]} cannot be started: {errors[0]}") from errors[0]
+    _reap(children[0])
+    return Marked(spec.mark, children[0].pid)
 
 
 def _spawn(spec: ProcessSpec) -> subprocess.Popen[bytes]:
@@ -128,7 +128,7 @@ def _spawn(spec: ProcessSpec) -> subprocess.Popen[bytes]:
         with spec.log.open("ab") as log:
             return subprocess.Popen(
                 spec.argv,
-                # By its descriptor: the way to the file may lead through directories closed to the user.
+                # Through its descriptor: the user may not enter the directories on the way to the file.
                 executable=f"/proc/self/fd/{file}",
                 pass_fds=(file,),
                 cwd=spec.directory,
@@ -158,12 +158,12 @@ def _enter_netns(name: str) -> None:
 
 
 def find(prefix: str, users: Container[int] | None = None) -> dict[str, list[Marked]]:
-    """Every process whose mark starts with `prefix`, by mark. The caller closes them.
+    """Returns every process whose mark starts with `prefix`, by mark. The caller closes them.
 
-    Given `users`, only of those and of ourselves: anybody may write a mark into an environment of his own.
+    With `users`, only processes of those users and of our own: anybody may put a mark into an environment.
     """
     _reap()
-    found: dict[str, list[Marked]] = {}
+    processes: dict[str, list[Marked]] = {}
     for pid in _pids():
         if not _mark_of(pid).startswith(prefix) or not _is_of(pid, users):
             continue
@@ -171,13 +171,13 @@ def find(prefix: str, users: Container[int] | None = None) -> dict[str, list[Mar
             process = Marked(_mark_of(pid), pid)
         except ProcessLookupError:
             continue
-        # Looked at again now that it is held: the number cannot pass to a stranger any more.
-        same = process.mark and _mark_of(pid) == process.mark and _is_of(pid, users)
-        if same and process.alive:
-            found.setdefault(process.mark, []).append(process)
+        # Checked again now that the pidfd is open: from here on the pid cannot pass to another process.
+        is_same = process.mark and _mark_of(pid) == process.mark and _is_of(pid, users)
+        if is_same and process.alive:
+            processes.setdefault(process.mark, []).append(process)
         else:
             process.close()
-    return found
+    return processes
 
 
 def _pids() -> Iterator[int]:
@@ -187,7 +187,7 @@ def _pids() -> Iterator[int]:
 
 
 def _is_of(pid: int, users: Container[int] | None) -> bool:
-    """Of one of these users altogether: real, effective, saved and for files."""
+    """Whether all four user ids of the process (real, effective, saved, file system) are among these users."""
     if users is None:
         return True
     try:
@@ -196,11 +196,11 @@ def _is_of(pid: int, users: Container[int] | None) -> bool:
         return False
     ids = next((line.split()[1:] for line in status.splitlines() if line.startswith("Uid:")), [])
     own = os.geteuid()
-    return bool(ids) and all(int(one) == own or int(one) in users for one in ids)
+    return bool(ids) and all(int(uid) == own or int(uid) in users for uid in ids)
 
 
 def _mark_of(pid: int) -> str:
-    """Its mark; empty when it has none, has ended, or belongs to somebody else."""
+    """Returns the mark of a process; empty when it has none, has ended, or may not be read by us."""
     try:
         environ = Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:

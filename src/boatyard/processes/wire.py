@@ -1,4 +1,4 @@
-"""How calls and answers travel over a unix socket: msgpack in frames that say their length.
+"""Encoding of calls and answers over a unix socket: msgpack in length-prefixed frames.
 
 A call is [number, verb, arguments], its answer [number, code, body]. Used by server and client.
 """
@@ -26,11 +26,11 @@ _answers = msgspec.msgpack.Decoder(tuple[int, int, Any])
 
 
 class BadFrame(ValueError):
-    """What came is not of this protocol; the connection is of no more use."""
+    """The bytes received are not of this protocol. The connection must be closed."""
 
 
 class Frames:
-    """Cuts a stream of bytes into frames."""
+    """Splits a stream of bytes into frames."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -80,7 +80,7 @@ def encode_answer(number: int, value: Any, error: BoatyardError | None) -> bytes
 
 
 def decode_answer(payload: bytes) -> tuple[int, Any, BoatyardError | None]:
-    """The call's number, and what it is answered with: a value or an error."""
+    """Returns the number of the call, its value, and its error (None when the call succeeded)."""
     try:
         number, code, body = _answers.decode(payload)
     except msgspec.DecodeError as error:
@@ -102,7 +102,7 @@ def decode_answer(payload: bytes) -> tuple[int, Any, BoatyardError | None]:
 
 
 def check_socket_path(path: Path) -> None:
-    """Refused when the kernel could not take the path."""
+    """Refuses a socket path that is too long for the kernel."""
     if len(str(path).encode()) > LONGEST_SOCKET_PATH:
         raise Refused(
             f"the socket path {path} is longer than {LONGEST_SOCKET_PATH} bytes; "

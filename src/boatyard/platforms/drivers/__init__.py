@@ -1,1 +1,1 @@
-"""Ways of answering the platform port."""
+"""Drivers of the platform port."""

@@ -19,32 +19,32 @@ class SimPlatform(TwinDriver):
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
         return True
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        there = has(key, name=wanted.name)
-        restore = wanted.restore
-        wishes = stored_wishes(key, wanted)
-        expected = {**wishes, "target": wanted.version, "rest": str(wanted.rest)}
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+        has_name = has(key, name=desired.name)
+        restore = desired.restore
+        stored_fields = stored_wishes(key, desired)
+        expected = {**stored_fields, "target": desired.version, "rest": str(desired.rest)}
         if restore is not None:
             expected["restored"] = restore.request
 
-        def so(seen: Seen) -> bool:
-            if seen is None or not there(seen):
+        def matches(record: Seen) -> bool:
+            if record is None or not has_name(record):
                 return False
-            fields = ClusterFields(*seen["extra"])._asdict()
+            fields = ClusterFields(*record["extra"])._asdict()
             return all(fields[name] == value for name, value in expected.items())
 
         return await self.act(
             "ensure_cluster",
             kind="cluster",
             id=key,
-            so=so,
+            so=matches,
             key=key,
-            name=wanted.name,
-            version=wanted.version,
-            rest=str(wanted.rest),
+            name=desired.name,
+            version=desired.version,
+            rest=str(desired.rest),
             restore=restore.request if restore else "",
             backup_key=restore.backup_key if restore else "",
-            **wishes,
+            **stored_fields,
         )
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -92,19 +92,19 @@ class SimPlatform(TwinDriver):
         return chosen
 
     async def observe(self, cluster_key: str) -> ClusterSeen:
-        seen = await self.ask("observe", cluster_key=cluster_key)
-        if not seen["exists"]:
+        state = await self.ask("observe", cluster_key=cluster_key)
+        if not state["exists"]:
             return ClusterSeen(exists=False)
         return ClusterSeen(
             exists=True,
-            available=seen["available"],
-            degraded=seen["degraded"],
-            version=seen["version"],
-            message=seen["message"],
-            rest=Rest(seen["rest"]),
+            available=state["available"],
+            degraded=state["degraded"],
+            version=state["version"],
+            message=state["message"],
+            rest=Rest(state["rest"]),
             nodes=tuple(
                 NodeSeen(node["slot"], node["node_set"], node["ready"], node["message"])
-                for node in seen["nodes"]
+                for node in state["nodes"]
             ),
         )
 
@@ -126,37 +126,37 @@ class SimPlatform(TwinDriver):
         return Access(**await self.ask("access", cluster_key=cluster_key), simulated=True)
 
 
-def stored_wishes(key: str, wanted: ClusterWanted) -> dict[str, str]:
-    """What the twin keeps of a request beside its name, version, rest and restore, as the twin keeps it.
+def stored_wishes(key: str, desired: ClusterWanted) -> dict[str, str]:
+    """Returns what the twin stores of a request beside name, version, rest and restore, in the twin's own form.
 
     The twin's journal is on disk, so the pull secret and the values of parameters are digests.
     """
     parameters = {
         name: digest(key, msgspec.json.encode(value).decode())
-        for name, value in wanted.parameters.items()
+        for name, value in desired.parameters.items()
     }
     return {
-        "api_name": wanted.api_name,
-        "api_address": wanted.api_address,
-        "ingress_name": wanted.ingress_name,
-        "ingress_address": wanted.ingress_address,
-        "release_image": wanted.release_image,
-        "pod_cidr": wanted.pod_cidr,
-        "service_cidr": wanted.service_cidr,
-        "machine_cidr": wanted.machine_cidr,
-        "gateway": wanted.gateway,
-        "ssh_public_key": wanted.ssh_public_key,
-        "pull_secret": digest(key, wanted.pull_secret),
+        "api_name": desired.api_name,
+        "api_address": desired.api_address,
+        "ingress_name": desired.ingress_name,
+        "ingress_address": desired.ingress_address,
+        "release_image": desired.release_image,
+        "pod_cidr": desired.pod_cidr,
+        "service_cidr": desired.service_cidr,
+        "machine_cidr": desired.machine_cidr,
+        "gateway": desired.gateway,
+        "ssh_public_key": desired.ssh_public_key,
+        "pull_secret": digest(key, desired.pull_secret),
         "parameters": _json(parameters),
-        "settings": _json(wanted.settings),
-        "host_types": _json(wanted.host_types),
+        "settings": _json(desired.settings),
+        "host_types": _json(desired.host_types),
     }
 
 
 def digest(key: str, secret: str) -> str:
-    """Says whether a secret is the same as before, and nothing else of it. Nothing: empty.
+    """Returns a digest that shows only whether a secret has changed; empty for an empty secret.
 
-    The cluster's key is part of it: the same secret in two clusters is not recognised.
+    The cluster's key is part of it, so that the same secret in two clusters has two digests.
     """
     return hashlib.sha256(f"{key} {secret}".encode()).hexdigest()[:32] if secret else ""
 

@@ -1,7 +1,7 @@
-"""Agents: the hosts of the Agent platform, claimed by labels and given back unlabelled. Called by `nodes`.
+"""Agents, the hosts of the Agent platform: claimed by labels, released by removing them. Called by `nodes`.
 
-Two marks with two meanings. `boatyard.io/joins` lets a node pool take the host; it goes first when the host is to
-leave, so that nobody takes it again. The others say whose it is; they stay until it is observed unbound.
+The label `boatyard.io/joins` lets a node pool take the host. It is removed first when the host leaves, so that no
+pool takes it again. The other labels say which node owns the host; they stay until it is observed unbound.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ _OURS = (
 
 
 async def find(hub: Hub, namespace: str, host: str) -> Manifest | Waiting:
-    """The Agent of a host: the one of its name, else the one that says that it is that host."""
+    """Returns the Agent of a host: the one with its name, otherwise the one whose host name or id matches."""
     named = await hub.get(AGENTS, host, namespace) if hub_names.is_label(host) else None
-    found = [named] if named is not None else []
-    if not found:
-        found = [one for one in await hub.all(AGENTS, namespace) if host in _hosts(one)]
-    if len(found) > 1:
-        names = ", ".join(sorted(name_of(one) for one in found))
+    candidates = [named] if named is not None else []
+    if not candidates:
+        candidates = [agent for agent in await hub.all(AGENTS, namespace) if host in _hosts(agent)]
+    if len(candidates) > 1:
+        names = ", ".join(sorted(name_of(agent) for agent in candidates))
         raise Refused(f"several agents say that they are host {host}: {names}", reason="NoAgent")
-    if not found or is_leaving(found[0]):
+    if not candidates or is_leaving(candidates[0]):
         return Waiting("The host has not reported to the hub yet.", LOOK_AGAIN, "NoAgent")
-    return found[0]
+    return candidates[0]
 
 
 def _hosts(agent: Seen) -> set[str]:
@@ -60,7 +60,7 @@ def _hosts(agent: Seen) -> set[str]:
 
 
 def is_bound(agent: Seen) -> bool:
-    """Whether a cluster holds the host. Anything that says so counts."""
+    """Whether a cluster holds the host. Any of the three signs is enough."""
     reference = at(agent, "spec", "clusterDeploymentName", "name")
     return (
         bool(reference)
@@ -70,7 +70,7 @@ def is_bound(agent: Seen) -> bool:
 
 
 def is_ours(agent: Seen, key: str) -> bool:
-    """Whether this node's key is on it. The annotation decides; the label where that is gone."""
+    """Whether the Agent carries this node's key. The annotation decides; without it, the label."""
     annotation = annotations_of(agent).get(hub_names.KEY)
     if annotation is not None:
         return annotation == key
@@ -78,7 +78,7 @@ def is_ours(agent: Seen, key: str) -> bool:
 
 
 def check_free(agent: Seen, key: str, place: Place) -> None:
-    """Refused when the host is another's."""
+    """Refused when the host belongs to another node, order or cluster."""
     if is_ours(agent, key):
         return
     others = annotations_of(agent).get(hub_names.KEY) or labels_of(agent).get(hub_names.KEY)
@@ -91,9 +91,9 @@ def check_free(agent: Seen, key: str, place: Place) -> None:
 async def claim(
     hub: Hub, agent: Manifest, key: str, place: Place, pool: str, node: NodeWanted
 ) -> Manifest:
-    """Marks the host as this node's and lets the pool take it. Conflict when it has changed since it was seen."""
+    """Labels the host as this node's and lets the pool take it. Conflict when it has changed since it was read."""
     check_free(agent, key, place)
-    wanted = {
+    patch = {
         "metadata": {
             "labels": {
                 hub_names.HUB: hub_names.label_value(place.hub),
@@ -108,28 +108,28 @@ async def claim(
         },
         "spec": {"approved": True},
     }
-    if covers(agent, wanted):
+    if covers(agent, patch):
         return agent
-    return await hub.change(AGENTS, agent, wanted)
+    return await hub.change(AGENTS, agent, patch)
 
 
 async def keep_from_joining(hub: Hub, agent: Manifest) -> Manifest:
-    """From now on no node pool takes it. What the API server answers is as nobody can have changed it since."""
+    """Removes the label by which a node pool takes the host. Returns the Agent as the API server has it then."""
     if JOINS not in labels_of(agent):
         return agent
     return await hub.change(AGENTS, agent, {"metadata": {"labels": {JOINS: None}}})
 
 
 async def give_back(hub: Hub, agent: Manifest, key: str) -> Waiting | None:
-    """Takes our marks off a host that no cluster holds; waits while one does. Another's marks are left alone."""
+    """Removes our labels from a host that no cluster holds; Waiting while one does. Labels of others stay."""
     if not is_ours(agent, key):
         return None
     agent = await keep_from_joining(hub, agent)
     if is_bound(agent):
         return Waiting("The host is being released.", LOOK_AGAIN, "Unbinding")
-    unmarked = {
+    metadata = {
         "labels": dict.fromkeys((*_OURS, JOINS)),
         "annotations": dict.fromkeys((hub_names.KEY, hub_names.CLUSTER)),
     }
-    await hub.change(AGENTS, agent, {"metadata": unmarked})
+    await hub.change(AGENTS, agent, {"metadata": metadata})
     return None

@@ -1,6 +1,6 @@
-"""Asks a workshop to make or take away a HostedCluster, and looks whether it is so. Called by clusters and teardown.
+"""Lets automation (`Workshop`) create or remove a HostedCluster and checks the result on the hub.
 
-Without the workshop's word nothing follows from its work, and with it only what the hub shows.
+Called by clusters and teardown. They go on only after automation reports success, and only with what the hub shows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from boatyard.platforms.drivers.hosted.settings import Choice
 from boatyard.platforms.drivers.hosted.workshop import Job, Workshop
 
 _NUMBER_BYTES = 6
-# What kubectl was once given, whole: also what is secret.
+# kubectl's copy of the last applied manifest, which may contain secrets.
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _SHOWN = ("name", "namespace", "uid", "labels", "annotations", "generation", "deletionTimestamp")
 
@@ -46,9 +46,9 @@ _SHOWN = ("name", "namespace", "uid", "labels", "annotations", "generation", "de
 async def create_job(
     hub: Hub, place: Place, cluster: Manifest, choice: Choice, *, first: bool
 ) -> Job:
-    """The HostedCluster, and with the first one a NodePool without nodes per node request.
+    """Makes the job: the HostedCluster and, the first time, a NodePool without nodes per node request.
 
-    Later ones would come at a release that the control plane has not reached; they are made with their first node.
+    Later pools would have a release that the control plane has not reached yet; they come with their first node.
     """
     order = await hub.order(place)
     if order is None:
@@ -63,31 +63,31 @@ async def create_job(
 
 
 async def create(hub: Hub, place: Place, cluster: Manifest, job: Job) -> Manifest | Waiting:
-    """The HostedCluster as it is, once it says what it should."""
+    """Runs the job. Returns the HostedCluster once it contains all of the manifest; Waiting until then."""
     workshop = _workshop(hub)
     outcome = await workshop.create(place.key, job)
     if isinstance(outcome, Waiting):
         return outcome
-    there = await hub.cluster(place)
-    if there is not None and covers(there, cluster):
-        return there
+    existing = await hub.cluster(place)
+    if existing is not None and covers(existing, cluster):
+        return existing
     await workshop.forget(place.key)
     return Waiting("The control plane is asked for again.", 1.0, "StageUnknown")
 
 
 def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list[Manifest]:
-    made: list[Manifest] = []
+    pools: list[Manifest] = []
     for request in at(order, "spec", "nodeRequests") or ():
         node_set = str(request.get("nodeSet") or "")
         if not node_set:
-            continue  # another tool's: its name is decided by whoever reads the order
+            continue  # written by another tool, which names the node set itself
         host_type = at(request, "bareMetal", "instanceType") or request.get("resourceClass") or ""
         image = cluster["spec"]["release"]["image"]
         pool = rendering.node_pool(place, cluster, choice, node_set, str(host_type), image=image)
         check_pool(pool, cluster)
         pool["spec"]["replicas"] = 0
-        made.append(pool)
-    return made
+        pools.append(pool)
+    return pools
 
 
 # --- taking away -------------------------------------------------------------------------------
@@ -96,46 +96,51 @@ def _pools(place: Place, order: Seen, cluster: Manifest, choice: Choice) -> list
 async def remove(
     hub: Hub, place: Place, pools: Sequence[Manifest], cluster: Manifest | None
 ) -> Waiting | None:
-    """Asks while something stands that nobody has asked to go, or while automation keeps the order; else None."""
+    """Runs the deletion job while objects are not being deleted yet or automation's finalizer is on the order.
+
+    Returns None when neither is the case.
+    """
     workshop = _workshop(hub)
     order = await hub.order(place)
-    held = hub_names.AUTOMATION_FINALIZER in (metadata(order or {}).get("finalizers") or ())
-    standing = [_reference(NODE_POOLS, pool) for pool in pools if not is_leaving(pool)]
+    has_finalizer = hub_names.AUTOMATION_FINALIZER in (
+        metadata(order or {}).get("finalizers") or ()
+    )
+    references = [_reference(NODE_POOLS, pool) for pool in pools if not is_leaving(pool)]
     if cluster is not None and not is_leaving(cluster):
-        standing.append(_reference(HOSTED_CLUSTERS, cluster))
-    if not standing and not held:
+        references.append(_reference(HOSTED_CLUSTERS, cluster))
+    if not references and not has_finalizer:
         return None
     job = Job(
         number=number_of([uid_of(order or {}), "delete"]),
         order=shown_order(order) if order is not None else _skeleton(place),
-        manifests=standing,
+        manifests=references,
     )
     outcome = await workshop.delete(place.key, job)
     if isinstance(outcome, Waiting):
         return outcome
-    # Looked at before it was asked: the next look sees what has come of it, and asks again if need be.
+    # What we know was read before the job ran: the next call reads again and runs another job if needed.
     await workshop.forget(place.key)
     return Waiting("The control plane is being removed.", 1.0, "RemovingControlPlane")
 
 
-def _reference(kind: Kind, thing: Seen) -> Manifest:
-    about = {"name": name_of(thing), "namespace": namespace_of(thing), "uid": uid_of(thing)}
-    return _whole(kind, {"metadata": about})
+def _reference(kind: Kind, obj: Seen) -> Manifest:
+    meta = {"name": name_of(obj), "namespace": namespace_of(obj), "uid": uid_of(obj)}
+    return _whole(kind, {"metadata": meta})
 
 
 def _skeleton(place: Place) -> Manifest:
-    """The order's name and place where it has gone already."""
-    about = {"name": place.order, "namespace": place.order_namespace}
-    return _whole(CLUSTER_ORDERS, {"metadata": about})
+    """Returns a ClusterOrder with only name and namespace, for an order that is already gone."""
+    meta = {"name": place.order, "namespace": place.order_namespace}
+    return _whole(CLUSTER_ORDERS, {"metadata": meta})
 
 
 # --- what is shown -----------------------------------------------------------------------------
 
 
 def shown_order(order: Seen) -> Manifest:
-    """The order as the hub has it, without what is secret, and without what changes all the time.
+    """Returns the order as it is on the hub, without secrets and without fields that change all the time.
 
-    On a hub with `osac-compatible` secrets stand in the spec in the clear; an event is kept and shown by others.
+    On a hub with `osac-compatible` the spec contains secrets in the clear, and automation stores and shows its input.
     """
     spec = {
         name: value for name, value in (order.get("spec") or {}).items() if name != "pullSecret"
@@ -143,22 +148,22 @@ def shown_order(order: Seen) -> Manifest:
     hidden = at(spec, "boatyard", "secretParameters") or ()
     if hidden and spec.get("templateParameters"):
         spec["templateParameters"] = _without(spec["templateParameters"], hidden)
-    about = {name: value for name, value in metadata(order).items() if name in _SHOWN}
-    if "annotations" in about:
-        about["annotations"] = {
-            name: value for name, value in about["annotations"].items() if name != _APPLIED
+    meta = {name: value for name, value in metadata(order).items() if name in _SHOWN}
+    if "annotations" in meta:
+        meta["annotations"] = {
+            name: value for name, value in meta["annotations"].items() if name != _APPLIED
         }
-    return _whole(CLUSTER_ORDERS, {"metadata": about, "spec": spec})
+    return _whole(CLUSTER_ORDERS, {"metadata": meta, "spec": spec})
 
 
 def _without(text: str, hidden: Sequence[str]) -> str:
     try:
-        found = json.loads(text)
+        parameters = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
-        return ""  # what cannot be read may hold anything
-    return json.dumps({name: value for name, value in found.items() if name not in hidden})
+        parameters = None
+    if not isinstance(parameters, dict):
+        return ""  # unreadable text may contain secrets
+    return json.dumps({name: value for name, value in parameters.items() if name not in hidden})
 
 
 def _whole(kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
@@ -166,7 +171,7 @@ def _whole(kind: Kind, manifest: Mapping[str, Any]) -> Manifest:
 
 
 def number_of(content: object) -> int:
-    """Another number for other content."""
+    """Returns a number that identifies the content."""
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).digest()
     return int.from_bytes(digest[:_NUMBER_BYTES], "big") + 1
 

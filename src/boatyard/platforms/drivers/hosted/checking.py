@@ -1,7 +1,7 @@
-"""What HyperShift's CRDs let pass and its controllers do not. Pure; asked before anything is written.
+"""Finds errors that HyperShift's CRDs accept and its controllers do not. Pure; called before anything is written.
 
-Each function looks at a manifest as it would be written, so that a fault of our own rendering is found as well. The
-paths are those of the order where it has the field, else those of the manifest.
+Each function checks a finished manifest, so that errors of our own rendering are found as well. Field paths are those
+of the order where it has the field, otherwise those of the manifest.
 """
 
 from __future__ import annotations
@@ -54,23 +54,23 @@ def check_pool(manifest: Manifest, cluster: Seen) -> None:
 
 
 def check_pull_secret(text: str) -> None:
-    """Refused when it is no pull secret. Its contents are in no message."""
+    """Refused when it is no pull secret. No message contains its text."""
     remedy = "paste the pull secret as it was given to you"
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict) or not isinstance(found.get("auths", {}), dict):
+        document = None
+    if not isinstance(document, dict) or not isinstance(document.get("auths", {}), dict):
         problem = Violation("pull_secret", "it is no pull secret", remedy)
         raise Refused("", problem, reason=REASON)
 
 
-def check_unchanged(existing: Seen, wanted: Manifest) -> None:
-    """Refused when what a cluster keeps for life should be another. Most of this the CRD would let pass."""
-    before, after = existing.get("spec") or {}, wanted["spec"]
+def check_unchanged(existing: Seen, desired: Manifest) -> None:
+    """Refused when an immutable field should change. The CRD would accept most of these changes."""
+    before, after = existing.get("spec") or {}, desired["spec"]
     violations = [
-        Violation(field, f"a cluster keeps its {what}", "order another cluster for that")
-        for field, what, path in _FOR_LIFE
+        Violation(field, f"a cluster keeps its {label}", "order another cluster for that")
+        for field, label, path in _FOR_LIFE
         if _differs(at(before, *path), at(after, *path))
     ]
     if violations:
@@ -110,14 +110,15 @@ _FOR_LIFE: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 
 
 def _differs(before: Any, after: Any) -> bool:
-    """What we do not say is not ours to judge: HyperShift fills in what is left out."""
+    """Whether a field of `after` differs in `before`. Missing fields do not count: HyperShift fills them in."""
     if after is None:
         return False
     if isinstance(after, Mapping) and isinstance(before, Mapping):
         return any(_differs(before.get(name), value) for name, value in after.items())
     if isinstance(after, list) and isinstance(before, list):
         return len(before) != len(after) or any(
-            _differs(one, other) for one, other in zip(before, after, strict=True)
+            _differs(before_entry, after_entry)
+            for before_entry, after_entry in zip(before, after, strict=True)
         )
     return bool(before != after)
 
@@ -126,11 +127,11 @@ def _name(manifest: Manifest) -> Iterator[Violation]:
     name, namespace = name_of(manifest), namespace_of(manifest)
     if not is_label(name):
         yield Violation("metadata.name", f"{name!r} is no label", "this is a fault of ours")
-    home = control_plane_namespace(namespace, name)
-    if len(home) > LONGEST_LABEL:
+    control_plane = control_plane_namespace(namespace, name)
+    if len(control_plane) > LONGEST_LABEL:
         yield Violation(
             "metadata.namespace",
-            f"the control plane's namespace {home} has more than {LONGEST_LABEL} characters",
+            f"the control plane's namespace {control_plane} has more than {LONGEST_LABEL} characters",
             "choose a shorter namespace for orders",
         )
 
@@ -154,15 +155,17 @@ def _platform(spec: Manifest) -> Iterator[Violation]:
 
 def _services(spec: Manifest) -> Iterator[Violation]:
     published = spec.get("services") or []
-    times = Counter(one.get("service") for one in published)
+    counts = Counter(entry.get("service") for entry in published)
     for service in SERVICES:
-        if times[service] != 1:
+        if counts[service] != 1:
             yield Violation(
                 "hosted.publish",
-                f"{service} is published {times[service]} times",
+                f"{service} is published {counts[service]} times",
                 "each of the four services is published once",
             )
-    hosts = Counter(at(one, "servicePublishingStrategy", "route", "hostname") for one in published)
+    hosts = Counter(
+        at(entry, "servicePublishingStrategy", "route", "hostname") for entry in published
+    )
     for host, count in hosts.items():
         if host and count > 1:
             yield Violation(
@@ -172,8 +175,8 @@ def _services(spec: Manifest) -> Iterator[Violation]:
             )
     ports = Counter(
         (at(port, "address"), at(port, "port"))
-        for one in published
-        if (port := at(one, "servicePublishingStrategy", "nodePort")) and at(port, "port")
+        for entry in published
+        if (port := at(entry, "servicePublishingStrategy", "nodePort")) and at(port, "port")
     )
     for (address, port), count in ports.items():
         if count > 1:
@@ -185,20 +188,20 @@ def _services(spec: Manifest) -> Iterator[Violation]:
 
 
 def _networks(spec: Manifest) -> Iterator[Violation]:
-    found: list[tuple[str, Network]] = []
+    networks: list[tuple[str, Network]] = []
     for name, field in _NETWORKS.items():
         for entry in at(spec, "networking", name) or []:
             cidr = str(at(entry, "cidr") or "")
             try:
-                found.append((field, ipaddress.ip_network(cidr)))
+                networks.append((field, ipaddress.ip_network(cidr)))
             except ValueError:
                 remedy = "write it as in 10.132.0.0/14, with the first address of the network"
                 yield Violation(field, f"{cidr!r} is no network", remedy)
-    for (field, one), (other_field, other) in combinations(found, 2):
-        if one.version == other.version and one.overlaps(other):
+    for (field, network), (other_field, other) in combinations(networks, 2):
+        if network.version == other.version and network.overlaps(other):
             yield Violation(
                 field,
-                f"{one} overlaps {other_field} {other}",
+                f"{network} overlaps {other_field} {other}",
                 "choose networks that have no address in common",
             )
 
@@ -222,7 +225,7 @@ def _pool(manifest: Manifest, cluster: Seen) -> Iterator[Violation]:
     if kind != at(cluster, "spec", "platform", "type"):
         yield Violation("hosted.platform", "the nodes' is not the cluster's", "choose one")
     if kind == AGENT and not at(spec, "platform", "agent", "agentLabelSelector", "matchLabels"):
-        # Without one, it would take any free host there is.
+        # Without a selector the pool would take any free host.
         path = "spec.platform.agent.agentLabelSelector"
         yield Violation(path, "no host is chosen", "this is a fault of ours")
     sized = all(at(spec, "platform", "kubevirt", part) for part in ("rootVolume", "compute"))

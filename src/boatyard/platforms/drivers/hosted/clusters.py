@@ -1,4 +1,4 @@
-"""Makes, corrects and removes control planes. Called by the driver."""
+"""Creates and corrects control planes, and reads their access. Called by the driver."""
 
 from __future__ import annotations
 
@@ -43,38 +43,38 @@ from boatyard.platforms.port import Access, ClusterWanted, Rest
 LOOK_AGAIN = 3.0
 
 
-async def ensure(hub: Hub, key: str, wanted: ClusterWanted) -> Outcome:
-    """The next part of making the cluster, or of correcting it. Everything is judged before anything is written."""
-    _check_offered(wanted)
+async def ensure(hub: Hub, key: str, desired: ClusterWanted) -> Outcome:
+    """Does the next part of creating or correcting the cluster. Checks everything before it writes anything."""
+    _check_offered(desired)
     place = await hub.locate(key)
     existing, namespace = await together(hub.cluster(place), hub.get(NAMESPACES, place.namespace))
-    for kind, thing in ((NAMESPACES, namespace), (HOSTED_CLUSTERS, existing)):
-        if thing is not None:
-            rendering.refuse_stranger(place, kind, thing)
-            if is_leaving(thing):
+    for kind, obj in ((NAMESPACES, namespace), (HOSTED_CLUSTERS, existing)):
+        if obj is not None:
+            rendering.refuse_stranger(place, kind, obj)
+            if is_leaving(obj):
                 return Waiting("The cluster of before is being removed.", LOOK_AGAIN, "Deleting")
-    wish = await _wish(hub, place, wanted, existing)
+    rendered = await _wish(hub, place, desired, existing)
     pools = await hub.pools(place) if existing is not None else []
-    await _check_version(hub, wanted, wish, existing, pools)
-    if existing is None or not covers(existing, wish.cluster):
-        made = await _write(hub, place, wish, namespace, existing)
-        if isinstance(made, Waiting):
-            return made
-        if existing is None or generation_of(made) != generation_of(existing):
+    await _check_version(hub, desired, rendered, existing, pools)
+    if existing is None or not covers(existing, rendered.cluster):
+        written = await _write(hub, place, rendered, namespace, existing)
+        if isinstance(written, Waiting):
+            return written
+        if existing is None or generation_of(written) != generation_of(existing):
             return Waiting("The control plane has been asked for.", 2.0, "StageUnknown")
-        existing = made  # only its marks were put back
-    return await _judge(hub, place, wanted, wish, existing, pools)
+        existing = written  # only labels or annotations were restored
+    return await _judge(hub, place, desired, rendered, existing, pools)
 
 
-def _check_offered(wanted: ClusterWanted) -> None:
-    if wanted.rest != Rest.AWAKE:
-        # Pausing stops HyperShift's work, not the cluster; without nodes its workloads would be lost.
+def _check_offered(desired: ClusterWanted) -> None:
+    if desired.rest != Rest.AWAKE:
+        # Pausing stops HyperShift's reconciling, not the cluster; without nodes its workloads would be lost.
         raise Refused(
             "",
             Violation("rest", "hosted clusters cannot rest", "delete it, or let it run"),
             reason="NoRest",
         )
-    if wanted.restore is not None:
+    if desired.restore is not None:
         raise Refused(
             "",
             Violation("restore", "hosted clusters have no backups", "order it without one"),
@@ -84,7 +84,7 @@ def _check_offered(wanted: ClusterWanted) -> None:
 
 @dataclass(frozen=True)
 class _Wish:
-    """What should be on the hub for one cluster."""
+    """The manifests that one cluster should have on the hub, and the choices behind them."""
 
     choice: Choice
     image: str
@@ -92,14 +92,14 @@ class _Wish:
     inputs: tuple[Rendered, ...] = field(repr=False)
 
 
-async def _wish(hub: Hub, place: Place, wanted: ClusterWanted, existing: Seen | None) -> _Wish:
-    kept = rendering.remembered(existing)[1] if existing is not None else None
-    choice = choose(template_part(wanted.settings), hub.settings, kept)
+async def _wish(hub: Hub, place: Place, desired: ClusterWanted, existing: Seen | None) -> _Wish:
+    immutable = rendering.remembered(existing)[1] if existing is not None else None
+    choice = choose(template_part(desired.settings), hub.settings, immutable)
     if choice.platform == KUBEVIRT:
-        for host_type in wanted.host_types:
+        for host_type in desired.host_types:
             choice.vm_size(host_type)
-    image = rendering.release_image(wanted, choice)
-    pull_text = wanted.pull_secret or await _hubs_pull_secret(hub, choice)
+    image = rendering.release_image(desired, choice)
+    pull_text = desired.pull_secret or await _hubs_pull_secret(hub, choice)
     check_pull_secret(pull_text)
     pull_name = await _input_name(
         hub,
@@ -111,18 +111,18 @@ async def _wish(hub: Hub, place: Place, wanted: ClusterWanted, existing: Seen | 
     )
     secrets = [rendering.pull_secret(place, pull_name, pull_text)]
     key_name = ""
-    if wanted.ssh_public_key:
+    if desired.ssh_public_key:
         key_name = await _input_name(
             hub,
             place,
             base=hub_names.ssh_key_name(place.order),
             present=at(existing, "spec", "sshKey", "name"),
             entry="id_rsa.pub",
-            text=wanted.ssh_public_key,
+            text=desired.ssh_public_key,
         )
-        secrets.append(rendering.ssh_key(place, key_name, wanted.ssh_public_key))
+        secrets.append(rendering.ssh_key(place, key_name, desired.ssh_public_key))
     cluster = rendering.hosted_cluster(
-        place, wanted, choice, image=image, pull_secret_name=pull_name, ssh_key_name=key_name
+        place, desired, choice, image=image, pull_secret_name=pull_name, ssh_key_name=key_name
     )
     check_cluster(cluster)
     if existing is not None:
@@ -148,7 +148,7 @@ async def _hubs_pull_secret(hub: Hub, choice: Choice) -> str:
 async def _input_name(
     hub: Hub, place: Place, *, base: str, present: str | None, entry: str, text: str
 ) -> str:
-    """The name of the Secret with this text: the present one's while the text is the same, else one of its own."""
+    """Returns the Secret's name: the present one while its text is unchanged, otherwise a new one."""
     if not present:
         return base
     data = await hub.secret(present, place.namespace)
@@ -157,53 +157,55 @@ async def _input_name(
 
 
 async def _check_version(
-    hub: Hub, wanted: ClusterWanted, wish: _Wish, existing: Seen | None, pools: list[Manifest]
+    hub: Hub, desired: ClusterWanted, rendered: _Wish, existing: Seen | None, pools: list[Manifest]
 ) -> None:
-    """Before a version is asked for, it is judged; one that HyperShift has been asked for already is not again."""
-    if existing is not None and at(existing, "spec", "release", "image") == wish.image:
+    """Checks the desired version, unless HyperShift has already been asked for it."""
+    if existing is not None and at(existing, "spec", "release", "image") == rendered.image:
         return
-    versions.check_supported(wanted.version, await hub.supported_versions())
+    versions.check_supported(desired.version, await hub.supported_versions())
     present = reading.running_version(existing) if existing is not None else ""
     if present:
         nodes = [str(version) for pool in pools if (version := at(pool, "status", "version"))]
-        versions.check_step(present, wanted.version, nodes)
+        versions.check_step(present, desired.version, nodes)
 
 
 async def _write(
-    hub: Hub, place: Place, wish: _Wish, namespace: Seen | None, existing: Seen | None
+    hub: Hub, place: Place, rendered: _Wish, namespace: Seen | None, existing: Seen | None
 ) -> Manifest | Waiting:
-    """Everything, in the order in which one thing needs the other."""
+    """Writes all objects in the order of their dependencies."""
     if hub.workshop is None:
-        await _prepare(hub, place, wish, namespace)
-        return await hub.apply(Rendered(HOSTED_CLUSTERS, wish.cluster))
-    job = await automated.create_job(hub, place, wish.cluster, wish.choice, first=existing is None)
-    # Asked every moment while a run is under way: the ground is not written each time.
-    contents = automated.number_of([one.manifest for one in wish.inputs])
-    ground = (job.number, contents, uid_of(namespace) if namespace is not None else "")
-    if namespace is None or hub.prepared.get(place.key) != ground:
-        await _prepare(hub, place, wish, namespace)
-        hub.prepared[place.key] = ground
-    return await automated.create(hub, place, wish.cluster, job)
+        await _prepare(hub, place, rendered, namespace)
+        return await hub.apply(Rendered(HOSTED_CLUSTERS, rendered.cluster))
+    job = await automated.create_job(
+        hub, place, rendered.cluster, rendered.choice, first=existing is None
+    )
+    # Called often while the job runs: the prerequisites are written only when one of these has changed.
+    contents = automated.number_of([secret.manifest for secret in rendered.inputs])
+    fingerprint = (job.number, contents, uid_of(namespace) if namespace is not None else "")
+    if namespace is None or hub.prepared.get(place.key) != fingerprint:
+        await _prepare(hub, place, rendered, namespace)
+        hub.prepared[place.key] = fingerprint
+    return await automated.create(hub, place, rendered.cluster, job)
 
 
-async def _prepare(hub: Hub, place: Place, wish: _Wish, namespace: Seen | None) -> None:
-    """The ground that a HostedCluster stands on."""
-    if wish.choice.platform == AGENT:
-        await _ensure_agent_role(hub, wish.choice.agent_namespace)
-    first, *ground = rendering.ground(place)
+async def _prepare(hub: Hub, place: Place, rendered: _Wish, namespace: Seen | None) -> None:
+    """Writes the namespace, role, account and secrets that a HostedCluster needs."""
+    if rendered.choice.platform == AGENT:
+        await _ensure_agent_role(hub, rendered.choice.agent_namespace)
+    first, *prerequisites = rendering.ground(place)
     if not covers(namespace, first.manifest):
         await hub.apply(first)
     hub.remember(place)
-    await hub.apply_all((*ground, *wish.inputs))
+    await hub.apply_all((*prerequisites, *rendered.inputs))
 
 
 async def _ensure_agent_role(hub: Hub, namespace: str) -> None:
-    role, there = await together(
+    role, agent_namespace = await together(
         hub.get(ROLES, rendering.AGENT_ROLE, namespace), hub.get(NAMESPACES, namespace)
     )
     if role is not None:
         return
-    if there is None:
+    if agent_namespace is None:
         raise Unavailable(
             f"the hub has no namespace {namespace} (hosted.agent-namespace)", reason="NoAgents"
         )
@@ -213,44 +215,48 @@ async def _ensure_agent_role(hub: Hub, namespace: str) -> None:
 async def _judge(
     hub: Hub,
     place: Place,
-    wanted: ClusterWanted,
-    wish: _Wish,
+    desired: ClusterWanted,
+    rendered: _Wish,
     cluster: Manifest,
     pools: list[Manifest],
 ) -> Outcome:
-    """What HyperShift has made of it so far."""
-    await _take_back_refused_release(hub, wish, cluster)
+    """Returns the outcome that follows from what HyperShift reports."""
+    await _take_back_refused_release(hub, rendered, cluster)
     reading.check_not_blocked(cluster)
     if not reading.is_available(cluster):
         stage = reading.stage_of(cluster)
         return Waiting(stage.words, LOOK_AGAIN, stage.reason)
     nodes = any(at(pool, "spec", "replicas") or read_slots(pool) for pool in pools)
-    release = reading.Release(wanted.version, wish.image)
-    found = reading.version_of_image(cluster, wish.image)
-    if found and found != wanted.version:
+    release = reading.Release(desired.version, rendered.image)
+    image_version = reading.version_of_image(cluster, rendered.image)
+    if image_version and image_version != desired.version:
         remedy = "give the version the image of its own release"
-        message = f"the image is version {found}, not {wanted.version}"
+        message = f"the image is version {image_version}, not {desired.version}"
         raise Refused("", Violation("release_image", message, remedy), reason="WrongRelease")
     if not reading.is_settled_at(cluster, release, nodes=nodes):
         return Waiting("The control plane is being updated.", LOOK_AGAIN, "Updating")
-    return await _update_pools(hub, place, wish, cluster, pools, wanted.version)
+    return await _update_pools(hub, place, rendered, cluster, pools, desired.version)
 
 
-async def _take_back_refused_release(hub: Hub, wish: _Wish, cluster: Manifest) -> None:
-    """A new version that HyperShift will not roll out: the cluster is left at the one it runs."""
+async def _take_back_refused_release(hub: Hub, rendered: _Wish, cluster: Manifest) -> None:
+    """Sets the release back to the running one when HyperShift refuses the new one, and raises Refused."""
     refusal = reading.blocked_release(cluster)
-    runs = reading.completed(cluster)
-    if refusal is None or runs is None or not runs.image or runs.image == wish.image:
+    running = reading.completed(cluster)
+    if refusal is None or running is None or not running.image or running.image == rendered.image:
         return
     if hub.workshop is not None:
-        # By ourselves all the same: a run comes back later than this answer, and would be taken for the wish.
-        await hub.change(HOSTED_CLUSTERS, cluster, {"spec": {"release": {"image": runs.image}}})
+        # Written directly, although automation writes clusters here: its run would end after this call returns,
+        # and until then the refused release would still look like the desired one.
+        await hub.change(HOSTED_CLUSTERS, cluster, {"spec": {"release": {"image": running.image}}})
     else:
-        back = {**wish.cluster, "spec": {**wish.cluster["spec"], "release": {"image": runs.image}}}
-        await hub.apply(Rendered(HOSTED_CLUSTERS, back))
+        previous = {
+            **rendered.cluster,
+            "spec": {**rendered.cluster["spec"], "release": {"image": running.image}},
+        }
+        await hub.apply(Rendered(HOSTED_CLUSTERS, previous))
     raise Refused(
-        f"HyperShift does not roll out {wish.image}: {refusal.message or refusal.reason}; "
-        f"the cluster runs {runs.version} as before",
+        f"HyperShift does not roll out {rendered.image}: {refusal.message or refusal.reason}; "
+        f"the cluster runs {running.version} as before",
         reason="UpgradeFailed",
     )
 
@@ -258,26 +264,30 @@ async def _take_back_refused_release(hub: Hub, wish: _Wish, cluster: Manifest) -
 async def _update_pools(
     hub: Hub,
     place: Place,
-    wish: _Wish,
+    rendered: _Wish,
     cluster: Manifest,
     pools: list[Manifest],
     version: str,
 ) -> Outcome:
-    """The control plane comes first; only now its nodes follow."""
+    """Moves the node pools to the release of their control plane, which is there already."""
     waiting = False
     for pool in pools:
         if is_leaving(pool) or not rendering.is_of(place, pool):
             continue
-        manifest = rendering.updated_pool(place, cluster, wish.choice, pool, image=wish.image)
+        manifest = rendering.updated_pool(
+            place, cluster, rendered.choice, pool, image=rendered.image
+        )
         if not covers(pool, manifest):
-            made = await hub.apply(Rendered(NODE_POOLS, manifest))
-            if generation_of(made) != generation_of(pool):
+            written = await hub.apply(Rendered(NODE_POOLS, manifest))
+            if generation_of(written) != generation_of(pool):
                 waiting = True
                 continue
         reading.check_pool_not_blocked(pool)
-        # A pool without nodes is asked for nothing, and need not say that it has done it.
+        # A pool without nodes has nothing to update and reports no version.
         has_nodes = bool(at(pool, "spec", "replicas"))
-        waiting = waiting or (has_nodes and not reading.is_pool_updated(pool, wish.image, version))
+        waiting = waiting or (
+            has_nodes and not reading.is_pool_updated(pool, rendered.image, version)
+        )
     if waiting:
         return Waiting("The nodes are being updated.", LOOK_AGAIN, "UpdatingNodes")
     return Done({"version": version})
@@ -304,8 +314,8 @@ async def access(hub: Hub, key: str) -> Access:
     )
 
 
-async def _secret_text(hub: Hub, place: Place, cluster: Seen, which: str, entry: str) -> str:
-    name = reading.secret_name(cluster, which)
+async def _secret_text(hub: Hub, place: Place, cluster: Seen, field: str, entry: str) -> str:
+    name = reading.secret_name(cluster, field)
     data: Mapping[str, str] | None = await hub.secret(name, place.namespace) if name else None
     return b64decode((data or {}).get(entry, "")).decode(errors="replace")
 
@@ -314,7 +324,7 @@ def _server(kubeconfig: str, key: str) -> str:
     try:
         return str(yaml.safe_load(kubeconfig)["clusters"][0]["cluster"]["server"])
     except (yaml.YAMLError, KeyError, IndexError, TypeError):
-        # Not chained: the words of the parser quote what it stumbled over.
+        # Not chained: the parser's message quotes the kubeconfig.
         raise Unavailable(f"the kubeconfig of {key} cannot be read", reason="NoAccess") from None
 
 

@@ -1,8 +1,8 @@
 """The platform driver `hosted`: control planes by HyperShift on a Kubernetes hub, nodes on three of its platforms.
 
-A cluster is found by its key: its namespace carries it, and has a name that follows from it. Where the namespace is not
-there yet, it is made beside the cluster's ClusterOrder; on a hub without such orders, in one namespace for all
-(`kube.namespace`, else `boatyard`). No verb rests on anything remembered but that place.
+A cluster is found by its key: its namespace is labelled with it and named after it. A new namespace belongs to the
+namespace of the cluster's ClusterOrder; on a hub without such orders, to one namespace for all (`kube.namespace`,
+by default `boatyard`). Between calls the driver remembers only where clusters are.
 """
 
 from __future__ import annotations
@@ -59,22 +59,22 @@ T = TypeVar("T")
 def _works_for_others(
     verb: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """A right that we lack is our provider's trouble, not the tenant's."""
+    """Wraps a verb: a missing permission of ours becomes Unavailable, because the tenant cannot mend it."""
 
     @wraps(verb)
-    async def asked(*args: P.args, **kwargs: P.kwargs) -> T:
+    async def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         try:
             return await verb(*args, **kwargs)
         except Refused as error:
             raise about_an_order(error) from error
 
-    return asked
+    return wrapper
 
 
 class HostedPlatform:
-    """`client` is shared and belongs to whoever gave it; `settings` are the hub's.
+    """`client` is shared and closed by its owner; `settings` are the hub's.
 
-    With a `workshop` it is that one who writes and deletes HostedClusters; everything else stays as it is.
+    With a `workshop`, automation writes and deletes HostedClusters; the driver still does everything else.
     """
 
     def __init__(
@@ -107,8 +107,8 @@ class HostedPlatform:
         return named_platform(template_part(settings), self._hub.settings) != KUBEVIRT
 
     @_works_for_others
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
-        return await _settled(clusters.ensure(self._hub, key, wanted))
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
+        return await _settled(clusters.ensure(self._hub, key, desired))
 
     @_works_for_others
     async def release_cluster(self, key: str) -> Outcome:
@@ -122,12 +122,12 @@ class HostedPlatform:
         place, cluster = await self._find(cluster_key)
         if place is None or cluster is None:
             return ClusterSeen(exists=False)
-        seen: list[NodeSeen] = []
+        node_states: list[NodeSeen] = []
         joined: list[str] = []
         for pool, machines in await self._nodes(place, cluster):
-            seen += slots.see_nodes(pool, machines)
+            node_states += slots.see_nodes(pool, machines)
             joined += slots.joined(machines)
-        return reading.see(cluster, seen, joined)
+        return reading.see(cluster, node_states, joined)
 
     @_works_for_others
     async def access(self, cluster_key: str) -> Access:
@@ -164,9 +164,9 @@ class HostedPlatform:
         place, cluster = await self._find(cluster_key)
         machines: dict[str, Machine] = {}
         if place is not None and cluster is not None:
-            for pool, found in await self._nodes(place, cluster):
+            for pool, pool_machines in await self._nodes(place, cluster):
                 if slots.node_set_of(pool) == node_set:
-                    machines |= found
+                    machines |= pool_machines
         return slots.choose_leaving(slots_there, count, machines)
 
     # --- backups -------------------------------------------------------------------------------
@@ -181,19 +181,23 @@ class HostedPlatform:
 
     @_works_for_others
     async def list_owned(self, prefix: str = "") -> Sequence[Owned]:
-        """By each of the objects that carry a key: where one was stripped of it, another tells."""
-        mine = {hub_names.HUB: hub_names.label_value(self._hub.id)}
-        found: dict[str, Owned] = {}
-        for kind, what in ((NAMESPACES, "cluster"), (HOSTED_CLUSTERS, "cluster"), (AGENTS, "node")):
-            for thing in await self._carrying(kind, mine):
-                key = annotations_of(thing).get(hub_names.KEY, "")
-                found.setdefault(key, Owned(key, what, name_of(thing)))
-        for pool in await self._carrying(NODE_POOLS, mine):
+        """Collects keys from all kinds of objects that carry one, in case some have lost theirs."""
+        labels = {hub_names.HUB: hub_names.label_value(self._hub.id)}
+        owned: dict[str, Owned] = {}
+        for kind, owned_kind in (
+            (NAMESPACES, "cluster"),
+            (HOSTED_CLUSTERS, "cluster"),
+            (AGENTS, "node"),
+        ):
+            for obj in await self._carrying(kind, labels):
+                key = annotations_of(obj).get(hub_names.KEY, "")
+                owned.setdefault(key, Owned(key, owned_kind, name_of(obj)))
+        for pool in await self._carrying(NODE_POOLS, labels):
             key = annotations_of(pool).get(hub_names.KEY, "")
-            found.setdefault(key, Owned(key, "cluster", name_of(pool)))
+            owned.setdefault(key, Owned(key, "cluster", name_of(pool)))
             for slot in slots.read_slots(pool).values():
-                found.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
-        return [found[key] for key in sorted(found) if key and key.startswith(prefix)]
+                owned.setdefault(slot.key, Owned(slot.key, "node", slot.slot))
+        return [owned[key] for key in sorted(owned) if key and key.startswith(prefix)]
 
     async def close(self) -> None:
         await self._guests.close()
@@ -206,7 +210,7 @@ class HostedPlatform:
         return await self._hub.all(kind, labels=labels)
 
     async def _find(self, cluster_key: str) -> tuple[Place | None, Manifest | None]:
-        """The cluster, if it is there and carries this key."""
+        """Returns the cluster's place and its HostedCluster; None for what is missing or has another key."""
         place = await self._hub.find(cluster_key)
         cluster = await self._hub.cluster(place) if place is not None else None
         if place is None or cluster is None or not rendering.is_of(place, cluster):
@@ -216,14 +220,14 @@ class HostedPlatform:
     async def _nodes(
         self, place: Place, cluster: Manifest
     ) -> list[tuple[Seen, Mapping[str, Machine]]]:
-        """Each pool of the cluster with the machine of each of its slots."""
+        """Returns each pool of the cluster with the machines of its slots."""
         platform = nodes.platform_of(cluster)
         if platform == NONE:
             pools = self._ours(place, await self._hub.pools(place))
-            there = await self._guest_nodes(place, cluster) if pools else ()
-            return [(pool, guest.as_machines(pool, there)) for pool in pools]
-        found, machines = await together(self._hub.pools(place), self._hub.machines(place))
-        pools = self._ours(place, found)
+            guest_nodes = await self._guest_nodes(place, cluster) if pools else ()
+            return [(pool, guest.as_machines(pool, guest_nodes)) for pool in pools]
+        all_pools, machines = await together(self._hub.pools(place), self._hub.machines(place))
+        pools = self._ours(place, all_pools)
         return [(pool, slots.match(pool, machines, agents=platform == AGENT)) for pool in pools]
 
     def _ours(self, place: Place, pools: Sequence[Manifest]) -> list[Manifest]:
@@ -234,7 +238,7 @@ class HostedPlatform:
             client = await self._guests.client(place, cluster)
             return (await client.list(NODES)).items
         except (Unavailable, Refused):
-            return ()  # seen as not ready: whether they are, nobody can say
+            return ()  # reported as not ready, because their state is unknown
 
     async def _ensure_guest_node(
         self, place: Place, cluster: Manifest, key: str, node: NodeWanted
@@ -245,20 +249,20 @@ class HostedPlatform:
         slot = slots.Slot(node.slot, node.node_set, key, node.host, node.address)
         await nodes.record(self._hub, pool, slot, counted=False)
         client = await self._guests.client(place, cluster)
-        found = guest.find_node((await client.list(NODES)).items, slot)
-        if found is None:
+        guest_node = guest.find_node((await client.list(NODES)).items, slot)
+        if guest_node is None:
             return Waiting("The host has not joined yet.", guest.LOOK_AGAIN, "WorkersJoining")
-        if not guest.is_ready(found):
+        if not guest.is_ready(guest_node):
             return Waiting("The node is not ready yet.", guest.LOOK_AGAIN, "WorkersJoining")
         return Done()
 
     async def _release_guest_node(
         self, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
     ) -> Outcome:
-        found = slots.find_slot(await self._hub.pools(place), name)
-        if found is None:
+        pool_and_slot = slots.find_slot(await self._hub.pools(place), name)
+        if pool_and_slot is None:
             return Done()
-        pool, slot = found
+        pool, slot = pool_and_slot
         if slot.key != key:
             raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
         try:
@@ -267,17 +271,17 @@ class HostedPlatform:
         except Unavailable:
             if drain:
                 raise
-            waiting = None  # its whole cluster goes, and is perhaps past answering
+            waiting = None  # the whole cluster is being removed and may not answer any more
         if waiting is not None:
             return waiting
         await nodes.strike(self._hub, pool, name)
         return Done()
 
 
-async def _settled(acting: Awaitable[Outcome]) -> Outcome:
-    """Somebody else was faster, or a thing has gone under our hands: looked at anew, it is another case."""
+async def _settled(action: Awaitable[Outcome]) -> Outcome:
+    """Awaits an action. A conflict becomes Waiting and a missing object Unavailable: the next call reads again."""
     try:
-        return await acting
+        return await action
     except Conflict:
         return Waiting("The hub is being changed by others.", 0.5, "Busy")
     except NotFound as error:

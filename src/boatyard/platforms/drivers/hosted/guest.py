@@ -1,7 +1,7 @@
-"""Nodes of the None platform: hosts that join by other means, seen in the hosted cluster itself. Called by the driver.
+"""Nodes of the None platform, which join by other means and are read in the hosted cluster. Called by the driver.
 
-HyperShift makes no machines there. Somebody boots the host with the cluster's ignition and approves its certificate;
-here it is waited for, and drained and removed when it is to leave.
+HyperShift creates no machines there. Somebody boots the host with the cluster's ignition and approves its
+certificate; this module waits for the node, and drains and removes it when it leaves.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def connect(config: KubeConfig) -> KubeClient:
 
 
 class Guests:
-    """Clients of hosted clusters, while their kubeconfigs are the same."""
+    """Cached clients of hosted clusters. A client is replaced when its cluster's kubeconfig changes."""
 
     def __init__(self, hub: Hub, connect: Connect = connect) -> None:
         self._hub = hub
@@ -52,26 +52,26 @@ class Guests:
         self._open: dict[str, tuple[str, KubeClient]] = {}
 
     async def client(self, place: Place, cluster: Seen) -> KubeClient:
-        """Unavailable while there is no kubeconfig, or none that leads only to its cluster."""
+        """Returns a client. Unavailable while there is no kubeconfig, or it refers to programs or files."""
         name = reading.secret_name(cluster, "kubeconfig")
         data = await self._hub.secret(name, place.namespace) if name else None
         text = b64decode((data or {}).get("kubeconfig", ""))
         if not text:
             raise Unavailable("the hosted cluster has no kubeconfig yet", reason="NoAccess")
         digest = hashlib.sha256(text).hexdigest()
-        held = self._open.get(place.key)
-        if held is not None and held[0] == digest:
-            return held[1]
-        made = self._connect(_config(text))
-        self._open[place.key] = digest, made
-        if held is not None:
-            await held[1].close()
-        return made
+        cached = self._open.get(place.key)
+        if cached is not None and cached[0] == digest:
+            return cached[1]
+        client = self._connect(_config(text))
+        self._open[place.key] = digest, client
+        if cached is not None:
+            await cached[1].close()
+        return client
 
     async def forget(self, key: str) -> None:
-        held = self._open.pop(key, None)
-        if held is not None:
-            await held[1].close()
+        cached = self._open.pop(key, None)
+        if cached is not None:
+            await cached[1].close()
 
     async def close(self) -> None:
         for key in list(self._open):
@@ -84,16 +84,18 @@ def _config(text: bytes) -> KubeConfig:
     except Refused as error:
         raise Unavailable("the hosted cluster's kubeconfig is none", reason="NoAccess") from error
     files = (config.ca_file, config.certificate_file, config.key_file, config.token_file)
-    if config.plugin is not None or any(files):  # it would be run or read with our rights
+    if config.plugin is not None or any(files):  # they would be run or read with our permissions
         raise Unavailable("the hosted cluster's kubeconfig names a program", reason="NoAccess")
     return config
 
 
 def find_node(nodes: Sequence[Seen], slot: Slot) -> Seen | None:
-    """The node that is this slot's host, by name or by address."""
+    """Returns the node of this slot's host, by name or by address."""
     for node in nodes:
         names = {name_of(node), labels_of(node).get("kubernetes.io/hostname", "")}
-        addresses = {str(one.get("address")) for one in at(node, "status", "addresses") or ()}
+        addresses = {
+            str(address.get("address")) for address in at(node, "status", "addresses") or ()
+        }
         if slot.host in names or (slot.address and slot.address in addresses):
             return node
     return None
@@ -105,13 +107,13 @@ def is_ready(node: Seen) -> bool:
 
 
 def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
-    """The nodes of a pool in the shape in which those of other platforms are judged."""
-    found: dict[str, Machine] = {}
+    """Returns the nodes of a pool as machines, by slot, so that all platforms are handled alike."""
+    machines: dict[str, Machine] = {}
     for name, slot in read_slots(pool).items():
         node = find_node(nodes, slot)
         if node is None:
             continue
-        found[name] = Machine(
+        machines[name] = Machine(
             name=name_of(node),
             namespace="",
             uid="",
@@ -127,11 +129,11 @@ def as_machines(pool: Seen, nodes: Sequence[Seen]) -> Mapping[str, Machine]:
             slot=name,
             key=slot.key,
         )
-    return found
+    return machines
 
 
 async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | None:
-    """Cordons, drains and removes the slot's node; None when it is not there."""
+    """Does the next part of draining and removing the slot's node. None when there is no such node."""
     node = find_node((await client.list(NODES)).items, slot)
     if node is None:
         return None
@@ -149,7 +151,7 @@ async def remove(client: KubeClient, slot: Slot, *, drain: bool) -> Waiting | No
 
 
 async def _to_evict(client: KubeClient, node: str) -> list[Manifest]:
-    """Pods that must find another place; what belongs to the node itself goes with it."""
+    """Lists the pods to evict; pods that belong to the node itself are removed with it."""
     pods = (await client.list(PODS, fields=f"spec.nodeName={node}")).items
     return [pod for pod in pods if not _stays(pod)]
 

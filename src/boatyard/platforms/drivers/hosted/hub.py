@@ -1,6 +1,6 @@
-"""Looks at a hub and writes to it, for the modules that act. Every look is fresh: nothing destructive rests on a copy.
+"""Reads and writes objects on a hub. Nothing is cached, so that no deletion is based on an old copy.
 
-A look that fails raises; an empty answer means that the API server has said that there is nothing.
+A read that fails raises; an empty result means that the API server has confirmed that there is nothing.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ from boatyard.platforms.drivers.hosted.rendering import Place, Rendered
 from boatyard.platforms.drivers.hosted.versions import read_supported
 from boatyard.platforms.drivers.hosted.workshop import Workshop
 
-# Where clusters are whose orders are no objects on this hub. No tenant's namespace is called so.
+# Namespace of clusters whose orders are not objects on this hub. No tenant has a namespace of this name.
 WITHOUT_ORDERS = "boatyard"
 HYPERSHIFT_NAMESPACE = "hypershift"
-_MACHINES_BY_DEFAULT = "v1beta1"  # what HyperShift brings along where the hub does not say
+_MACHINES_BY_DEFAULT = "v1beta1"  # the version that HyperShift installs, where the hub prefers none
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 
 
 class Hub:
-    """One hub, as one user. `client` belongs to whoever gave it."""
+    """Access to one hub as one user. `client` is closed by its owner."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Hub:
         self.client = client
         self.settings = settings
         self.id = hub_id
-        self.workshop = workshop  # who writes HostedClusters instead of us, if anybody
-        self.prepared: dict[str, tuple[int, int, str]] = {}  # which ground was made last
+        self.workshop = workshop  # automation that writes HostedClusters instead of us, if any
+        self.prepared: dict[str, tuple[int, int, str]] = {}  # by key: prerequisites written last
         self._places: dict[str, Place] = {}
         self._machines: Kind | None = None
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -67,10 +67,10 @@ class Hub:
     # --- where things are ----------------------------------------------------------------------
 
     async def find(self, key: str) -> Place | None:
-        """Where the cluster of this key is; None when there is nothing of it on this hub.
+        """Returns where the cluster of this key is; None when nothing of it is on this hub.
 
-        By the label of its namespace; where somebody has taken that away, by the name it must have; and where
-        its order has gone too, by its HostedCluster.
+        Finds it by the label of its namespace; without the label, by the name the namespace must have; and when
+        its order is gone too, by its HostedCluster.
         """
         place = await self.locate(key)
         if key in self._places:
@@ -86,31 +86,31 @@ class Hub:
         return None
 
     async def locate(self, key: str) -> Place:
-        """Where the cluster is, or should be: then its namespace may not be there yet."""
-        known = self._places.get(key)
-        if known is not None:
-            return known
+        """Returns where the cluster is, or should be. Its namespace may not exist yet."""
+        cached = self._places.get(key)
+        if cached is not None:
+            return cached
         order = hub_names.order_name(_cluster_id(key))
         marks = {hub_names.ORDER: order, hub_names.HUB: hub_names.label_value(self.id)}
-        labelled, chosen = await together(
+        labelled, fallback = await together(
             self.all(NAMESPACES, labels=marks), self._beside_order(key)
         )
         for namespace in labelled:
             place = self._read_place(key, namespace)
             if place is not None:
                 return self.remember(place)
-        return chosen
+        return fallback
 
     async def _beside_order(self, key: str) -> Place:
-        """The place beside its ClusterOrder, which is found by its name."""
+        """Returns the place that follows from the cluster's ClusterOrder, which is found by its name."""
         cluster_id = _cluster_id(key)
         order = hub_names.order_name(cluster_id)
         namespace, tenant = self._namespace_without_order(), ""
-        for found in await self._orders(order):
-            # A name is a hash: the annotation says whose it really is.
-            if annotations_of(found).get(hub_names.CLUSTER, cluster_id) == cluster_id:
-                namespace = namespace_of(found)
-                tenant = annotations_of(found).get(hub_names.TENANT, "")
+        for cluster_order in await self._orders(order):
+            # The name is only a hash: the annotation says which cluster the order is for.
+            if annotations_of(cluster_order).get(hub_names.CLUSTER, cluster_id) == cluster_id:
+                namespace = namespace_of(cluster_order)
+                tenant = annotations_of(cluster_order).get(hub_names.TENANT, "")
         return Place(
             key=key,
             cluster_id=cluster_id,
@@ -126,12 +126,12 @@ class Hub:
         self.prepared.pop(key, None)
 
     def remember(self, place: Place) -> Place:
-        """Its namespace has been seen, or made."""
+        """Remembers where a cluster is. Its namespace exists."""
         self._places[place.key] = place
         return place
 
     def _is_mine(self, key: str, cluster: Seen) -> bool:
-        """Marks that somebody has taken away say nothing; others' say that it is another's."""
+        """Whether the object is ours. A missing label or annotation counts as ours, a different one does not."""
         hub = hub_names.label_value(self.id)
         return (
             annotations_of(cluster).get(hub_names.KEY, key) == key
@@ -144,7 +144,7 @@ class Hub:
         order_namespace = hub_names.order_namespace_of(name_of(namespace), order)
         stranger = annotations_of(namespace).get(hub_names.KEY, key) != key
         if stranger or not order_namespace or order_namespace.endswith(f"-{order}"):
-            return None  # labelled by hand; the last is the control plane's own
+            return None  # labelled by hand, or the control plane's own namespace
         return Place(
             key=key,
             cluster_id=cluster_id,
@@ -159,7 +159,7 @@ class Hub:
         try:
             listed = await self.client.list(CLUSTER_ORDERS, fields=f"metadata.name={order}")
         except NotFound:
-            return []  # a hub without that kind: its orders are in the ledger
+            return []  # the hub has no such kind: its orders are in the ledger
         return listed.items
 
     def _namespace_without_order(self) -> str:
@@ -171,8 +171,8 @@ class Hub:
     # --- looking -------------------------------------------------------------------------------
 
     async def get(self, kind: Kind, name: str, namespace: str = "") -> Manifest | None:
-        """The object; None when there is none. Unavailable when the hub does not know the kind at all."""
-        # Asked as a list: a missing object is an empty list, a missing kind is not.
+        """Returns the object; None when there is none. Unavailable when the hub does not know the kind."""
+        # A list request tells a missing object (empty list) from a missing kind (404).
         try:
             listed = await self.client.list(kind, namespace, fields=f"metadata.name={name}")
         except NotFound:
@@ -182,7 +182,7 @@ class Hub:
     async def all(
         self, kind: Kind, namespace: str = "", labels: Mapping[str, str] | None = None
     ) -> list[Manifest]:
-        """All of them. Unavailable when the hub does not know the kind."""
+        """Lists the objects of a kind. Unavailable when the hub does not know the kind."""
         selector = ",".join(f"{name}={value}" for name, value in (labels or {}).items())
         try:
             return (await self.client.list(kind, namespace, labels=selector)).items
@@ -193,11 +193,14 @@ class Hub:
         return await self.get(HOSTED_CLUSTERS, place.order, place.namespace)
 
     async def order(self, place: Place) -> Manifest | None:
-        """Its ClusterOrder; None when there is none."""
-        for found in await self._orders(place.order):
-            whose = annotations_of(found).get(hub_names.CLUSTER, place.cluster_id)
-            if namespace_of(found) == place.order_namespace and whose == place.cluster_id:
-                return found
+        """Returns the cluster's ClusterOrder; None when there is none."""
+        for cluster_order in await self._orders(place.order):
+            cluster_id = annotations_of(cluster_order).get(hub_names.CLUSTER, place.cluster_id)
+            if (
+                namespace_of(cluster_order) == place.order_namespace
+                and cluster_id == place.cluster_id
+            ):
+                return cluster_order
         return None
 
     async def pools(self, place: Place) -> list[Manifest]:
@@ -205,22 +208,25 @@ class Hub:
 
     async def machines(self, place: Place) -> list[Machine]:
         kind = await self.machines_kind()
-        return [read_machine(one) for one in await self.all(kind, place.home)]
+        return [read_machine(machine) for machine in await self.all(kind, place.home)]
 
-    async def agents_of(self, key: str, written: str = "") -> list[Manifest]:
-        """The Agents that carry this node's key, in whichever namespace. None on a hub without Agents.
+    async def agents_of(self, key: str, agent_ref: str = "") -> list[Manifest]:
+        """Lists the Agents that carry this node's key, in all namespaces. Empty on a hub without Agents.
 
-        With what was `written` down of it (<namespace>/<name>) it is found also when its labels were taken away.
+        Includes the Agent of `agent_ref` (<namespace>/<name>) even when its labels were removed.
         """
-        found = await self.agents_with({hub_names.KEY: hub_names.label_value(key)})
-        namespace, _, name = written.partition("/")
-        if not name or any((namespace_of(o), name_of(o)) == (namespace, name) for o in found):
-            return found
-        one = await self.get(AGENTS, name, namespace)
-        return found if one is None else [*found, one]
+        agents = await self.agents_with({hub_names.KEY: hub_names.label_value(key)})
+        namespace, _, name = agent_ref.partition("/")
+        if not name or any(
+            (namespace_of(candidate), name_of(candidate)) == (namespace, name)
+            for candidate in agents
+        ):
+            return agents
+        agent = await self.get(AGENTS, name, namespace)
+        return agents if agent is None else [*agents, agent]
 
     async def agents_with(self, labels: Mapping[str, str]) -> list[Manifest]:
-        """Agents in whichever namespace; none on a hub that does not know them."""
+        """Lists Agents with these labels in all namespaces. Empty on a hub without Agents."""
         selector = ",".join(f"{name}={value}" for name, value in labels.items())
         try:
             return (await self.client.list(AGENTS, labels=selector)).items
@@ -228,11 +234,11 @@ class Hub:
             return []
 
     async def machines_kind(self) -> Kind:
-        """The version of Machines that this hub prefers."""
+        """Returns the kind of Machines in the version that this hub prefers."""
         if self._machines is None:
             try:
-                said = await self.client.call("GET", f"/apis/{CLUSTER_API}")
-                version = said["preferredVersion"]["version"]
+                api_group = await self.client.call("GET", f"/apis/{CLUSTER_API}")
+                version = api_group["preferredVersion"]["version"]
             except NotFound:
                 raise _no_kind(machines_kind(_MACHINES_BY_DEFAULT)) from None
             except (KeyError, TypeError):
@@ -241,69 +247,71 @@ class Hub:
         return self._machines
 
     async def supported_versions(self) -> tuple[str, ...] | None:
-        """The minors that HyperShift hosts here, as it publishes them; None when it does not."""
+        """Returns the minor versions that HyperShift publishes as supported; None when it publishes none."""
         try:
-            found = await self.client.get(CONFIG_MAPS, SUPPORTED_VERSIONS, HYPERSHIFT_NAMESPACE)
+            config_map = await self.client.get(
+                CONFIG_MAPS, SUPPORTED_VERSIONS, HYPERSHIFT_NAMESPACE
+            )
         except NotFound:
             return None
-        listed = (found.get("data") or {}).get(SUPPORTED_VERSIONS)
+        listed = (config_map.get("data") or {}).get(SUPPORTED_VERSIONS)
         return None if listed is None else read_supported(listed)
 
     async def secret(self, name: str, namespace: str) -> Mapping[str, str] | None:
-        """Its data, still encoded; None when there is no such Secret."""
+        """Returns the data of a Secret, still base64; None when there is no such Secret."""
         try:
-            found = await self.client.get(SECRETS, name, namespace)
+            secret = await self.client.get(SECRETS, name, namespace)
         except NotFound:
             return None
-        return found.get("data") or {}
+        return secret.get("data") or {}
 
-    def turn(self, what: str) -> asyncio.Lock:
-        """The lock under which this process changes one thing; forgotten with its last holder."""
-        lock = self._turns.get(what)
+    def turn(self, name: str) -> asyncio.Lock:
+        """Returns the lock of this name, shared within this process. It is dropped with its last holder."""
+        lock = self._turns.get(name)
         if lock is None:
-            lock = self._turns[what] = asyncio.Lock()
+            lock = self._turns[name] = asyncio.Lock()
         return lock
 
     # --- writing -------------------------------------------------------------------------------
 
     async def apply(self, rendered: Rendered) -> Manifest:
-        about = rendered.manifest["metadata"]
+        metadata = rendered.manifest["metadata"]
         return await self.client.apply(
             rendered.kind,
-            about["name"],
+            metadata["name"],
             rendered.manifest,
-            about.get("namespace", ""),
+            metadata.get("namespace", ""),
             strict=True,
         )
 
     async def apply_all(self, rendered: Sequence[Rendered]) -> None:
-        """Several that do not need each other, side by side."""
+        """Applies several objects concurrently."""
         if not rendered:
             return
         await together(self.apply(rendered[0]), self.apply_all(rendered[1:]))
 
-    async def change(self, kind: Kind, seen: Seen, patch: Mapping[str, Any]) -> Manifest:
-        """Changes an object that is not ours, if it is still as it was seen: Conflict when not.
+    async def change(self, kind: Kind, obj: Seen, patch: Mapping[str, Any]) -> Manifest:
+        """Patches an object that was not created by us. Conflict when it has changed since it was read.
 
-        Not applied: applying to an object that has gone meanwhile would make half of one.
+        A server-side apply would create a partial object if this one has been deleted meanwhile.
         """
-        about = {**(patch.get("metadata") or {}), "resourceVersion": version_of(seen)}
-        guarded = {**patch, "metadata": about}
+        metadata = {**(patch.get("metadata") or {}), "resourceVersion": version_of(obj)}
+        guarded = {**patch, "metadata": metadata}
         return await self.client.merge_patch(
-            kind, name_of(seen), guarded, namespace_of(seen), strict=True
+            kind, name_of(obj), guarded, namespace_of(obj), strict=True
         )
 
-    async def delete(self, kind: Kind, seen: Seen) -> None:
-        """Asks for the deletion of this very object."""
-        await self.client.delete(kind, name_of(seen), namespace_of(seen), uid=uid_of(seen))
+    async def delete(self, kind: Kind, obj: Seen) -> None:
+        """Deletes exactly this object, not a later one of the same name."""
+        await self.client.delete(kind, name_of(obj), namespace_of(obj), uid=uid_of(obj))
 
 
-async def together(one: Awaitable[_A], other: Awaitable[_B]) -> tuple[_A, _B]:
-    """Both answers, asked for at once: on a slow hub a verb must get somewhere in its time.
+async def together(first_call: Awaitable[_A], second_call: Awaitable[_B]) -> tuple[_A, _B]:
+    """Awaits both calls concurrently, so that a verb stays within its time on a slow hub.
 
-    Both are waited for, also when one fails: a request that is cut short costs its connection.
+    Waits for both even when one fails: a cancelled request costs its connection.
     """
-    first, second = await asyncio.gather(one, other, return_exceptions=True)
+    first, second = await asyncio.gather(first_call, second_call, return_exceptions=True)
     if isinstance(first, BaseException):
         raise first
     if isinstance(second, BaseException):

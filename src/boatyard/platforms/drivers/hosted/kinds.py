@@ -1,4 +1,4 @@
-"""The kinds of HyperShift, Cluster API and the assisted service, and their labels and annotations."""
+"""Kinds, labels and annotations of HyperShift, Cluster API and the assisted service, and how to read objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from boatyard.kube.kinds import Kind
 
 Manifest = dict[str, Any]
-Seen = Mapping[str, Any]  # an object as the API server gave it
+Seen = Mapping[str, Any]  # an object as read from the API server
 
 HYPERSHIFT = "hypershift.openshift.io"
 HOSTED_CLUSTERS = Kind(HYPERSHIFT, "v1beta1", "hostedclusters", "HostedCluster", True)
@@ -21,67 +21,67 @@ CLUSTER_API = "cluster.x-k8s.io"
 
 
 def machines_kind(version: str) -> Kind:
-    """Machines as one version of Cluster API serves them; which one, the hub says."""
+    """Returns the kind of Machines in this version of Cluster API."""
     return Kind(CLUSTER_API, version, "machines", "Machine", True)
 
 
-# On a Machine: the NodePool it was made for, as <namespace>/<name>.
+# On a Machine: the NodePool it belongs to, as <namespace>/<name>.
 NODE_POOL_OF_MACHINE = "hypershift.openshift.io/nodePool"
-# On a Machine: it goes first when its set shrinks; and it goes without being drained.
+# On a Machine: it is deleted first when its set shrinks; and it is deleted without being drained.
 DELETE_FIRST = "cluster.x-k8s.io/delete-machine"
 WITHOUT_DRAINING = "machine.cluster.x-k8s.io/exclude-node-draining"
-# Label of an Agent that a machine has taken.
+# Label of an Agent that belongs to a machine.
 AGENT_TAKEN = "agentMachineRef"
-# How a Machine on the Agent platform names its Agent.
+# Prefix of the provider id of a Machine on the Agent platform; the name of its Agent follows.
 AGENT_PROVIDER = "agent://"
 
 # Where HyperShift says which versions it can host.
 SUPPORTED_VERSIONS = "supported-versions"
 
 
-def metadata(thing: Seen) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = thing.get("metadata") or {}
-    return found
+def metadata(obj: Seen) -> Mapping[str, Any]:
+    fields: Mapping[str, Any] = obj.get("metadata") or {}
+    return fields
 
 
-def name_of(thing: Seen) -> str:
-    return str(metadata(thing).get("name") or "")
+def name_of(obj: Seen) -> str:
+    return str(metadata(obj).get("name") or "")
 
 
-def namespace_of(thing: Seen) -> str:
-    return str(metadata(thing).get("namespace") or "")
+def namespace_of(obj: Seen) -> str:
+    return str(metadata(obj).get("namespace") or "")
 
 
-def uid_of(thing: Seen) -> str:
-    return str(metadata(thing).get("uid") or "")
+def uid_of(obj: Seen) -> str:
+    return str(metadata(obj).get("uid") or "")
 
 
-def version_of(thing: Seen) -> str:
-    return str(metadata(thing).get("resourceVersion") or "")
+def version_of(obj: Seen) -> str:
+    return str(metadata(obj).get("resourceVersion") or "")
 
 
-def generation_of(thing: Seen) -> int:
-    """Counts what was asked for: other marks on an object leave it as it is."""
-    return int(metadata(thing).get("generation") or 0)
+def generation_of(obj: Seen) -> int:
+    """Returns the generation, which changes with the spec but not with labels and annotations."""
+    return int(metadata(obj).get("generation") or 0)
 
 
-def labels_of(thing: Seen) -> Mapping[str, str]:
-    return metadata(thing).get("labels") or {}
+def labels_of(obj: Seen) -> Mapping[str, str]:
+    return metadata(obj).get("labels") or {}
 
 
-def annotations_of(thing: Seen) -> Mapping[str, str]:
-    return metadata(thing).get("annotations") or {}
+def annotations_of(obj: Seen) -> Mapping[str, str]:
+    return metadata(obj).get("annotations") or {}
 
 
-def is_leaving(thing: Seen) -> bool:
-    """Whether its deletion has been asked for."""
-    return bool(metadata(thing).get("deletionTimestamp"))
+def is_leaving(obj: Seen) -> bool:
+    """Whether its deletion has been requested."""
+    return bool(metadata(obj).get("deletionTimestamp"))
 
 
-def at(thing: Any, *path: str) -> Any:
-    """What stands under these names; None when anything on the way is missing."""
+def at(obj: Any, *path: str) -> Any:
+    """Returns the value under this path of names; None when a part of the path is missing."""
     for name in path:
-        if not isinstance(thing, Mapping):
+        if not isinstance(obj, Mapping):
             return None
-        thing = thing.get(name)
-    return thing
+        obj = obj.get(name)
+    return obj

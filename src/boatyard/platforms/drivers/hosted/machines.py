@@ -1,4 +1,4 @@
-"""Machines as Cluster API tells of them, whichever of its versions. Pure."""
+"""Reads Machines of Cluster API, in any of its versions. Pure."""
 
 from __future__ import annotations
 
@@ -30,34 +30,34 @@ class Machine:
     uid: str
     resource_version: str
     pool: str  # the name of its node pool
-    agent: str  # the name of the Agent it has taken; empty on other platforms and before
+    agent: str  # the name of its Agent; empty on other platforms and before it has one
     node: str  # the name of its node; empty until it has joined
     ready: bool
     created: str
     leaving: bool
-    first_to_go: bool  # it is the one to go when its pool shrinks
+    first_to_go: bool  # it is deleted first when its pool shrinks
     annotations: Mapping[str, str] = field(compare=False, repr=False)
-    slot: str  # which of our nodes it is; on the Agent platform the agent tells
+    slot: str  # the slot of its node; empty on the Agent platform, where the Agent says it
     key: str
 
 
-def read_machine(thing: Seen) -> Machine:
-    annotations = annotations_of(thing)
-    provider = str(at(thing, "spec", "providerID") or "")
-    node = str(at(thing, "status", "nodeRef", "name") or "")
-    healthy = conditions_of(thing).get("NodeHealthy")
-    running = at(thing, "status", "phase") == "Running"
+def read_machine(obj: Seen) -> Machine:
+    annotations = annotations_of(obj)
+    provider = str(at(obj, "spec", "providerID") or "")
+    node = str(at(obj, "status", "nodeRef", "name") or "")
+    healthy = conditions_of(obj).get("NodeHealthy")
+    running = at(obj, "status", "phase") == "Running"
     return Machine(
-        name=name_of(thing),
-        namespace=namespace_of(thing),
-        uid=uid_of(thing),
-        resource_version=version_of(thing),
+        name=name_of(obj),
+        namespace=namespace_of(obj),
+        uid=uid_of(obj),
+        resource_version=version_of(obj),
         pool=annotations.get(NODE_POOL_OF_MACHINE, "").partition("/")[2],
         agent=provider.removeprefix(AGENT_PROVIDER) if provider.startswith(AGENT_PROVIDER) else "",
         node=node,
         ready=bool(node) and (healthy.true if healthy is not None else running),
-        created=str(metadata(thing).get("creationTimestamp") or ""),
-        leaving=is_leaving(thing),
+        created=str(metadata(obj).get("creationTimestamp") or ""),
+        leaving=is_leaving(obj),
         first_to_go=DELETE_FIRST in annotations,
         annotations=annotations,
         slot=annotations.get(hub_names.SLOT, ""),
@@ -66,11 +66,11 @@ def read_machine(thing: Seen) -> Machine:
 
 
 def of_pool(machines: Iterable[Machine], pool: str) -> list[Machine]:
-    """Those of one node pool, oldest first."""
-    found = [machine for machine in machines if machine.pool == pool]
-    return sorted(found, key=lambda machine: (machine.created, machine.name))
+    """Returns the machines of one node pool, oldest first."""
+    pool_machines = [machine for machine in machines if machine.pool == pool]
+    return sorted(pool_machines, key=lambda machine: (machine.created, machine.name))
 
 
 def staying(machines: Iterable[Machine]) -> list[Machine]:
-    """Those whose deletion nobody has asked for."""
+    """Returns the machines that are not being deleted."""
     return [machine for machine in machines if not machine.leaving]

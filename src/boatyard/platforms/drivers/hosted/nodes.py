@@ -1,7 +1,7 @@
-"""Adds nodes to a cluster and takes them away: by slots in a node pool, machines and agents. Called by the driver.
+"""Adds and removes nodes of a cluster through slots of a node pool, machines and agents. Called by the driver.
 
-HyperShift makes machines by number. Who leaves is agreed on before the number falls: the machine of the leaving slot
-is marked as the first to go. Where HyperShift names another all the same, that is put right here.
+HyperShift only knows how many machines a pool has. Before that number falls, the machine of the leaving slot is
+marked to be deleted first. When HyperShift deletes another one all the same, this module corrects it.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from boatyard.platforms.port import NodeWanted
 
 LOOK_AGAIN = 3.0
 NODES_MANAGER = (
-    "boatyard-nodes"  # says how many nodes a pool has; the driver's own name says all else
+    "boatyard-nodes"  # field manager of a pool's node count; the driver's own has the other fields
 )
-_TRIES = 5  # of a write that somebody else came before
+_TRIES = 5  # of a write that conflicts with somebody else's
 
 
 def platform_of(cluster: Seen) -> str:
@@ -43,13 +43,13 @@ def platform_of(cluster: Seen) -> str:
 
 
 def choice_of(hub: Hub, cluster: Seen) -> Choice:
-    """How the cluster is hosted, from what was remembered with it."""
-    template, kept = rendering.remembered(cluster)
+    """Returns how the cluster is hosted, from the settings stored in its annotation."""
+    template, immutable = rendering.remembered(cluster)
     if (
-        kept is None
-    ):  # taken away by hand: its spec still says the one thing that must not be guessed
+        immutable is None
+    ):  # the annotation was removed by hand; the spec still has the platform, which must not be guessed
         template = {**template, "hosted.platform": platform_of(cluster)}
-    return choose(template, hub.settings, kept)
+    return choose(template, hub.settings, immutable)
 
 
 # --- joining -----------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ def choice_of(hub: Hub, cluster: Seen) -> Choice:
 async def ensure_pool(
     hub: Hub, place: Place, cluster: Manifest, pools: Sequence[Manifest], node: NodeWanted
 ) -> Manifest:
-    """The pool of a node set; made when it is not there, at the release its cluster is at."""
+    """Returns the pool of a node set. Creates it when it is missing, with the release of its cluster."""
     name = hub_names.node_pool_name(place.order, node.node_set)
     for pool in pools:
         if name_of(pool) == name:
@@ -66,9 +66,11 @@ async def ensure_pool(
             if is_leaving(pool):
                 raise Unavailable("the node pool of before is still going", reason="NoPool")
             return pool
-    runs = reading.completed(cluster)
+    running = reading.completed(cluster)
     image = (
-        runs.image if runs is not None and runs.image else at(cluster, "spec", "release", "image")
+        running.image
+        if running is not None and running.image
+        else at(cluster, "spec", "release", "image")
     )
     manifest = rendering.node_pool(
         place, cluster, choice_of(hub, cluster), node.node_set, node.host_type, image=str(image)
@@ -86,15 +88,15 @@ async def ensure_machine(
     agent: Manifest | None = None
     if platform_of(cluster) == AGENT:
         namespace = str(at(cluster, "spec", "platform", "agent", "agentNamespace"))
-        found = await agents.find(hub, namespace, node.host)
-        if isinstance(found, Waiting):
-            return found
-        agents.check_free(found, key, place)
-        agent = found
+        candidate = await agents.find(hub, namespace, node.host)
+        if isinstance(candidate, Waiting):
+            return candidate
+        agents.check_free(candidate, key, place)
+        agent = candidate
     pool = await ensure_pool(hub, place, cluster, pools, node)
-    where = f"{namespace_of(agent)}/{name_of(agent)}" if agent is not None else ""
-    slot = Slot(node.slot, node.node_set, key, node.host, node.address, where)
-    # Written down before the host is touched: whoever takes it back finds it here.
+    agent_ref = f"{namespace_of(agent)}/{name_of(agent)}" if agent is not None else ""
+    slot = Slot(node.slot, node.node_set, key, node.host, node.address, agent_ref)
+    # Recorded before the host is claimed, so that a later release finds the host here.
     pool = await record(hub, pool, slot)
     if slots.read_slots(pool)[node.slot].leaving:
         return Waiting("The node of before is still leaving.", LOOK_AGAIN, "Leaving")
@@ -104,21 +106,21 @@ async def ensure_machine(
 
 
 async def record(hub: Hub, pool: Manifest, slot: Slot, *, counted: bool = True) -> Manifest:
-    """Writes the slot into its pool. One that is leaving goes on leaving."""
+    """Writes the slot into its pool. A slot that is leaving stays so."""
 
-    def change(seen: Manifest) -> Book:
-        slots.check_free([seen], slot.key, NodeWanted(slot.slot, slot.node_set, slot.host, ""))
-        written = slots.read_slots(seen).get(slot.slot)
-        if written is not None and written.leaving:
-            return Book(slots.read_slots(seen), slots.replicas_of(seen))
-        return slots.with_slot(seen, slot, counted=counted)
+    def change(current: Manifest) -> Book:
+        slots.check_free([current], slot.key, NodeWanted(slot.slot, slot.node_set, slot.host, ""))
+        existing = slots.read_slots(current).get(slot.slot)
+        if existing is not None and existing.leaving:
+            return Book(slots.read_slots(current), slots.replicas_of(current))
+        return slots.with_slot(current, slot, counted=counted)
 
     return await rewrite(hub, pool, change)
 
 
 async def rewrite(hub: Hub, pool: Manifest, change: Callable[[Manifest], Book]) -> Manifest:
-    """Changes the book of a pool as it is now: where somebody else came before, what he wrote is taken in."""
-    # Within this process one after the other: a pool has many nodes, and all of them join at once.
+    """Changes the slots of a pool. After a conflict it reads the pool again and applies `change` to that."""
+    # One at a time within this process: a pool has many nodes, and all of them join at once.
     async with hub.turn(f"{namespace_of(pool)}/{name_of(pool)}"):
         for _ in range(_TRIES):
             book = change(pool)
@@ -140,10 +142,10 @@ async def rewrite(hub: Hub, pool: Manifest, change: Callable[[Manifest], Book]) 
 
 
 async def _read_again(hub: Hub, pool: Manifest) -> Manifest:
-    found = await hub.get(NODE_POOLS, name_of(pool), namespace_of(pool))
-    if found is None:
+    current = await hub.get(NODE_POOLS, name_of(pool), namespace_of(pool))
+    if current is None:
         raise Unavailable("the node pool has gone meanwhile", reason="NoPool")
-    return found
+    return current
 
 
 async def _joined(hub: Hub, place: Place, pool: Manifest, slot: Slot) -> Outcome:
@@ -162,11 +164,11 @@ async def _joined(hub: Hub, place: Place, pool: Manifest, slot: Slot) -> Outcome
 
 
 async def _mark(hub: Hub, machine: Machine, annotations: dict[str, str | None]) -> None:
-    """Writes on a machine, if it is still as it was seen."""
+    """Annotates a machine. Conflict when it has changed since it was read."""
     kind = await hub.machines_kind()
-    about = {"annotations": annotations, "resourceVersion": machine.resource_version}
+    metadata = {"annotations": annotations, "resourceVersion": machine.resource_version}
     await hub.client.merge_patch(
-        kind, machine.name, {"metadata": about}, machine.namespace, strict=True
+        kind, machine.name, {"metadata": metadata}, machine.namespace, strict=True
     )
 
 
@@ -176,11 +178,11 @@ async def _mark(hub: Hub, machine: Machine, annotations: dict[str, str | None]) 
 async def release_machine(
     hub: Hub, place: Place, cluster: Manifest, key: str, name: str, *, drain: bool
 ) -> Outcome:
-    """The next part of taking a node away; Done when neither its machine nor its host is the cluster's."""
-    found = slots.find_slot(await hub.pools(place), name)
-    if found is None:
+    """Does the next part of removing a node. Done when the cluster has neither its machine nor its host."""
+    pool_and_slot = slots.find_slot(await hub.pools(place), name)
+    if pool_and_slot is None:
         return await release_agents(hub, key)
-    pool, slot = found
+    pool, slot = pool_and_slot
     if slot.key != key:
         raise Refused(f"node {name} is in use under another key", reason="HeldByAnother")
     if is_leaving(pool):
@@ -201,9 +203,9 @@ async def release_machine(
 async def _start_leaving(
     hub: Hub, place: Place, pool: Manifest, slot: Slot, *, drain: bool
 ) -> Outcome:
-    """Names the machine that is to go, then lowers the number: from then on HyperShift may choose."""
-    known = await hub.agents_of(slot.key, slot.agent) if slot.agent else []
-    for agent in known:
+    """Marks the machine to be deleted first, then lowers the pool's number of machines."""
+    slot_agents = await hub.agents_of(slot.key, slot.agent) if slot.agent else []
+    for agent in slot_agents:
         if agents.is_ours(agent, slot.key):
             await agents.keep_from_joining(hub, agent)
     machines = await hub.machines(place)
@@ -217,16 +219,18 @@ async def _start_leaving(
             marks[WITHOUT_DRAINING] = "true"
         if not marks.items() <= machine.annotations.items():
             await _mark(hub, machine, marks)
-    await rewrite(hub, pool, lambda seen: slots.with_leaving(seen, slot.slot))
+    await rewrite(hub, pool, lambda current: slots.with_leaving(current, slot.slot))
     return Waiting("The node is being drained and removed.", 1.0, "Leaving")
 
 
 def _idle(machines: Sequence[Machine]) -> Machine | None:
-    """A machine that nobody has any use for yet: it may go instead of one that was never made."""
+    """Returns a machine that is no node yet: it may be deleted in place of one that was never created."""
     idle = [
-        one
-        for one in machines
-        if not (one.leaving or one.first_to_go or one.node or one.agent or one.slot)
+        machine
+        for machine in machines
+        if not (
+            machine.leaving or machine.first_to_go or machine.node or machine.agent or machine.slot
+        )
     ]
     return idle[-1] if idle else None
 
@@ -235,25 +239,25 @@ async def _finish_agent(
     hub: Hub, pool: Manifest, slot: Slot, machines: Sequence[Machine]
 ) -> Waiting | None:
     leaving = Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
-    for machine in (one for one in machines if one.agent == slot.agent_name):
+    for machine in (candidate for candidate in machines if candidate.agent == slot.agent_name):
         if not machine.leaving and len(staying(machines)) <= slots.replicas_of(pool):
-            # HyperShift has let another one go, and will let no more go. This one has to all the same; the
-            # machine that is made instead takes the host that was let go, for that one may still join.
+            # HyperShift has deleted another machine and will delete no more. This one is deleted here; the
+            # machine that replaces it takes the host that became free, because that host may still join.
             await hub.client.delete(
                 await hub.machines_kind(), machine.name, machine.namespace, uid=machine.uid
             )
         return leaving
-    answer = await release_agents(hub, slot.key, slot.agent)
-    return answer if isinstance(answer, Waiting) else None
+    outcome = await release_agents(hub, slot.key, slot.agent)
+    return outcome if isinstance(outcome, Waiting) else None
 
 
 async def _finish_virtual(
     hub: Hub, pool: Manifest, slot: Slot, machines: Sequence[Machine]
 ) -> Waiting | None:
-    for machine in (one for one in machines if one.slot == slot.slot):
+    for machine in (candidate for candidate in machines if candidate.slot == slot.slot):
         if machine.leaving or len(staying(machines)) > slots.replicas_of(pool):
             return Waiting("The node is being drained and removed.", LOOK_AGAIN, "Leaving")
-        # HyperShift has let another one go. Machines are all alike: this one becomes the node that lost its own.
+        # HyperShift has deleted another machine. All are alike: this one is given to the slot that lost its own.
         heir = _without_machine(pool, machines)
         await _mark(
             hub,
@@ -269,21 +273,21 @@ async def _finish_virtual(
 
 
 def _without_machine(pool: Seen, machines: Sequence[Machine]) -> Slot | None:
-    kept = {machine.slot for machine in staying(machines)}
+    occupied = {machine.slot for machine in staying(machines)}
     for slot in slots.read_slots(pool).values():
-        if not slot.leaving and slot.slot not in kept:
+        if not slot.leaving and slot.slot not in occupied:
             return slot
     return None
 
 
-async def release_agents(hub: Hub, key: str, written: str = "") -> Outcome:
-    """Gives back every host that carries this node's key. None: Done."""
+async def release_agents(hub: Hub, key: str, agent_ref: str = "") -> Outcome:
+    """Releases every host that carries this node's key. Done when there is none."""
     waiting: Waiting | None = None
-    for agent in await hub.agents_of(key, written):
+    for agent in await hub.agents_of(key, agent_ref):
         waiting = await agents.give_back(hub, agent, key) or waiting
     return waiting or Done()
 
 
 async def strike(hub: Hub, pool: Manifest, name: str) -> None:
-    """Takes the slot out of the book."""
-    await rewrite(hub, pool, lambda seen: slots.without_slot(seen, name))
+    """Removes the slot from its pool."""
+    await rewrite(hub, pool, lambda current: slots.without_slot(current, name))

@@ -1,6 +1,7 @@
-"""What HyperShift's conditions mean, in the house's words. Pure.
+"""Interprets the status that HyperShift writes. Pure.
 
-The words may be read by tenants: they are ours. HyperShift's own, which name things of the hub, are only in refusals.
+Tenants may read the messages, so they are ours. HyperShift's own messages, which name things of the hub, are shown
+only in refusals.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Condition:
     status: str = "Unknown"
     reason: str = ""
     message: str = ""
-    current: bool = True  # it speaks of what is asked for now, not of what was asked before
+    current: bool = True  # it refers to the present generation of the spec
 
     @property
     def true(self) -> bool:
@@ -43,28 +44,28 @@ class Release:
 
 @dataclass(frozen=True)
 class Stage:
-    """How far a control plane is: the reason for machines, and one calm sentence."""
+    """How far a control plane is: a reason for programs, and one sentence for people."""
 
     reason: str
     words: str
 
 
-def conditions_of(thing: Seen) -> Mapping[str, Condition]:
-    generation = metadata(thing).get("generation") or 0
-    found: dict[str, Condition] = {}
-    for one in at(thing, "status", "conditions") or ():
-        # Not every condition says for which wish it speaks; one that does not is taken at its word.
-        observed = one.get("observedGeneration")
-        found[str(one.get("type"))] = Condition(
-            status=str(one.get("status") or "Unknown"),
-            reason=str(one.get("reason") or ""),
-            message=str(one.get("message") or ""),
+def conditions_of(obj: Seen) -> Mapping[str, Condition]:
+    generation = metadata(obj).get("generation") or 0
+    conditions: dict[str, Condition] = {}
+    for entry in at(obj, "status", "conditions") or ():
+        # A condition without observedGeneration counts as current.
+        observed = entry.get("observedGeneration")
+        conditions[str(entry.get("type"))] = Condition(
+            status=str(entry.get("status") or "Unknown"),
+            reason=str(entry.get("reason") or ""),
+            message=str(entry.get("message") or ""),
             current=not observed or observed >= generation,
         )
-    return found
+    return conditions
 
 
-# What stays wrong until somebody asks for something else; HyperShift waits for that.
+# Conditions that stay False until the spec changes: HyperShift does nothing more before that.
 _TERMINAL = {
     "ValidConfiguration": ("", "the cluster's configuration is not accepted"),
     "SupportedHostedCluster": ("", "this hub cannot host such a cluster"),
@@ -82,35 +83,35 @@ _TERMINAL_FOR_NODES = {
     "UpdateManagementEnabled": ("", "the nodes' way of updating is not accepted"),
     "SupportedVersionSkew": ("version", "the nodes are too far behind the control plane"),
 }
-# Of these, a False that nobody has explained yet is only the beginning.
+# Reasons with which a False condition only means that HyperShift has not looked yet.
 _NOT_YET = ("StatusUnknown", "NotFound", "WaitingForAvailable")
 
 
 def check_not_blocked(cluster: Seen) -> None:
-    """Refused when HyperShift will do no more until something else is asked for."""
+    """Refused when HyperShift will do nothing more until the spec changes."""
     _check(cluster, _TERMINAL)
 
 
 def check_pool_not_blocked(pool: Seen) -> None:
-    """The same for a node pool."""
+    """Does the same as `check_not_blocked` for a node pool."""
     _check(pool, _TERMINAL_FOR_NODES)
 
 
 def blocked_release(cluster: Seen) -> Condition | None:
-    """The condition that says that the release asked for now is not accepted."""
+    """Returns the condition by which HyperShift refuses the release in the spec; None when it does not."""
     condition = conditions_of(cluster).get("ValidReleaseImage", _UNKNOWN)
     return condition if _is_terminal(condition) else None
 
 
-def _check(thing: Seen, terminal: Mapping[str, tuple[str, str]]) -> None:
-    found = conditions_of(thing)
+def _check(obj: Seen, terminal: Mapping[str, tuple[str, str]]) -> None:
+    conditions = conditions_of(obj)
     violations = []
     reason = ""
     for name, (field, words) in terminal.items():
-        condition = found.get(name, _UNKNOWN)
+        condition = conditions.get(name, _UNKNOWN)
         if _is_terminal(condition):
-            said = condition.message or condition.reason
-            violations.append(Violation(field, words, f"HyperShift says: {said}"))
+            explanation = condition.message or condition.reason
+            violations.append(Violation(field, words, f"HyperShift says: {explanation}"))
             reason = reason or condition.reason
     if violations:
         raise Refused("", *violations, reason=reason or "Blocked")
@@ -125,16 +126,16 @@ def is_available(cluster: Seen) -> bool:
 
 
 def stage_of(cluster: Seen) -> Stage:
-    """The first thing that is not there yet, in the order in which HyperShift makes them."""
-    found = conditions_of(cluster)
+    """Returns the first part that is not ready yet, in the order in which HyperShift creates them."""
+    conditions = conditions_of(cluster)
     if is_leaving(cluster):
         return Stage("Deleting", "The control plane is being removed.")
-    if found.get("ReconciliationActive", _UNKNOWN).false:
+    if conditions.get("ReconciliationActive", _UNKNOWN).false:
         return Stage("Paused", "Work on the cluster has been paused by an operator.")
-    if not found:
+    if not conditions:
         return Stage("StageUnknown", "The control plane has been asked for.")
     for name, reason, words in _ROAD:
-        if not found.get(name, _UNKNOWN).true:
+        if not conditions.get(name, _UNKNOWN).true:
             return Stage(reason, words)
     return Stage("WorkersJoining", "The nodes are joining.")
 
@@ -152,7 +153,7 @@ _ROAD = (
 
 
 def completed(cluster: Seen) -> Release | None:
-    """The newest version that was rolled out wholly; None before the first one was."""
+    """Returns the newest release that was rolled out completely; None before the first."""
     for entry in _history(cluster):
         if entry.get("state") == "Completed":
             return Release(str(entry.get("version") or ""), str(entry.get("image") or ""))
@@ -160,29 +161,29 @@ def completed(cluster: Seen) -> Release | None:
 
 
 def _history(cluster: Seen) -> Sequence[Mapping[str, Any]]:
-    """What was rolled out, newest first."""
+    """Returns the releases that were rolled out, newest first."""
     return at(cluster, "status", "version", "history") or ()
 
 
 def running_version(cluster: Seen) -> str:
-    """The version that can be relied on now. Before the first is complete, that is the one being installed."""
-    done = completed(cluster)
-    if done is not None:
-        return done.version
+    """Returns the version of the last complete release. Before the first is complete, the one being installed."""
+    release = completed(cluster)
+    if release is not None:
+        return release.version
     history = _history(cluster)
     first = history[0].get("version") if history else ""
     return str(first or at(cluster, "status", "version", "desired", "version") or "")
 
 
 def _is(entry: Mapping[str, Any], release: Release) -> bool:
-    """By its image, or by its version: behind a mirror the image may be told under another name."""
+    """Whether an entry is this release, by image or by version: a mirror may give the image another name."""
     return release.image == entry.get("image") or release.version == entry.get("version")
 
 
 def is_settled_at(cluster: Seen, release: Release, *, nodes: bool) -> bool:
-    """Whether the control plane is at this release as far as it can be now.
+    """Whether the control plane has reached this release as far as it can now.
 
-    A release is only complete on nodes: without any, and while the first ones join, it is enough that it has begun.
+    A release becomes complete only on nodes: without nodes, and while the first ones join, a started one is enough.
     """
     history = _history(cluster)
     desired = at(cluster, "status", "version", "desired") or {}
@@ -193,7 +194,7 @@ def is_settled_at(cluster: Seen, release: Release, *, nodes: bool) -> bool:
 
 
 def version_of_image(cluster: Seen, image: str) -> str:
-    """The version that HyperShift has found in an image; empty while it has not looked."""
+    """Returns the version that HyperShift has read from an image; empty before it has."""
     for entry in _history(cluster):
         if entry.get("image") == image:
             return str(entry.get("version") or "")
@@ -201,22 +202,24 @@ def version_of_image(cluster: Seen, image: str) -> str:
 
 
 def is_rolling_out(cluster: Seen) -> bool:
-    found = conditions_of(cluster)
+    conditions = conditions_of(cluster)
     return any(
-        found.get(name, _UNKNOWN).true for name in ("Progressing", "ClusterVersionProgressing")
+        conditions.get(name, _UNKNOWN).true for name in ("Progressing", "ClusterVersionProgressing")
     )
 
 
 def is_pool_updated(pool: Seen, image: str, version: str) -> bool:
     """Whether all nodes of the pool are at this release."""
-    found = conditions_of(pool)
-    updating = any(found.get(name, _UNKNOWN).true for name in ("UpdatingVersion", "UpdatingConfig"))
-    asked = at(pool, "spec", "release", "image") == image
-    return asked and not updating and at(pool, "status", "version") == version
+    conditions = conditions_of(pool)
+    updating = any(
+        conditions.get(name, _UNKNOWN).true for name in ("UpdatingVersion", "UpdatingConfig")
+    )
+    is_requested = at(pool, "spec", "release", "image") == image
+    return is_requested and not updating and at(pool, "status", "version") == version
 
 
 def see(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> ClusterSeen:
-    """All of it as the order wants to know it. `joined` are the slots whose nodes have been seen before."""
+    """Returns the cluster's state in the form of the port. `joined` are the slots whose machine has been a node."""
     available = is_available(cluster)
     trouble = _trouble(cluster, nodes, joined) if available else ""
     return ClusterSeen(
@@ -230,23 +233,25 @@ def see(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> Clus
 
 
 def _trouble(cluster: Seen, nodes: Sequence[NodeSeen], joined: Sequence[str]) -> str:
-    """What is wrong with a cluster whose API answers, in one sentence; empty when nothing is."""
+    """Returns, in one sentence, what is wrong with a cluster whose API answers; empty when nothing is."""
     if any(not node.ready and node.slot in joined for node in nodes):
         return "Not all nodes are ready."
-    found = conditions_of(cluster)
-    # Without nodes a new cluster cannot but fail in this sense.
-    if found.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
+    conditions = conditions_of(cluster)
+    # A new cluster without nodes always has this condition.
+    if conditions.get("ClusterVersionFailing", _UNKNOWN).true and completed(cluster) is not None:
         return "The cluster's own operators report a failure."
-    # HyperShift says Degraded for every replica that restarts: while it rolls something out, that is no news.
-    if found.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):
+    # HyperShift reports Degraded for every replica that restarts: during a rollout that is normal.
+    if conditions.get("Degraded", _UNKNOWN).true and not is_rolling_out(cluster):
         return "A part of the control plane is not running."
-    connected = ("DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable")
-    if any(found.get(name, _UNKNOWN).false for name in connected) and any(n.ready for n in nodes):
+    connections = ("DataPlaneConnectionAvailable", "ControlPlaneConnectionAvailable")
+    if any(conditions.get(name, _UNKNOWN).false for name in connections) and any(
+        node.ready for node in nodes
+    ):
         return "The control plane and the nodes do not reach each other."
     return ""
 
 
-def secret_name(cluster: Seen, which: str) -> str:
-    """The Secret with the administrator's `kubeconfig` or `kubeadminPassword`; empty while there is none."""
-    found: Any = at(cluster, "status", which, "name")
-    return str(found or "")
+def secret_name(cluster: Seen, field: str) -> str:
+    """Returns the name of the Secret in this status field (`kubeconfig` or `kubeadminPassword`); empty if none."""
+    name: Any = at(cluster, "status", field, "name")
+    return str(name or "")

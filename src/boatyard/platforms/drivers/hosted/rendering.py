@@ -1,4 +1,4 @@
-"""What a cluster is on the hub: its manifests, from what is wanted. Pure; nothing here looks or acts."""
+"""Renders the manifests of a cluster on the hub from its desired state. Pure."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from boatyard.platforms.drivers.hosted.settings import (
 )
 from boatyard.platforms.port import ClusterWanted
 
-# On a HostedCluster: the settings it was made with, for looks that know only the cluster.
+# Annotation of a HostedCluster: the settings it was created with, for calls that have only the cluster.
 REMEMBERED = "boatyard.io/hosted-settings"
-# On an Agent: which node pool may take it. It goes first when the host is to leave.
+# Label of an Agent: the node pool that may take it. It is removed first when the host leaves.
 JOINS = "boatyard.io/joins"
 AGENT_ROLE = (
     "capi-provider-role"  # HyperShift binds its provider to this role in the hosts' namespace
@@ -48,7 +48,7 @@ _APPS = "*.apps."
 
 @dataclass(frozen=True)
 class Place:
-    """Where one cluster is on the hub, and under which names."""
+    """The namespaces and names of one cluster on the hub."""
 
     key: str
     cluster_id: str
@@ -60,29 +60,29 @@ class Place:
 
     @property
     def home(self) -> str:
-        """The namespace in which HyperShift runs its control plane."""
+        """The namespace in which HyperShift runs the control plane."""
         return hub_names.control_plane_namespace(self.namespace, self.order)
 
 
 @dataclass(frozen=True)
 class Rendered:
-    """A manifest with the kind it is written as."""
+    """A manifest and its kind."""
 
     kind: Kind
     manifest: Manifest
 
 
 def ground(place: Place) -> tuple[Rendered, ...]:
-    """What every cluster has of its own before HyperShift hears of it, in the order of making."""
+    """Renders the objects that a cluster needs before its HostedCluster, in the order of their creation."""
     account = {"kind": "ServiceAccount", "name": hub_names.SERVICE_ACCOUNT}
     reader = {
         "kind": "ServiceAccount",
         "name": hub_names.HUB_ACCESS,
         "namespace": place.order_namespace,
     }
-    # Tools of others read as this account and look at no role. Theirs is named after the order's namespace: the rights
-    # that are shipped could not name it, and so not bind it.
-    read = _cluster_role(HUB_ACCESS_ROLE)
+    # Tools of others read as this account and do not check the role's name. They name the role after the order's
+    # namespace; we cannot, because the permissions that we ship must list every role that may be bound.
+    read_role = _cluster_role(HUB_ACCESS_ROLE)
     same_namespace: list[Manifest] = [{"from": [{"podSelector": {}}]}]
     return (
         Rendered(NAMESPACES, _manifest(place, place.namespace, namespaced=False)),
@@ -98,7 +98,7 @@ def ground(place: Place) -> tuple[Rendered, ...]:
         ),
         Rendered(
             ROLE_BINDINGS,
-            _manifest(place, hub_names.HUB_ACCESS, roleRef=read, subjects=[reader]),
+            _manifest(place, hub_names.HUB_ACCESS, roleRef=read_role, subjects=[reader]),
         ),
         Rendered(
             NETWORK_POLICIES,
@@ -112,11 +112,11 @@ def ground(place: Place) -> tuple[Rendered, ...]:
 
 
 def agent_role(namespace: str) -> Rendered:
-    """Lets HyperShift's provider take agents. One for all clusters: it stays when one of them goes."""
+    """Renders the role by which HyperShift's provider takes agents. All clusters share it, so it is never removed."""
     verbs = ["get", "list", "watch", "update", "patch"]
     rule = {"apiGroups": [AGENTS.group], "resources": [AGENTS.plural], "verbs": verbs}
-    about = {"name": AGENT_ROLE, "namespace": namespace}
-    return Rendered(ROLES, {"metadata": about, "rules": [rule]})
+    metadata = {"name": AGENT_ROLE, "namespace": namespace}
+    return Rendered(ROLES, {"metadata": metadata, "rules": [rule]})
 
 
 def pull_secret(place: Place, name: str, text: str) -> Rendered:
@@ -128,23 +128,23 @@ def ssh_key(place: Place, name: str, text: str) -> Rendered:
 
 
 def changed_name(name: str, text: str) -> str:
-    """The name of a Secret whose contents are no longer the first: HyperShift follows names, not contents."""
+    """Returns a new name for a Secret whose text has changed: HyperShift notices new names, not new contents."""
     return f"{name}-{hub_names.order_name(text).removeprefix('order-')[:6]}"
 
 
-def release_image(wanted: ClusterWanted, choice: Choice) -> str:
-    """The image of the version: the catalogue's, else the one the hub's pattern gives. Refused without either."""
-    image = wanted.release_image or choice.release_image.replace("{version}", wanted.version)
+def release_image(desired: ClusterWanted, choice: Choice) -> str:
+    """Returns the image of the version: the catalogue's, else that of the hub's pattern. Refused without both."""
+    image = desired.release_image or choice.release_image.replace("{version}", desired.version)
     if image:
         return image
     remedy = "give the version an image, or set hosted.release-image for the hub"
-    problem = Violation("release_image", f"no image of {wanted.version} is known", remedy)
+    problem = Violation("release_image", f"no image of {desired.version} is known", remedy)
     raise Refused("", problem, reason="NoRelease")
 
 
 def hosted_cluster(
     place: Place,
-    wanted: ClusterWanted,
+    desired: ClusterWanted,
     choice: Choice,
     *,
     image: str,
@@ -155,8 +155,8 @@ def hosted_cluster(
         "release": {"image": image},
         "pullSecret": {"name": pull_secret_name},
         "platform": _platform(choice),
-        "services": _services(place, wanted, choice),
-        "networking": _networking(wanted, choice),
+        "services": _services(place, desired, choice),
+        "networking": _networking(desired, choice),
         "infraID": place.order,
         "controllerAvailabilityPolicy": choice.availability,
         "infrastructureAvailabilityPolicy": choice.infra_availability,
@@ -165,25 +165,25 @@ def hosted_cluster(
         "fips": choice.fips,
     }
     if not choice.passthrough:
-        spec["dns"] = _dns(wanted)
+        spec["dns"] = _dns(desired)
     if _UUID.fullmatch(place.cluster_id):
         spec["clusterID"] = place.cluster_id
     if ssh_key_name:
         spec["sshKey"] = {"name": ssh_key_name}
-    remembered = {"template": template_part(wanted.settings), "kept": dict(choice.kept)}
+    remembered = {"template": template_part(desired.settings), "kept": dict(choice.kept)}
     annotations = {
         REMEMBERED: json.dumps(remembered, sort_keys=True),
-        hub_names.API_ENDPOINT: wanted.api_name,
-        hub_names.INGRESS_ENDPOINT: wanted.ingress_name,
+        hub_names.API_ENDPOINT: desired.api_name,
+        hub_names.INGRESS_ENDPOINT: desired.ingress_name,
     }
     return _manifest(place, place.order, annotations=annotations, spec=spec)
 
 
 def remembered(cluster: Seen) -> tuple[Mapping[str, str], Mapping[str, str] | None]:
-    """The template's settings a cluster was made with, and what it keeps; None when that is not known any more."""
+    """Returns the template's settings a cluster was created with, and its immutable ones (None when lost)."""
     try:
-        found = json.loads(annotations_of(cluster)[REMEMBERED])
-        return dict(found["template"]), dict(found["kept"])
+        stored = json.loads(annotations_of(cluster)[REMEMBERED])
+        return dict(stored["template"]), dict(stored["kept"])
     except (KeyError, ValueError, TypeError):
         return {}, None
 
@@ -198,7 +198,7 @@ def node_pool(
     image: str,
     platform: Manifest | None = None,
 ) -> Manifest:
-    """A node set without its nodes: how many there are is written beside it, by whoever adds or takes one."""
+    """Renders the NodePool of a node set without its node count, which has a field manager of its own."""
     name = hub_names.node_pool_name(place.order, node_set)
     management: Manifest = {"upgradeType": choice.upgrade_type, "autoRepair": choice.auto_repair}
     spec: Manifest = {
@@ -221,7 +221,7 @@ def node_pool(
 def updated_pool(
     place: Place, cluster: Seen, choice: Choice, pool: Seen, *, image: str
 ) -> Manifest:
-    """A node pool that is there, as it should be now. Its size stays: another one would replace its machines."""
+    """Renders an existing node pool with a new release. Its platform stays: a change would replace its machines."""
     node_set = annotations_of(pool).get(hub_names.NODE_SET, "")
     manifest = node_pool(
         place, cluster, choice, node_set, "", image=image, platform=pool["spec"]["platform"]
@@ -259,48 +259,48 @@ def _platform(choice: Choice) -> Manifest:
     return {"type": choice.platform}
 
 
-def _services(place: Place, wanted: ClusterWanted, choice: Choice) -> list[Manifest]:
+def _services(place: Place, desired: ClusterWanted, choice: Choice) -> list[Manifest]:
     return [
         {
             "service": service,
-            "servicePublishingStrategy": _published(service, place, wanted, choice),
+            "servicePublishingStrategy": _published(service, place, desired, choice),
         }
         for service in SERVICES
     ]
 
 
-def _published(service: str, place: Place, wanted: ClusterWanted, choice: Choice) -> Manifest:
+def _published(service: str, place: Place, desired: ClusterWanted, choice: Choice) -> Manifest:
     if choice.publish == NODE_PORT:
-        address = choice.publish_address or wanted.api_name
+        address = choice.publish_address or desired.api_name
         return {"type": NODE_PORT, "nodePort": {"address": address}}
     if service == "APIServer" and choice.publish == LOAD_BALANCER:
-        return {"type": LOAD_BALANCER, "loadBalancer": {"hostname": wanted.api_name}}
+        return {"type": LOAD_BALANCER, "loadBalancer": {"hostname": desired.api_name}}
     if service == "APIServer":
-        return {"type": "Route", "route": {"hostname": wanted.api_name}}
+        return {"type": "Route", "route": {"hostname": desired.api_name}}
     if choice.route_domain:
         host = f"{service.lower()}-{place.order}.{choice.route_domain}"
         return {"type": "Route", "route": {"hostname": host}}
     return {"type": "Route"}
 
 
-def _networking(wanted: ClusterWanted, choice: Choice) -> Manifest:
+def _networking(desired: ClusterWanted, choice: Choice) -> Manifest:
     networking: Manifest = {"networkType": choice.network_type}
     for name, cidr in (
-        ("clusterNetwork", wanted.pod_cidr),
-        ("serviceNetwork", wanted.service_cidr),
-        ("machineNetwork", wanted.machine_cidr),
+        ("clusterNetwork", desired.pod_cidr),
+        ("serviceNetwork", desired.service_cidr),
+        ("machineNetwork", desired.machine_cidr),
     ):
         if cidr:
             networking[name] = [{"cidr": cidr}]
     return networking
 
 
-def _dns(wanted: ClusterWanted) -> Manifest:
-    """HyperShift serves `*.apps.<prefix>.<base>`; both are cut out of the name that was made for it."""
-    domain = wanted.ingress_name.removeprefix(_APPS)
-    if domain == wanted.ingress_name:
+def _dns(desired: ClusterWanted) -> Manifest:
+    """Splits the ingress name `*.apps.<prefix>.<base>`, which HyperShift serves, into prefix and base domain."""
+    domain = desired.ingress_name.removeprefix(_APPS)
+    if domain == desired.ingress_name:
         remedy = f"it must begin with {_APPS}"
-        message = f"{wanted.ingress_name!r} cannot be served"
+        message = f"{desired.ingress_name!r} cannot be served"
         raise Refused("", Violation("ingress_name", message, remedy), reason="BadCluster")
     prefix, _, base = domain.partition(".")
     return {"baseDomain": base, "baseDomainPrefix": prefix}
@@ -332,7 +332,7 @@ def _manifest(
     annotations: Mapping[str, str] | None = None,
     **content: object,
 ) -> Manifest:
-    about: Manifest = {
+    metadata: Manifest = {
         "name": name,
         "labels": {**marks(place), **(labels or {})},
         "annotations": {
@@ -343,12 +343,12 @@ def _manifest(
         },
     }
     if namespaced:
-        about["namespace"] = place.namespace
-    return {"metadata": about, **content}
+        metadata["namespace"] = place.namespace
+    return {"metadata": metadata, **content}
 
 
 def marks(place: Place) -> dict[str, str]:
-    """The labels by which everything of a cluster is found again."""
+    """Returns the labels by which all objects of a cluster are found again."""
     return {
         hub_names.MANAGED_BY: hub_names.BOATYARD,
         hub_names.HUB: hub_names.label_value(place.hub),
@@ -358,35 +358,38 @@ def marks(place: Place) -> dict[str, str]:
     }
 
 
-def covers(existing: object, wanted: object) -> bool:
-    """Whether an object already says all that a manifest says; what it says beyond that does not matter."""
-    if isinstance(wanted, Mapping):
+def covers(existing: object, desired: object) -> bool:
+    """Whether an object already contains everything in a manifest. Its other fields do not matter."""
+    if isinstance(desired, Mapping):
         return isinstance(existing, Mapping) and all(
-            covers(existing.get(name), value) for name, value in wanted.items()
+            covers(existing.get(name), value) for name, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
             isinstance(existing, list)
-            and len(existing) == len(wanted)
-            and all(covers(one, other) for one, other in zip(existing, wanted, strict=True))
+            and len(existing) == len(desired)
+            and all(
+                covers(existing_entry, desired_entry)
+                for existing_entry, desired_entry in zip(existing, desired, strict=True)
+            )
         )
-    return existing == wanted
+    return existing == desired
 
 
-def is_of(place: Place, thing: Seen) -> bool:
-    """Whether this object is this cluster's. Its annotation decides; its label where that is gone."""
-    key = annotations_of(thing).get(hub_names.KEY)
+def is_of(place: Place, obj: Seen) -> bool:
+    """Whether the object belongs to this cluster. The annotation decides; without it, the label."""
+    key = annotations_of(obj).get(hub_names.KEY)
     if key is not None:
         return key == place.key
-    labels = (thing.get("metadata") or {}).get("labels") or {}
+    labels = (obj.get("metadata") or {}).get("labels") or {}
     return bool(labels.get(hub_names.KEY) == hub_names.label_value(place.key))
 
 
-def refuse_stranger(place: Place, kind: Kind, thing: Seen) -> None:
-    """Refused when the object of this name is somebody else's: it is left alone."""
-    if is_of(place, thing):
+def refuse_stranger(place: Place, kind: Kind, obj: Seen) -> None:
+    """Refused when the object has another key: it belongs to somebody else and is left alone."""
+    if is_of(place, obj):
         return
-    where = "/".join(part for part in (namespace_of(thing), name_of(thing)) if part)
+    where = "/".join(part for part in (namespace_of(obj), name_of(obj)) if part)
     raise Refused(
         f"{kind.kind} {where} is there and carries another key; it is left alone",
         reason="HeldByAnother",

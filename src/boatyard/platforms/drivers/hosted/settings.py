@@ -1,7 +1,7 @@
-"""What a template and a hub say about hosted clusters, read into one choice. Pure.
+"""Combines the settings of a template and of a hub for hosted clusters. Pure.
 
-A template's setting wins over the hub's. What cannot be changed later (`kept`) is remembered with the cluster: a hub
-that is set up otherwise in the meantime does not change the clusters it has.
+A template's setting wins over the hub's. Immutable settings (`kept`) are stored with the cluster: changing them on
+the hub does not affect existing clusters.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class VmSize:
 
 @dataclass(frozen=True)
 class Choice:
-    """How one cluster is hosted."""
+    """The resolved settings of one hosted cluster."""
 
     platform: str
     agent_namespace: str
@@ -60,10 +60,10 @@ class Choice:
     vm_sizes: Mapping[str, VmSize]
     release_image: str
     pull_secret: str
-    kept: Mapping[str, str]  # of all this, what a later look must find again
+    kept: Mapping[str, str]  # the immutable settings, which are stored with the cluster
 
     def vm_size(self, host_type: str) -> VmSize:
-        """How large a machine of this type is. Refused when nobody has said so."""
+        """Returns the size of virtual machines for this host type. Refused when none is set."""
         size = self.vm_sizes.get(host_type) or self.vm_sizes.get(ANY_HOST_TYPE)
         if size is not None:
             return size
@@ -80,7 +80,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting. `kept` cannot be changed once the cluster is there; `fits` says which values it takes."""
+    """One setting. A `kept` one cannot change once the cluster exists; `fits` tells whether a value is allowed."""
 
     default: str
     fits: Callable[[str], bool]
@@ -137,17 +137,17 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def choose(
-    template: Mapping[str, str], hub: Mapping[str, str], kept: Mapping[str, str] | None = None
+    template: Mapping[str, str], hub: Mapping[str, str], immutable: Mapping[str, str] | None = None
 ) -> Choice:
-    """The choice for one cluster. Refused with every setting that cannot be understood.
+    """Resolves the settings of one cluster. Refused with every setting that is invalid.
 
-    `kept` is what was remembered when the cluster was made, None when there is none yet.
+    `immutable` are the settings stored when the cluster was created; None before.
     """
     violations = [*_unknown(template, "template"), *_unknown(hub, "hub")]
     values: dict[str, str] = {}
     for name, setting in SETTINGS.items():
-        standing = hub if kept is None or not setting.kept else kept
-        value = template.get(name) or standing.get(name) or setting.default
+        source = hub if immutable is None or not setting.kept else immutable
+        value = template.get(name) or source.get(name) or setting.default
         values[name] = value
         if not setting.fits(value):
             violations.append(_not_understood(name, value, setting))
@@ -166,7 +166,7 @@ def choose(
 
 
 def check_hub(settings: Mapping[str, str]) -> None:
-    """Refused when a hub sets what there is not, or what cannot be understood."""
+    """Refused when a hub has unknown settings or invalid values."""
     violations = _unknown(settings, "hub")
     _sizes(settings, violations)
     for name, setting in SETTINGS.items():
@@ -178,24 +178,24 @@ def check_hub(settings: Mapping[str, str]) -> None:
 
 
 def check_alone(settings: Mapping[str, str]) -> None:
-    """Refused when a hub could not host the cluster of a template that says nothing about hosting."""
+    """Refused when a hub could not host a cluster whose template has no settings of its own."""
     choose({}, settings)
 
 
 def named_platform(template: Mapping[str, str], hub: Mapping[str, str]) -> str:
-    """The platform that `choose` would choose, also when other settings are wrong."""
+    """Returns the platform that `choose` would return, even when other settings are invalid."""
     name = "hosted.platform"
     return template.get(name) or hub.get(name) or SETTINGS[name].default
 
 
 def template_part(settings: Mapping[str, str]) -> dict[str, str]:
-    """What a template says about hosting; to be remembered with the cluster."""
+    """Returns the hosting settings of a template; they are stored with the cluster."""
     return {name: value for name, value in settings.items() if name.startswith(PREFIX)}
 
 
 def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
     platform = values["hosted.platform"]
-    # A virtual machine is cheap to make anew; a host that somebody was given is not.
+    # Replacing a virtual machine is cheap; replacing a host is not.
     virtual = platform == KUBEVIRT
     return Choice(
         platform=platform,
@@ -222,20 +222,20 @@ def _choice(values: Mapping[str, str], sizes: Mapping[str, VmSize]) -> Choice:
 
 
 def _not_understood(name: str, value: str, setting: Setting) -> Violation:
-    what = f"{value!r} is not understood" if value else "is not set"
-    return Violation(name, what, f"set it to {setting.values}")
+    problem = f"{value!r} is not understood" if value else "is not set"
+    return Violation(name, problem, f"set it to {setting.values}")
 
 
-def _unknown(settings: Mapping[str, str], whose: str) -> list[Violation]:
+def _unknown(settings: Mapping[str, str], owner: str) -> list[Violation]:
     return [
-        Violation(name, f"the {whose} sets what there is not", f"there is {', '.join(SETTINGS)}")
+        Violation(name, f"the {owner} sets what there is not", f"there is {', '.join(SETTINGS)}")
         for name in settings
         if name.startswith(PREFIX) and not name.startswith(VM_SIZES) and name not in SETTINGS
     ]
 
 
 def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str, VmSize]:
-    found: dict[str, VmSize] = {}
+    sizes: dict[str, VmSize] = {}
     for name, value in settings.items():
         if not name.startswith(VM_SIZES):
             continue
@@ -249,8 +249,8 @@ def _sizes(settings: Mapping[str, str], violations: list[Violation]) -> dict[str
                 )
             )
             continue
-        found[name.removeprefix(VM_SIZES)] = size
-    return found
+        sizes[name.removeprefix(VM_SIZES)] = size
+    return sizes
 
 
 def _read_size(text: str) -> VmSize | None:
@@ -268,7 +268,7 @@ def _read_size(text: str) -> VmSize | None:
 
 
 def as_quantity(text: str) -> str:
-    """As Kubernetes writes it: HyperShift does so when it touches an object, and ours must not look changed."""
+    """Returns a quantity in Kubernetes' canonical form. HyperShift rewrites it so, and ours must not look changed."""
     unit = text.lstrip("0123456789")
     number = int(text.removesuffix(unit))
     while unit in _LARGER and number % _LARGER[unit][1] == 0:
@@ -278,7 +278,7 @@ def as_quantity(text: str) -> str:
 
 
 def as_duration(text: str) -> str:
-    """As Kubernetes writes it, for the same reason: 15m is 15m0s."""
+    """Returns a duration in Kubernetes' canonical form, for the same reason: 15m becomes 15m0s."""
     parts = re.findall(r"([0-9]+)(ms|s|m|h)", text)
     total = sum(int(number) * _MILLISECONDS[unit] for number, unit in parts)
     if total < 1000:

@@ -1,8 +1,8 @@
-"""Which of our nodes are in a node pool, and which machine each of them is. Pure.
+"""Slots: the named nodes of a node pool, and the machine of each. Pure.
 
 HyperShift counts nodes; an order names them. The names are annotations of the NodePool, one per slot, and `replicas`
-is how many of them are to stay. On the Agent platform a slot is one host and its machine is the one that has taken
-that host's agent. Virtual machines are all alike: there a slot takes any machine and writes itself on it.
+is how many of them stay. On the Agent platform a slot is one host, and its machine is the one with that host's agent.
+Virtual machines are all alike: there a slot takes any machine, and the machine is annotated with the slot.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PREFIX = "node.boatyard.io/"
 
 @dataclass(frozen=True)
 class Slot:
-    """One node as it is written down in its pool."""
+    """One node as recorded in its pool."""
 
     slot: str
     node_set: str
@@ -47,8 +47,8 @@ class Slot:
 
 
 def read_slots(pool: Seen) -> dict[str, Slot]:
-    """The slots of a pool by name. Unavailable when one cannot be read: it is not simply missing."""
-    found: dict[str, Slot] = {}
+    """Returns the slots of a pool by name. Unavailable when one cannot be read: it must not count as missing."""
+    slots: dict[str, Slot] = {}
     for name, value in annotations_of(pool).items():
         if not name.startswith(PREFIX):
             continue
@@ -60,8 +60,8 @@ def read_slots(pool: Seen) -> dict[str, Slot]:
                 f"NodePool {where}: the annotation {name} cannot be read; mend it or take it away",
                 reason="BadRecord",
             ) from None
-        found[slot.slot] = slot
-    return found
+        slots[slot.slot] = slot
+    return slots
 
 
 def node_set_of(pool: Seen) -> str:
@@ -73,52 +73,52 @@ def replicas_of(pool: Seen) -> int:
 
 
 def write_slots(pool: Seen, slots: Iterable[Slot], replicas: int) -> Manifest:
-    """The part of a NodePool that says which nodes it has; holds only for the pool as it was read."""
-    about = {
+    """Renders the fields of a NodePool that record its nodes. Applying them fails if the pool has changed."""
+    metadata = {
         "namespace": namespace_of(pool),
         "resourceVersion": version_of(pool),
-        "uid": uid_of(pool),  # of a pool that has gone meanwhile, this must not make half a new one
+        "uid": uid_of(pool),  # else applying to a deleted pool would create half a new one
         "annotations": {
             PREFIX + hub_names.label_value(slot.slot): json.dumps(_told(slot), sort_keys=True)
             for slot in slots
         },
     }
-    return {"metadata": about, "spec": {"replicas": replicas}}
+    return {"metadata": metadata, "spec": {"replicas": replicas}}
 
 
 def _told(slot: Slot) -> Mapping[str, object]:
-    told = {name: value for name, value in vars(slot).items() if value}
-    return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **told}
+    fields = {name: value for name, value in vars(slot).items() if value}
+    return {"slot": slot.slot, "node_set": slot.node_set, "host": "", "address": "", **fields}
 
 
 @dataclass(frozen=True)
 class Book:
-    """What a pool should say of its nodes from now on. `replicas` is 0 where HyperShift makes no machines."""
+    """The slots and replicas to write to a pool. `replicas` is 0 where HyperShift creates no machines."""
 
     slots: Mapping[str, Slot]
     replicas: int
 
 
 def with_slot(pool: Seen, slot: Slot, *, counted: bool = True) -> Book:
-    """The book with one more. Never fewer machines than there are: those may be nodes we lost sight of."""
+    """Adds a slot. Never lowers the number of machines: unrecorded ones may be nodes whose record was lost."""
     slots = {**read_slots(pool), slot.slot: slot}
-    wanted = sum(not one.leaving for one in slots.values())
-    return Book(slots, max(replicas_of(pool), wanted) if counted else 0)
+    staying = sum(not entry.leaving for entry in slots.values())
+    return Book(slots, max(replicas_of(pool), staying) if counted else 0)
 
 
 def with_leaving(pool: Seen, name: str, *, counted: bool = True) -> Book:
-    """The book with one that is to leave. At most one machine fewer, whatever the book says of the others."""
+    """Marks a slot as leaving. Lowers the number of machines by at most one, whatever the other slots are."""
     slots = read_slots(pool)
     if name not in slots or slots[name].leaving:
         return Book(slots, replicas_of(pool))
     slots[name] = replace(slots[name], leaving=True)
-    wanted = sum(not one.leaving for one in slots.values())
-    return Book(slots, max(replicas_of(pool) - 1, wanted, 0) if counted else 0)
+    staying = sum(not entry.leaving for entry in slots.values())
+    return Book(slots, max(replicas_of(pool) - 1, staying, 0) if counted else 0)
 
 
 def without_slot(pool: Seen, name: str) -> Book:
-    """The book once a slot has left for good."""
-    slots = {slot: one for slot, one in read_slots(pool).items() if slot != name}
+    """Removes a slot that has left."""
+    slots = {slot: entry for slot, entry in read_slots(pool).items() if slot != name}
     return Book(slots, replicas_of(pool))
 
 
@@ -138,7 +138,7 @@ def check_free(pools: Sequence[Seen], key: str, node: NodeWanted) -> None:
 
 
 def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | None:
-    """The slot and the pool it is written in."""
+    """Returns the slot of this name and its pool; None when there is none."""
     for pool in pools:
         slot = read_slots(pool).get(name)
         if slot is not None:
@@ -147,21 +147,29 @@ def find_slot(pools: Sequence[Manifest], name: str) -> tuple[Manifest, Slot] | N
 
 
 def match(pool: Seen, machines: Iterable[Machine], *, agents: bool) -> dict[str, Machine]:
-    """The machine of each slot. Virtual machines that carry no slot go to slots that have none, oldest first."""
-    there = of_pool(machines, name_of(pool))
+    """Returns the machine of each slot. Virtual machines without a slot go to slots without one, oldest first."""
+    pool_machines = of_pool(machines, name_of(pool))
     slots = read_slots(pool)
     if agents:
-        taken = {machine.agent: machine for machine in there if machine.agent}
-        # An agent that is leaving one machine may have been taken by the next: the one that stays tells.
-        taken |= {one.agent: one for one in there if one.agent and not one.leaving}
-        return {
-            name: taken[slot.agent_name] for name, slot in slots.items() if slot.agent_name in taken
+        machines_by_agent = {machine.agent: machine for machine in pool_machines if machine.agent}
+        # An agent may belong to a machine being deleted and to its successor: the one that stays counts.
+        machines_by_agent |= {
+            machine.agent: machine
+            for machine in pool_machines
+            if machine.agent and not machine.leaving
         }
-    found = {one.slot: one for one in there if one.slot in slots}
-    free = [one for one in there if one.slot not in slots and not one.leaving]
-    missing = sorted((name for name in slots if name not in found), key=_age)
+        return {
+            name: machines_by_agent[slot.agent_name]
+            for name, slot in slots.items()
+            if slot.agent_name in machines_by_agent
+        }
+    matched = {machine.slot: machine for machine in pool_machines if machine.slot in slots}
+    free = [
+        machine for machine in pool_machines if machine.slot not in slots and not machine.leaving
+    ]
+    missing = sorted((name for name in slots if name not in matched), key=_age)
     missing = [name for name in missing if not slots[name].leaving]
-    return found | dict(zip(missing, free, strict=False))
+    return matched | dict(zip(missing, free, strict=False))
 
 
 def _age(slot: str) -> tuple[int, str]:
@@ -170,16 +178,16 @@ def _age(slot: str) -> tuple[int, str]:
 
 
 def see_nodes(pool: Seen, machines: Mapping[str, Machine]) -> list[NodeSeen]:
-    found = []
+    nodes = []
     for name, slot in sorted(read_slots(pool).items(), key=lambda item: _age(item[0])):
         machine = machines.get(name)
         ready = machine is not None and machine.ready and not machine.leaving
-        found.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
-    return found
+        nodes.append(NodeSeen(name, slot.node_set, ready, _words(slot, machine, ready=ready)))
+    return nodes
 
 
 def joined(machines: Mapping[str, Machine]) -> list[str]:
-    """The slots whose machine has been a node."""
+    """Returns the slots whose machine has been a node."""
     return [name for name, machine in machines.items() if machine.node]
 
 
@@ -196,7 +204,7 @@ def _words(slot: Slot, machine: Machine | None, *, ready: bool) -> str:
 def choose_leaving(
     slots: Sequence[str], count: int, machines: Mapping[str, Machine]
 ) -> Sequence[str]:
-    """Who leaves: whom HyperShift has named already, who never joined, who is not ready, then the youngest."""
+    """Returns the slots to remove: those HyperShift deletes already, never joined, not ready, then the youngest."""
 
     def order(name: str) -> tuple[int, tuple[int, ...], int]:
         machine = machines.get(name)
@@ -206,8 +214,8 @@ def choose_leaving(
             rank = 1
         else:
             rank = 3 if machine.ready else 2
-        # Youngest first: the later a machine was made, the smaller what stands for its moment.
-        born = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
-        return rank, born, -_age(name)[0]
+        # Youngest first: negated characters make a later timestamp the smaller key.
+        age = tuple(-ord(letter) for letter in (machine.created if machine is not None else ""))
+        return rank, age, -_age(name)[0]
 
     return sorted(slots, key=order)[:count]

@@ -1,7 +1,7 @@
-"""Takes a cluster away, each thing only after what stands on it is observed gone. Called by the driver.
+"""Removes a cluster, each object only after everything that needs it is gone. Called by the driver.
 
-HyperShift does most of it: node pools with their machines, then the control plane, then the namespace it ran in. What
-is ours goes last, so that at every moment the cluster can still be found by its key.
+HyperShift does most of it: node pools with their machines, then the control plane, then its namespace. Our own objects
+go last, so that the cluster can be found by its key at every moment.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ async def _release(hub: Hub, key: str) -> Outcome:
         hub.forget(key)
         return await _let_order_go(hub, key) or Done()
     rendering.refuse_stranger(place, NAMESPACES, namespace)
-    # Everything is looked at before anything is asked for: a look that fails ends here.
+    # Everything is read before anything is deleted: a read that fails ends the call here.
     pools, cluster = await together(hub.pools(place), hub.cluster(place))
     waiting = await _remove(hub, place, pools, cluster)
     if waiting is not None:
         return waiting
     if home is not None:
-        words = "What the control plane left behind is being removed."
-        return Waiting(words, LOOK_AGAIN, "RemovingControlPlane")
-    held = await _let_hosts_go(hub, place)
-    if held is not None:
-        return held
+        message = "What the control plane left behind is being removed."
+        return Waiting(message, LOOK_AGAIN, "RemovingControlPlane")
+    waiting_for_hosts = await _let_hosts_go(hub, place)
+    if waiting_for_hosts is not None:
+        return waiting_for_hosts
     if not is_leaving(namespace):
-        if hub.workshop is not None:  # a creation that was never carried out must not come now
+        if hub.workshop is not None:  # a creation that is still pending must not run now
             await hub.workshop.forget(key)
         await hub.delete(NAMESPACES, namespace)
     return Waiting("The cluster's namespace is being removed.", 1.0, "RemovingNamespace")
@@ -62,13 +62,13 @@ async def _release(hub: Hub, key: str) -> Outcome:
 async def _remove(
     hub: Hub, place: Place, pools: list[Manifest], cluster: Manifest | None
 ) -> Waiting | None:
-    """Node pools, then the control plane: by ourselves, or by whoever made them."""
+    """Removes node pools, then the control plane: directly, or through automation where that created them."""
     if hub.workshop is not None:
         if cluster is not None:
             rendering.refuse_stranger(place, HOSTED_CLUSTERS, cluster)
-        asked = await automated.remove(hub, place, pools, cluster)
-        if asked is not None:
-            return asked
+        removal = await automated.remove(hub, place, pools, cluster)
+        if removal is not None:
+            return removal
     for pool in pools:
         if not is_leaving(pool):
             await hub.delete(NODE_POOLS, pool)
@@ -83,14 +83,14 @@ async def _remove(
 
 
 async def _let_order_go(hub: Hub, key: str) -> Waiting | None:
-    """Nothing is left of the cluster; automation that keeps its order all the same is asked to let it go."""
+    """Asks automation to remove its finalizer from the order of a cluster that is gone."""
     if hub.workshop is None:
         return None
     return await automated.remove(hub, await hub.locate(key), (), None)
 
 
 async def _let_hosts_go(hub: Hub, place: Place) -> Waiting | None:
-    """Hosts that nobody has taken back one by one go with their cluster, each once it is observed unbound."""
+    """Releases the hosts that were not released with their nodes, each once it is observed unbound."""
     waiting: Waiting | None = None
     for agent in await hub.agents_with({hub_names.ORDER: place.order}):
         key = annotations_of(agent).get(hub_names.KEY, "")

@@ -1,4 +1,4 @@
-"""Which versions HyperShift hosts here, and which can follow which. Pure."""
+"""Versions: which ones HyperShift hosts on a hub, and which may follow which. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from boatyard.model.errors import Refused, Unavailable, Violation
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:-([0-9A-Za-z.-]+))?(?:\+.*)?")
 _MINOR = re.compile(r"(\d+)\.(\d+)")
 _FIRST_OF_FIVE = 23  # 5.0 is what would have been 4.23
-_OLDEST_POOL = 2  # minors a node pool may be behind; HyperShift's own words differ between 2 and 3
+_OLDEST_POOL = 2  # minors a node pool may be behind; HyperShift's documents say 2 in one place and 3 in another
 
 
 @dataclass(frozen=True, order=True)
 class Version:
-    """In the order in which versions follow each other; one before its release comes before it."""
+    """A version that compares in the order of releases; a pre-release comes before its release."""
 
     minor: int
     patch: int
@@ -26,12 +26,12 @@ class Version:
 
 
 def read(version: str, field: str = "version") -> Version:
-    """Refused when it is no version."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    """Parses a version. Refused when it is none."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
         remedy = "name a version such as 4.17.1"
         raise Refused("", Violation(field, f"{version!r} is no version", remedy))
-    major, minor, patch, before = found.groups()
+    major, minor, patch, before = match.groups()
     parts = before.split(".") if before else []
     return Version(
         minor=_line(int(major), int(minor)),
@@ -42,7 +42,7 @@ def read(version: str, field: str = "version") -> Version:
 
 
 def read_supported(data: str) -> tuple[str, ...]:
-    """The minors in HyperShift's own list, newest first as it writes them."""
+    """Parses HyperShift's list of supported minor versions; keeps its order, newest first."""
     try:
         listed = json.loads(data)["versions"]
         return tuple(str(minor) for minor in listed)
@@ -53,33 +53,33 @@ def read_supported(data: str) -> tuple[str, ...]:
 
 
 def check_supported(version: str, supported: Sequence[str] | None) -> None:
-    """Refused, with the list, when this HyperShift does not host it. Without a list HyperShift itself judges."""
-    wanted = read(version)
-    if supported is None or wanted.minor in {_line_of(minor) for minor in supported}:
+    """Refused, with the list, when this HyperShift does not host the version. Without a list nothing is checked."""
+    requested = read(version)
+    if supported is None or requested.minor in {_line_of(minor) for minor in supported}:
         return
-    there = ", ".join(supported) or "none"
+    offered = ", ".join(supported) or "none"
     raise Refused(
         "",
-        Violation("version", f"{version} is not hosted here", f"choose one of {there}"),
+        Violation("version", f"{version} is not hosted here", f"choose one of {offered}"),
         reason="UnsupportedVersion",
     )
 
 
-def check_step(present: str, wanted: str, pools: Iterable[str]) -> None:
-    """Refused when a control plane cannot go from one version to the other in one go.
+def check_step(present: str, desired: str, pools: Iterable[str]) -> None:
+    """Refused when a control plane cannot go from one version to the other in one step.
 
-    `pools` are the versions of its node pools: never newer than the control plane, and not too far behind.
+    `pools` are the versions of its node pools: they may not be newer than the control plane, nor too far behind.
     """
-    before, after = read(present), read(wanted)
+    before, after = read(present), read(desired)
     step = after.minor - before.minor
     if step < 0:
         _refuse(
-            f"{present} cannot go back to {wanted}",
+            f"{present} cannot go back to {desired}",
             f"choose {present} or a later one",
         )
     if step > 1:
         _refuse(
-            f"{present} cannot go to {wanted} at once",
+            f"{present} cannot go to {desired} at once",
             f"go to {_name(before.minor + 1)} first",
         )
     for pool in pools:
@@ -91,7 +91,7 @@ def check_step(present: str, wanted: str, pools: Iterable[str]) -> None:
             )
         if after.minor - nodes.minor > _OLDEST_POOL:
             _refuse(
-                f"the nodes are still at {pool}, too far behind {wanted}",
+                f"the nodes are still at {pool}, too far behind {desired}",
                 "let the nodes follow to the present version first",
             )
 
@@ -101,12 +101,12 @@ def _refuse(message: str, remedy: str) -> None:
 
 
 def _line_of(minor: str) -> int:
-    found = _MINOR.match(minor)
-    return _line(int(found[1]), int(found[2])) if found else -1
+    match = _MINOR.match(minor)
+    return _line(int(match[1]), int(match[2])) if match else -1
 
 
 def _line(major: int, minor: int) -> int:
-    """Minors of 4 and 5 in one row."""
+    """Numbers the minor versions of 4 and 5 consecutively."""
     if major == 5:
         return _FIRST_OF_FIVE + minor
     return minor if major == 4 else major * 1000 + minor

@@ -1,7 +1,7 @@
-"""Who makes HostedClusters where automation does, as the platform sees him. Wired in app.
+"""The port to automation that creates HostedClusters in place of the platform driver. Wired in app.
 
-The platform judges and renders; the workshop is handed the finished manifests. What it has done is not believed: the
-platform looks at the hub.
+The platform checks and renders; automation is given finished manifests. The platform does not trust its report: it
+reads the hub.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from boatyard.model.outcome import Outcome
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for. Two jobs of one number are the same job, asked for again."""
+    """A request to automation. Two jobs with one number are the same job."""
 
     number: int
     order: Mapping[str, Any]  # the ClusterOrder, without anything secret
@@ -24,16 +24,16 @@ class Job:
 
 class Workshop(Protocol):
     async def check_ready(self) -> None:
-        """Says before any work whether jobs can be had: Unavailable or Refused when not. Changes nothing."""
+        """Checks whether jobs can run: Unavailable or Refused when they cannot. Changes nothing."""
 
     async def create(self, key: str, job: Job) -> Outcome:
-        """Done once the job was carried out, Waiting until then. Another number: another job in its place.
+        """Runs a job that creates. Done once it has succeeded, Waiting until then. A new number replaces the job.
 
-        A job that failed is Refused, once: asked again, it is tried again.
+        A job that failed is Refused once; the next call runs it again.
         """
 
     async def delete(self, key: str, job: Job) -> Outcome:
-        """The same for taking away; also in the place of a creation under way. A failure is Unavailable."""
+        """Runs a job that deletes; it replaces a creation under way. A failure is Unavailable."""
 
     async def forget(self, key: str) -> None:
-        """Nobody waits for the job any more; asked again, it is carried out again. Nothing there: fine."""
+        """Forgets the job, so that the next call runs it again. Does nothing when there is none."""

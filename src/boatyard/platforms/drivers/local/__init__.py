@@ -1,1 +1,1 @@
-"""Real clusters as processes on this machine: a hosted control plane without pods, and its nodes."""
+"""Real clusters as processes on this machine: a control plane without pods, and its nodes."""

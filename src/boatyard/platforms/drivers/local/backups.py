@@ -1,4 +1,4 @@
-"""Where backups lie and what stands beside each snapshot."""
+"""The backups of local clusters: a directory with a snapshot and its metadata each."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ABOUT = "backup.json"
 
 
 class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands beside a snapshot. Without the keys its secrets could not be read by anybody."""
+    """The metadata of a snapshot. Without the encryption keys nobody could read its secrets."""
 
     key: str
     cluster_key: str
@@ -32,9 +32,9 @@ class AboutBackup(msgspec.Struct, frozen=True, kw_only=True):
     encryption_keys: tuple[str, ...]
 
 
-def read_backup(place: Path) -> AboutBackup:
+def read_backup(directory: Path) -> AboutBackup:
     try:
-        return msgspec.json.decode((place / ABOUT).read_bytes(), type=AboutBackup)
+        return msgspec.json.decode((directory / ABOUT).read_bytes(), type=AboutBackup)
     except (OSError, msgspec.DecodeError) as error:
         raise Refused("the backup is not there or cannot be read", reason="NoBackup") from error
 
@@ -47,7 +47,7 @@ class Backups:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def one(self, key: str) -> asyncio.Lock:
-        """Held by whoever makes or removes that backup. It is there as long as somebody holds it or waits for it."""
+        """Returns the lock for creating or removing this backup. It is dropped with its last holder or waiter."""
         lock = self._locks.get(key)
         if lock is None:
             lock = self._locks[key] = asyncio.Lock()
@@ -60,43 +60,43 @@ class Backups:
         return read_backup(self.place(key)) if (self.place(key) / ABOUT).exists() else None
 
     async def take(self, key: str, plane: ControlPlane, folder: str, *, now: float) -> AboutBackup:
-        """A snapshot, verified; what stands beside it is written last, and makes it a backup."""
-        place, record = self.place(key), plane.record
-        _make_place(place, Path(folder) if folder else None)
-        taken = await snapshots.take(
-            plane.run_directory, components.etcd_socket(0), place / SNAPSHOT
+        """Takes and verifies a snapshot. The metadata is written last: without it there is no backup."""
+        directory, record = self.place(key), plane.record
+        _make_place(directory, Path(folder) if folder else None)
+        snapshot = await snapshots.take(
+            plane.run_directory, components.etcd_socket(0), directory / SNAPSHOT
         )
-        about = AboutBackup(
+        backup = AboutBackup(
             key=key,
             cluster_key=record.key,
             version=record.version,
-            bytes=taken.bytes,
-            sha256=taken.sha256,
+            bytes=snapshot.bytes,
+            sha256=snapshot.sha256,
             taken_at=now,
             encryption_keys=record.encryption_keys,
         )
-        write_durably(place / ABOUT, msgspec.json.encode(about))
-        return about
+        write_durably(directory / ABOUT, msgspec.json.encode(backup))
+        return backup
 
     def remove(self, key: str) -> None:
-        """Also from the folder it was put into. Nothing there: nothing to do."""
-        place = self.place(key)
-        if place.is_symlink():
-            remove_tree(place.resolve())
-            place.unlink(missing_ok=True)
-        elif place.exists():
-            remove_tree(place)
+        """Removes a backup, also from the folder it was put into. Does nothing when there is none."""
+        directory = self.place(key)
+        if directory.is_symlink():
+            remove_tree(directory.resolve())
+            directory.unlink(missing_ok=True)
+        elif directory.exists():
+            remove_tree(directory)
 
 
-def _make_place(place: Path, folder: Path | None) -> None:
-    """A directory for a backup; one in a given folder is found again through a link."""
-    place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+def _make_place(directory: Path, folder: Path | None) -> None:
+    """Creates the directory of a backup. A backup in a given folder is reached through a symbolic link."""
+    directory.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder is None:
-        place.mkdir(exist_ok=True, mode=0o700)
+        directory.mkdir(exist_ok=True, mode=0o700)
         return
     if not folder.is_absolute() or not folder.is_dir():
         raise Refused(f"{folder} is not the absolute path of a directory here", reason="NoFolder")
-    inside = folder / f"boatyard-{place.name}"
-    inside.mkdir(exist_ok=True, mode=0o700)
-    if not place.is_symlink():
-        place.symlink_to(inside)
+    target = folder / f"boatyard-{directory.name}"
+    target.mkdir(exist_ok=True, mode=0o700)
+    if not directory.is_symlink():
+        directory.symlink_to(target)

@@ -1,14 +1,14 @@
 """A TCP load balancer, a program of its own: `python -I -S balancer.py --listen HOST:PORT --upstream HOST:PORT …`.
 
-It stands before the API servers of one cluster and imports nothing but small parts of the standard library:
-it is up within a tenth of a second and stays small. Upstreams are never reloaded; it is started anew.
+It runs in front of the API servers of one cluster and imports only small parts of the standard library: it is
+up within a tenth of a second and stays small. Upstreams are never reloaded; the program is restarted instead.
 
 * New connections go round robin over the upstreams that answer. One that refuses, or does not answer
-  within a second, is passed over at once: the client waits and never sees it.
-* With several upstreams those that are down are tried twice a second, those that are up every five.
-* SIGTERM: no new connections, the others may finish for `--drain` seconds.
+  within a second, is skipped: the client waits and never sees it.
+* With several upstreams those that are down are tried twice a second, those that are up every five seconds.
+* SIGTERM: no new connections; the others have `--drain` seconds to finish.
 * `--netns NAME`: listens where it was started and connects inside that network namespace.
-* `--user NUMBER`: what needs root is done first, the rest as that user.
+* `--user NUMBER`: does what needs root first, and everything else as that user.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ CHECK_UP_SECONDS, CHECK_DOWN_SECONDS = 5.0, 0.5
 NETNS_DIRECTORY = "/run/netns"
 _CLONE_NEWNET = 0x40000000
 _READ, _WRITE = select.EPOLLIN, select.EPOLLOUT
-_TURNS = 16  # chunks carried one way before others have their turn
+_TURNS = 16  # chunks copied in one direction before other connections have their turn
 
 Address = tuple[str, int]
 
 
 class BadUse(Exception):
-    """What was asked for cannot be: said on stderr, exit code 2."""
+    """The options are invalid or cannot be applied. Shown on stderr; exit code 2."""
 
 
 class Upstream:
@@ -50,22 +50,22 @@ class Upstream:
 
 
 class Half:
-    """One side of a connection: what came from it and the other side has not taken yet."""
+    """One side of a connection, with the bytes received from it that the other side has not taken yet."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
         self.fd = sock.fileno()
         self.pending = b""
-        self.ended = False  # it says no more
-        self.told = False  # it knows that the other says no more
+        self.ended = False  # it has sent its end of file
+        self.told = False  # it was sent the end of file of the other side
         self.hung_up = (
-            False  # both of the above, says the kernel; there may still be something to read
+            False  # the kernel reports both directions closed; there may still be something to read
         )
-        self.mask: int | None = None  # what the epoll looks for; none: it does not look
+        self.mask: int | None = None  # the events registered with the epoll; None: not registered
 
 
 class Balancer:
-    """The loop. Everything waits on one epoll; handlers are found by file descriptor."""
+    """The event loop: one epoll, and a handler per file descriptor."""
 
     def __init__(
         self, listener: socket.socket, upstreams: Sequence[Upstream], drain: float
@@ -91,7 +91,7 @@ class Balancer:
             self._tick(time.monotonic())
 
     def _patience(self) -> float:
-        """How long nothing needs to be done by itself."""
+        """Returns the seconds until the next deadline or check; -1 when there is none."""
         moments = [at for at, _ in self._deadlines.values()]
         if self._ends_at is not None:
             moments.append(self._ends_at)
@@ -114,7 +114,7 @@ class Balancer:
     def _stop(self, wakeup: socket.socket) -> None:
         wakeup.recv(64)
         if self._ends_at is not None:
-            self._ends_at = time.monotonic()  # asked twice: at once
+            self._ends_at = time.monotonic()  # the second signal ends it at once
         else:
             self._ends_at = time.monotonic() + self._drain
             self._forget(self._listener.fileno())
@@ -129,7 +129,7 @@ class Balancer:
     def _connect(
         self, upstream: Upstream, *, good: Callable[[socket.socket], None], bad: Callable[[], None]
     ) -> None:
-        """Ends in one of the two; remembers whether the upstream answered."""
+        """Connects, then calls `good` or `bad`. Records whether the upstream answered."""
         sock = socket.socket(family(upstream.address))
         sock.setblocking(False)
         fd = sock.fileno()
@@ -167,7 +167,7 @@ class Balancer:
     def _accept(self) -> None:
         try:
             client, _ = self._listener.accept()
-        except OSError as error:  # it went away again, or we are out of descriptors
+        except OSError as error:  # the client has closed already, or we are out of descriptors
             if error.errno in (errno.EMFILE, errno.ENFILE):
                 time.sleep(0.01)
             return
@@ -177,7 +177,7 @@ class Balancer:
             self._upstreams.rotate(-1)
             if self._upstreams[0].up:
                 break
-        # Those that are up first, in turn; the others in case they have just come back.
+        # Upstreams that are up come first, in turn; the others in case they have just come back.
         order = deque(sorted(self._upstreams, key=lambda upstream: not upstream.up))
         self._try(client, order)
 
@@ -192,15 +192,15 @@ class Balancer:
         )
 
     def _join(self, client: socket.socket, upstream: socket.socket) -> None:
-        one, other = Half(client), Half(upstream)
-        for half, peer in ((one, other), (other, one)):
+        client_half, upstream_half = Half(client), Half(upstream)
+        for half, peer in ((client_half, upstream_half), (upstream_half, client_half)):
             half.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             half.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             self._handlers[half.fd] = lambda events, h=half, p=peer: self._move(h, p, events)  # type: ignore[misc]
             self._look(half, peer)
 
     def _move(self, half: Half, peer: Half, events: int) -> None:
-        """Something happened at `half`: carry over what can be carried, both ways."""
+        """Handles events at `half`: copies what can be copied now, in both directions."""
         half.hung_up = half.hung_up or bool(events & select.EPOLLHUP)
         try:
             if events & select.EPOLLERR:
@@ -221,7 +221,7 @@ class Balancer:
             _WRITE if peer.pending else 0
         )
         if half.hung_up and (half.ended or half.pending):
-            mask = None  # the kernel would tell us so over and over
+            mask = None  # the kernel would report the hang-up over and over
         if mask == half.mask:
             return
         if mask is None:
@@ -254,7 +254,7 @@ class Balancer:
 
 
 def carry(source: Half, sink: Half) -> None:
-    """Gives the sink what the source says, as far as both can now, and the news that it says no more."""
+    """Copies bytes from source to sink without blocking, and then the source's end of file."""
     try:
         for _ in range(_TURNS):
             if source.pending:
@@ -278,7 +278,7 @@ def main(arguments: Sequence[str]) -> int:
         options = read_options(arguments)
         listener = listen(options.listen)
         if options.netns:
-            # The listener stays where it was made; every socket made from here on is inside.
+            # The listener stays in its namespace; every socket created from here on is in the new one.
             enter(options.netns)
         if options.user is not None:
             become(options.user)
@@ -306,12 +306,12 @@ class Options:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """`--name value` or `--name=value`. argparse would cost a megabyte and ten milliseconds."""
-    options, rest = Options(), list(arguments)
-    while rest:
-        name, equals, value = rest.pop(0).partition("=")
+    """Parses `--name value` and `--name=value`. argparse would cost a megabyte and ten milliseconds."""
+    options, remaining = Options(), list(arguments)
+    while remaining:
+        name, equals, value = remaining.pop(0).partition("=")
         if not equals:
-            value = rest.pop(0) if rest else ""
+            value = remaining.pop(0) if remaining else ""
         match name:
             case "--listen":
                 options.listen = read_address(value)
@@ -377,7 +377,7 @@ def enter(netns: str) -> None:
 
 
 def become(user: int) -> None:
-    """For good: no right of root is left, and no group of root's."""
+    """Drops root permanently, with all its groups."""
     try:
         os.setgroups([])
         os.setresgid(user, user, user)

@@ -1,4 +1,4 @@
-"""The keys and certificates of one cluster: made once, the short-lived ones anew before they end."""
+"""The keys and certificates of one cluster: created once; the short-lived ones are renewed before they expire."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from boatyard.platforms.drivers.local.records import Record, write_durably
 
 RENEW_BEFORE = timedelta(days=90)
 ADMINISTRATOR = "admin"  # the user of the kubeconfig that comes with the cluster
-ADMINS = "boatyard:admins"  # the group of those we issue access for
+ADMINS = "boatyard:admins"  # the group of users for whom we issue access
 KUBELET_CLIENTS = "boatyard:kubelet-clients"
 OUR_OWN = "super-admin.pem"
 _AUTHORITIES = ("ca", "front-proxy-ca", "etcd-ca")
@@ -27,21 +27,21 @@ Issue = Callable[[Authority, datetime], Pem]
 def ensure_certificates(
     record: Record, directory: Path, *, server: str, inside: str, now: datetime
 ) -> bool:
-    """True when something was made or renewed: who has read the old ones must read again.
+    """Creates and renews what is needed. True when something changed: its readers must read it again.
 
-    The API is at `server` for people, and at `inside` for the cluster's own parts.
+    The API is at `server` for people, and at `inside` for the cluster's own components.
     """
     run, private = directory / "run", directory / "private"
     make_directory(run, record.user)
     make_directory(run / "pki", record.user)
     private.mkdir(exist_ok=True, mode=0o700)
-    pki, made = run / "pki", False
+    pki, changed = run / "pki", False
     for name in _AUTHORITIES:
         if not (pki / f"{name}.key").exists():
             pem = Authority.create(f"{record.slug} {name}", now=now).pem
             write_durably(pki / f"{name}.crt", pem.certificate, group=record.user)
             write_durably(pki / f"{name}.key", pem.key, group=record.user)
-            made = True
+            changed = True
     if not (pki / "sa.pub").exists():
         key = new_key()
         write_durably(pki / "sa.key", key_pem(key), group=record.user)
@@ -53,8 +53,8 @@ def ensure_certificates(
             group = None if name in _PRIVATE else record.user
             write_durably(place / f"{name}.key", pem.key, group=group)
             write_durably(place / f"{name}.crt", pem.certificate, group=group)
-            made = True
-    # We ourselves read it again whenever it is another one: certificate and key in one file never part.
+            changed = True
+    # Our own client reads this file again when it changes. One file: certificate and key always match.
     pem = read(private, "super-admin")
     _keep(private / OUR_OWN, pem.certificate + pem.key, None)
     ca = (pki / "ca.crt").read_bytes()
@@ -69,7 +69,7 @@ def ensure_certificates(
             pem=pem,
         )
         _keep(place / f"{name}.kubeconfig", text.encode(), group)
-    return made
+    return changed
 
 
 def _keep(path: Path, content: bytes, group: int | None) -> None:
@@ -78,7 +78,7 @@ def _keep(path: Path, content: bytes, group: int | None) -> None:
 
 
 def make_directory(path: Path, group: int | None, *, owned: bool = False) -> None:
-    """A directory the cluster's processes may look into, or, when `owned`, write to."""
+    """Creates a directory that the cluster's processes may read or, when `owned`, write."""
     path.mkdir(exist_ok=True, mode=0o700)
     if group is not None:
         os.chown(path, group if owned else -1, group)
@@ -94,7 +94,7 @@ def read(pki: Path, name: str) -> Pem:
 
 
 def make_kubeconfig(*, server: str, name: str, user: str, ca: bytes, pem: Pem) -> str:
-    """JSON, which is YAML: every client reads it, and no text in it can break out."""
+    """Returns a kubeconfig as JSON, which is YAML: every client reads it, and no value can break its syntax."""
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -141,7 +141,7 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
                 "etcd", addresses=[LOOPBACK], server=True, client=True, now=now
             ),
         ),
-        # Only we ever use this one, to give others their rights.
+        # Used only by the keeper, to grant others their permissions.
         "super-admin": (
             "ca",
             lambda ca, now: ca.issue(
@@ -164,13 +164,13 @@ def _leaves(record: Record) -> dict[str, tuple[str, Issue]]:
 
 
 def _issue_server(record: Record, ca: Authority, now: datetime) -> Pem:
-    wanted = record.wanted
+    desired = record.wanted
     names = ["localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"]
     names += ["kubernetes.default.svc.cluster.local"]
-    if wanted.api_name:
-        names.append(wanted.api_name)
-    addresses = {LOOPBACK, first_service(wanted.service_cidr)}
-    addresses |= {address for address in (wanted.api_address, wanted.gateway) if address}
+    if desired.api_name:
+        names.append(desired.api_name)
+    addresses = {LOOPBACK, first_service(desired.service_cidr)}
+    addresses |= {address for address in (desired.api_address, desired.gateway) if address}
     return ca.issue(
         "kube-apiserver", names=names, addresses=sorted(addresses), server=True, now=now
     )

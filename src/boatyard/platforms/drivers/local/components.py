@@ -1,4 +1,4 @@
-"""The processes of one control plane and how each is called. Pure: a record in, command lines out."""
+"""The processes of one control plane and their command lines and configuration. Pure functions of the record."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from boatyard.platforms.drivers.local.certificates import ADMINISTRATOR
 from boatyard.platforms.drivers.local.places import LOOPBACK
 from boatyard.platforms.drivers.local.records import Record
 
-HERE = (
-    "/proc/self/cwd"  # reached without walking through directories that may be closed to the user
-)
+HERE = "/proc/self/cwd"  # works even when the user may not enter the directories above
 BALANCER = "balancer"
 ADMISSION = "admission.json"
 API_PORT_IN_SEGMENT = 6443
-_QUOTA = 2 * 1024**3  # bytes an etcd may hold
+_QUOTA = 2 * 1024**3  # bytes an etcd may store
 _FORGET = ["--audit-log-maxsize=20", "--audit-log-maxbackup=2", "--audit-log-maxage=30"]
 
 
 @dataclass(frozen=True)
 class Component:
-    """One process. `program` is an asset, or BALANCER for the one of our own."""
+    """One process. `program` is an asset, or BALANCER for our own balancer."""
 
     name: str  # "etcd-0"
     program: str
@@ -35,7 +33,7 @@ class Component:
 
 
 def port_names(members: int) -> Sequence[str]:
-    """The ports a cluster needs. `api` is the one everybody knows it by."""
+    """Returns the names of the ports a cluster needs. `api` is the one that clients use."""
     if members == 1:
         return ("api",)
     names = ["api"]
@@ -45,7 +43,7 @@ def port_names(members: int) -> Sequence[str]:
 
 
 def listener(record: Record, port: str) -> str:
-    """The component that listens on a port of these names."""
+    """Returns the name of the component that listens on this port."""
     kind, _, number = port.partition("-")
     if kind == "peer":
         return f"etcd-{number}"
@@ -59,7 +57,7 @@ def server_url(record: Record) -> str:
 
 
 def inner_url(record: Record) -> str:
-    """The API as the cluster's own parts reach it: those in a segment do not see our loopback."""
+    """Returns the API's URL for the cluster's own components: those in a segment cannot reach our loopback."""
     if not record.real:
         return server_url(record)
     address, port = api_addresses(record)[0]
@@ -75,7 +73,7 @@ def api_servers(record: Record) -> list[Component]:
 
 
 def balancers(record: Record) -> list[Component]:
-    """In front of several API servers, or of one that lives in a network namespace of its own."""
+    """Returns the balancer that is needed in front of several API servers, or of one in its own network namespace."""
     upstreams = [f"{address}:{port}" for address, port in api_addresses(record)]
     if len(upstreams) == 1 and not record.real:
         return []
@@ -89,20 +87,20 @@ def balancers(record: Record) -> list[Component]:
 
 
 def controllers(record: Record) -> list[Component]:
-    """What needs an API that answers: without one a controller manager gives up."""
-    found = []
+    """Returns the components that are started once the API answers: without it a controller manager exits."""
+    processes = []
     for number in range(record.members):
-        found += [_controller_manager(record, number), _scheduler(record, number)]
-    return found
+        processes += [_controller_manager(record, number), _scheduler(record, number)]
+    return processes
 
 
 def segment(record: Record) -> str:
-    """The network namespace of a cluster with real nodes."""
+    """Returns the name of the network namespace of a cluster with real nodes."""
     return f"by-{record.slug}"
 
 
 def gateway(record: Record) -> str:
-    """The API's address on the segment."""
+    """Returns the API's address on the segment."""
     return record.wanted.gateway
 
 
@@ -124,7 +122,7 @@ def member_name(number: int) -> str:
 
 def peer_url(record: Record, number: int) -> str:
     if record.members == 1:
-        return "http://localhost:2380"  # nobody listens there, and nobody asks
+        return "http://localhost:2380"  # unused: a single member has no peers
     return f"https://{LOOPBACK}:{record.ports[f'peer-{number}']}"
 
 
@@ -160,7 +158,7 @@ def _etcd(record: Record, number: int) -> Component:
 
 
 def _api_server(record: Record, number: int) -> Component:
-    wanted = record.wanted
+    desired = record.wanted
     address, port = api_addresses(record)[number]
     sockets = ",".join(f"unix://{HERE}/{etcd_socket(n)}" for n in range(record.members))
     arguments = [
@@ -170,7 +168,7 @@ def _api_server(record: Record, number: int) -> Component:
         f"--secure-port={port}",
         # A loopback address is refused as an endpoint; in a segment the address is a real one.
         f"--endpoint-reconciler-type={'lease' if record.real else 'none'}",
-        f"--service-cluster-ip-range={wanted.service_cidr}",
+        f"--service-cluster-ip-range={desired.service_cidr}",
         "--authorization-mode=Node,RBAC,ABAC",
         f"--authorization-policy-file={HERE}/administrator.jsonl",
         "--anonymous-auth=false",
@@ -184,7 +182,7 @@ def _api_server(record: Record, number: int) -> Component:
         f"--kubelet-certificate-authority={HERE}/pki/ca.crt",
         f"--kubelet-client-certificate={HERE}/pki/apiserver-kubelet.crt",
         f"--kubelet-client-key={HERE}/pki/apiserver-kubelet.key",
-        # A simulated node has no kubelet to call and no such address: logs are refused at once, nobody is called.
+        # A simulated node has no kubelet and no ExternalIP: requests for logs fail at once, without a connection.
         f"--kubelet-preferred-address-types={'InternalIP' if record.real else 'ExternalIP'}",
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
         f"--service-account-key-file={HERE}/pki/sa.pub",
@@ -200,7 +198,7 @@ def _api_server(record: Record, number: int) -> Component:
         f"--audit-policy-file={HERE}/audit-policy.json",
         f"--audit-log-path={HERE}/var/audit-{number}.log",
         *_FORGET,
-        # Without it watches hold it up when it is told to end, for as long as somebody watches.
+        # Without it, open watches delay its end for as long as somebody watches.
         "--shutdown-watch-termination-grace-period=1s",
         "--v=0",
     ]
@@ -242,7 +240,7 @@ def _electing(record: Record) -> list[str]:
 
 
 def encryption_config(record: Record) -> bytes:
-    """Secrets are written with the newest key and read with any; what is not encrypted can be read too."""
+    """Renders the encryption config: writes use the newest key; all keys, and no encryption, can be read."""
     keys = [
         {"name": f"key-{len(record.encryption_keys) - place}", "secret": secret}
         for place, secret in enumerate(record.encryption_keys)
@@ -262,10 +260,10 @@ def encryption_config(record: Record) -> bytes:
 
 
 def administrator_policy() -> bytes:
-    """The tenant's administrator may do everything from the first answer on.
+    """Renders a policy that lets the tenant's administrator do everything from the first answer on.
 
-    Roles and bindings are made by the API server in its first seconds; it need not wait for them, and
-    whoever deletes the wrong binding is not locked out.
+    The API server creates roles and bindings only in its first seconds; the administrator need not wait for
+    them, and is not locked out by deleting the wrong binding.
     """
     everything = {"namespace": "*", "apiGroup": "*", "resource": "*", "nonResourcePath": "*"}
     policy = {
@@ -277,9 +275,9 @@ def administrator_policy() -> bytes:
 
 
 def admission_config() -> bytes:
-    """Pods on real nodes are not privileged and see nothing of the machine, unless a namespace is labelled otherwise.
+    """Renders an admission config: pods on real nodes are unprivileged, unless their namespace is labelled otherwise.
 
-    It keeps accidents away, not the cluster's administrator, who may set the label.
+    It prevents accidents; it does not stop the cluster's administrator, who may set the label.
     """
     level = {"enforce": "baseline", "enforce-version": "latest"}
     pods = {
@@ -298,7 +296,7 @@ def admission_config() -> bytes:
 
 
 def audit_policy() -> bytes:
-    """Who did what to what, never the content; not the chatter of the cluster's own parts."""
+    """Renders an audit policy that logs who did what, never contents, and no routine reads by components."""
     chatter = ["system:kube-controller-manager", "system:kube-scheduler", "system:apiserver"]
     return json.dumps(
         {

@@ -1,6 +1,6 @@
-"""One cluster on this machine, driven towards what is wanted of it. Owned by the keeper, one task each.
+"""Reconciles the control plane of one local cluster with its record. Owned by the keeper, one task per cluster.
 
-Every pass looks at what is there and does what is missing, so a pass that dies half way is only repeated.
+Every pass reads what is there and does what is missing, so a pass that dies half way is simply repeated.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from boatyard.platforms.port import Rest
 
 logger = logging.getLogger(__name__)
 
-PROBE_SECONDS = 0.05  # between looks at an API server that is coming up
-READY_PROBE_SECONDS = 0.2  # and at one that listens: it asks itself many questions for each answer
+PROBE_SECONDS = 0.05  # between probes of an API server that is coming up
+READY_PROBE_SECONDS = 0.2  # between /readyz probes, which are expensive for the API server
 HEALTH_SECONDS = 5.0
 RESTING_SECONDS = 60.0
-BUG_SECONDS = 10.0  # after a pass that ended as none should
+BUG_SECONDS = 10.0  # after a pass that ended with an internal error
 _NEVER = -1.0
 _STRANGER = "The API does not accept the certificate of its keeper."
 
 
 class ControlPlane:
-    """What `message` and `available` say is what was seen last."""
+    """One control plane. `message` and `available` are those of the last probe."""
 
     def __init__(
         self,
@@ -74,9 +74,11 @@ class ControlPlane:
         self._changed = asyncio.Event()
         self._told: tuple[object, ...] = ()
         self._silence = Silence()
-        self.listening = False  # its administrator is answered
-        self._reads: dict[str, str] = {}  # by program: what it reads only when it starts
-        self._bound = ""  # the version whose groups have their rights
+        self.listening = False  # the API server answers its administrator
+        self._reads: dict[
+            str, str
+        ] = {}  # by program: a digest of the files it reads only at its start
+        self._bound = ""  # the version for which the groups' role bindings were written
         self.crew = Crew(
             f"{mark}/{slug}",
             self.run_directory,
@@ -99,13 +101,14 @@ class ControlPlane:
         return self.directory / "run"
 
     def wake(self) -> Callable[[], BoatyardError | None]:
-        """Makes it look at once; gives who says what could not be done by one who began to look after that."""
+        """Starts a pass now. Returns a function that returns the error of the first pass that began after this
+        call, or None while there is none."""
         self._wake.set()
         first = self._begun + 1
         return lambda: self.failure if self._ended >= first else None
 
     async def changed(self) -> None:
-        """Until something about it is different from before."""
+        """Waits until the state of the control plane has changed."""
         await self._changed.wait()
 
     def change(self, **fields: object) -> Record:
@@ -113,17 +116,17 @@ class ControlPlane:
 
     @property
     def settled(self) -> bool:
-        """All that is wanted is so."""
+        """Whether the desired state is reached."""
         record = self.record
-        wanted = record.wanted
+        desired = record.wanted
         if record.leaving or _is_due(record):
             return False
-        if wanted.rest == Rest.AWAKE:
-            return self.available and record.version == wanted.version and not self.ground.moving
+        if desired.rest == Rest.AWAKE:
+            return self.available and record.version == desired.version and not self.ground.moving
         return self.gone_to_rest
 
     async def drive(self) -> None:
-        """Until the cluster is gone."""
+        """Runs passes until the cluster is gone."""
         await self.crew.adopt()
         while not self.gone:
             self._wake.clear()
@@ -132,13 +135,15 @@ class ControlPlane:
                 failure, wait = await self._pass()
             except BoatyardError as error:
                 failure, wait = error, 1.0
-            except OSError as error:  # no room, no right: it may be there the next time
+            except OSError as error:  # for example a full disk: the next pass may succeed
                 failure, wait = Unavailable(f"this machine says: {error}"), 1.0
             except Exception:  # a bug in one pass must not leave the cluster without a keeper
-                logger.exception("internal error", extra={"cluster": self.slug})
+                logger.exception("control plane pass crashed", extra={"cluster": self.slug})
                 failure, wait = Unavailable("internal error of the keeper"), BUG_SECONDS
             if failure is not None and str(failure) != str(self.failure):
-                logger.warning("pass failed", extra={"cluster": self.slug, "why": str(failure)})
+                logger.warning(
+                    "control plane pass failed", extra={"cluster": self.slug, "why": str(failure)}
+                )
             self.failure = failure
             self._ended = self._begun
             self._tell_if_new()
@@ -151,7 +156,7 @@ class ControlPlane:
                 continue
 
     async def _pass(self) -> tuple[BoatyardError | None, float]:
-        """What could not be done, and the seconds until the next look."""
+        """Runs one pass. Returns its error, if any, and the seconds until the next pass."""
         record, failure = self.record, None
         if record.leaving:
             await self._leave()
@@ -168,7 +173,7 @@ class ControlPlane:
             except BoatyardError as error:
                 if not record.version:
                     raise
-                failure = error  # what ran before goes on running
+                failure = error  # the cluster continues with its present objects
             record = self.record
         if record.wanted.rest != Rest.AWAKE and record.version:
             return failure, await self._rest(record)
@@ -191,32 +196,34 @@ class ControlPlane:
             await moving.roll_back(self, record)
             return 0.0
         if record.version and not self.has_data(record):
-            words = "The cluster's objects are gone from this machine; restore a backup."
-            self.say(available=False, message=words)
-            raise Unavailable(words, reason="NoData")
-        # Half way to a version there is no turning round: what it wrote the old one may not read.
+            message = "The cluster's objects are gone from this machine; restore a backup."
+            self.say(available=False, message=message)
+            raise Unavailable(message, reason="NoData")
+        # A half-finished upgrade is completed first: the old version may be unable to read what the new one wrote.
         target = record.upgrading or record.wanted.version
-        now_runs = record.version or target
-        if target != now_runs and target != record.failed_version:
+        running_version = record.version or target
+        if target != running_version and target != record.failed_version:
             return await moving.upgrade(self, record, target)
-        wait = await self.keep_up(record, [now_runs] * record.members)
-        if self.available:  # whatever version it came from, it needs no way back any more
+        wait = await self.keep_up(record, [running_version] * record.members)
+        if (
+            self.available
+        ):  # the upgrade is over, so the snapshot for a rollback is not needed any more
             await asyncio.to_thread(moving.forget_snapshots, self.directory / "private")
         return wait
 
     def has_data(self, record: Record) -> bool:
-        """An etcd that finds nothing begins with nothing, and a tenant's empty cluster would look healthy."""
+        """Whether the etcd data exists. Without it etcd would start empty, and the empty cluster would look healthy."""
         return all((path / "member").exists() for path in self.data_directories(record))
 
     def data_directories(self, record: Record) -> list[Path]:
         return [self.run_directory / "var" / f"etcd-{n}" for n in range(record.members)]
 
     async def is_up(self, record: Record, versions: Sequence[str]) -> bool:
-        """Everything of these versions runs, and every API server answers."""
+        """Starts what is missing. True when everything of these versions runs and every API server is ready."""
         return await self.keep_up(record, versions) == HEALTH_SECONDS and await self._all_answer()
 
     async def keep_up(self, record: Record, versions: Sequence[str]) -> float:
-        """Everything of these versions runs, or is being started; the seconds until the next look."""
+        """Starts what is missing of these versions. Returns the seconds until the next pass."""
         record = await preparing.with_free_ports(self, record, self._records.ports_taken)
         netns = components.segment(record) if record.real else ""
         first = [
@@ -224,9 +231,9 @@ class ControlPlane:
             for make in (components.etcds, components.api_servers)
             for component, version in zip(make(record), versions, strict=True)
         ]
-        # The balancer is ours, and of no version: a new one would break every connection.
+        # The balancer has no version: restarting it with an upgrade would break every connection.
         first += [Wanted(component, "") for component in components.balancers(record)]
-        if not any(self.crew.is_running(one.name) for one in components.api_servers(record)):
+        if not any(self.crew.is_running(server.name) for server in components.api_servers(record)):
             self.listening = False
             if self.available:
                 self.say(available=False, message="The API server is starting.")
@@ -242,15 +249,15 @@ class ControlPlane:
             self._bound = versions[-1]
         if not self.available and self._rush.is_on(self.slug):
             return READY_PROBE_SECONDS
-        rest = [
+        controllers = [
             Wanted(component, versions[-1], netns, self._reads.get(component.program, ""))
             for component in components.controllers(record)
         ]
         self.say(available=True, message=self.ground.moving)
-        return await self.crew.ensure(rest, time.monotonic()) or HEALTH_SECONDS
+        return await self.crew.ensure(controllers, time.monotonic()) or HEALTH_SECONDS
 
     async def _begins_to_listen(self, record: Record, version: str) -> bool:
-        """From then on its administrator can use it; the controllers follow when it calls itself ready."""
+        """Whether the API server answers, so that its administrator can use it. Controllers start once it is ready."""
         assert self.client is not None
         self._rush.begin(self.slug)
         if not await self._noted(record, await listens(self.client)):
@@ -263,7 +270,7 @@ class ControlPlane:
         return True
 
     async def prepare(self, record: Record) -> None:
-        """Directories, keys, certificates and configuration: cheap when all is there."""
+        """Writes directories, keys, certificates and configuration. Cheap when everything exists."""
         preparing.make_directories(record, self.directory)
         if not record.encryption_keys:
             key = base64.b64encode(os.urandom(32)).decode()
@@ -273,31 +280,34 @@ class ControlPlane:
             self.client, self._members = preparing.our_clients(record, self.directory)
 
     async def _begin(self, record: Record) -> None:
-        """A new cluster's only etcd needs no keys: it comes up while they are made."""
+        """Starts the etcd of a new cluster with one member early: it needs no keys, which are created meanwhile."""
         if not record.version and record.members == 1 and not record.real:
             preparing.make_directories(record, self.directory)
-            wanted = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
-            await self.crew.ensure(wanted, time.monotonic())
+            etcds = [Wanted(etcd, record.wanted.version) for etcd in components.etcds(record)]
+            await self.crew.ensure(etcds, time.monotonic())
 
     async def _all_answer(self) -> bool:
-        """Each API server by itself, past the balancer that would hide one that does not."""
+        """Whether each API server is ready, asked directly: the balancer would hide one that is not."""
         return all([await is_ready(client) is Heard.YES for client in self._members])
 
     async def answers(self, record: Record) -> bool:
-        """Does the API say that it is ready?"""
+        """Whether the API reports that it is ready."""
         assert self.client is not None
         return await self._noted(record, await is_ready(self.client))
 
-    async def _noted(self, record: Record, heard: Heard) -> bool:
-        """One that stays silent for long is ended, and so begun anew. One that does not know us is well."""
-        looks = self._silence.note(heard)
-        if heard is Heard.STRANGER:
+    async def _noted(self, record: Record, result: Heard) -> bool:
+        """Whether the probe succeeded. Restarts an API server that has been silent for long, but not one that
+        only rejects our certificate."""
+        silent_probes = self._silence.note(result)
+        if result is Heard.STRANGER:
             if self.message != _STRANGER:
-                logger.error("the API server does not know us", extra={"cluster": self.slug})
+                logger.error(
+                    "API server rejects the keeper's certificate", extra={"cluster": self.slug}
+                )
             self.say(available=False, message=_STRANGER)
-        if heard is not Heard.NO:
-            return heard is Heard.YES
-        if self.available and looks > 1:
+        if result is not Heard.NO:
+            return result is Heard.YES
+        if self.available and silent_probes > 1:
             self.say(available=False, message="The API does not answer.")
         if not self.available and not self.message:
             self.say(available=False, message="The API server is starting.")
@@ -318,7 +328,9 @@ class ControlPlane:
     async def _rest(self, record: Record) -> float:
         if record.wanted.rest == Rest.FROZEN:
             if not record.frozen:
-                record = self.change(frozen=True)  # first: who finds us must know to thaw them
+                record = self.change(
+                    frozen=True
+                )  # recorded first, so that the next keeper thaws them
             await self.ground.freeze(frozen=True)
             await self.crew.freeze()
             self.say(available=False, message="The cluster is frozen.")
@@ -329,19 +341,19 @@ class ControlPlane:
         return RESTING_SECONDS
 
     async def stop_all(self, record: Record) -> None:
-        """Controllers and API servers before etcd: what they still have to say must be kept."""
+        """Stops controllers and API servers before etcd, so that their last writes are stored."""
         self.listening = False
         self._rush.leave(self.slug)
         await self.ground.stop()
         last = [component.name for component in components.etcds(record)]
-        # An API server that is only just starting hears no signal but one, and has nothing to lose yet.
+        # An API server that is just starting ignores SIGTERM, and has nothing to lose yet: it is killed.
         await self.crew.stop_all(kill=not record.version, last=last)
         await self.ground.leave()
         if record.frozen:
             self.change(frozen=False)
 
     def begin_anew(self) -> None:
-        """Other objects than before: what was said to the API must be said again."""
+        """Forgets what was written to the API: its objects have been replaced."""
         self._bound = ""
         self.crew.forgive()
 
@@ -357,11 +369,11 @@ class ControlPlane:
         self.gone = True
 
     async def stop(self) -> None:
-        """Stops its processes, whatever is wanted of it: the next keeper starts them again."""
+        """Stops the processes without changing the desired state: the next keeper starts them again."""
         await self.stop_all(self.record)
 
     async def close(self) -> None:
-        """Lets go of the connection; the cluster runs on."""
+        """Closes our connections; the cluster runs on."""
         clients = [*self._members, *([self.client] if self.client else [])]
         self.client, self._members = None, []
         for client in clients:
@@ -373,12 +385,12 @@ class ControlPlane:
             self._tell()
 
     def _tell_if_new(self) -> None:
-        now: tuple[object, ...] = (True,)
+        state: tuple[object, ...] = (True,)
         if not self.gone:
             failed = (str(self.failure), self._ended) if self.failure else ()
-            now = (self.settled, failed, self.record.version, self.gone_to_rest)
-        if now != self._told:
-            self._told = now
+            state = (self.settled, failed, self.record.version, self.gone_to_rest)
+        if state != self._told:
+            self._told = state
             self._tell()
 
     def _tell(self) -> None:
@@ -387,6 +399,6 @@ class ControlPlane:
 
 
 def _is_due(record: Record) -> bool:
-    """A restore is wanted that was not carried out yet."""
+    """Whether a desired restore has not been carried out yet."""
     restore = record.wanted.restore
     return restore is not None and restore.request != record.restored

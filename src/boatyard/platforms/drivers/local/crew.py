@@ -1,4 +1,4 @@
-"""The processes of one cluster: kept running, restarted with patience, frozen, stopped. Called by the control plane."""
+"""Supervises the processes of one cluster: starts, restarts with backoff, freezes, stops. Used by the control plane."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from boatyard.processes.marked import Marked, ProcessSpec, find, start
 logger = logging.getLogger(__name__)
 
 STOP_SECONDS = 15.0
-STEADY_SECONDS = 10.0  # who has run for so long has come up
+STEADY_SECONDS = 10.0  # a process that has run this long counts as up
 LONGEST_PAUSE = 10.0
 
 FindProgram = Callable[[str, str], Path]  # version, program → file
@@ -30,30 +30,30 @@ FindProgram = Callable[[str, str], Path]  # version, program → file
 
 @dataclass(frozen=True)
 class Wanted:
-    """A component, and the version it should be of."""
+    """A component that should run, and its version."""
 
     component: Component
     version: str
     netns: str = ""
-    reads: str = ""  # a mark of what it reads when it starts, and never again
+    reads: str = ""  # a digest of the files that it reads only at its start
 
     @property
     def digest(self) -> str:
         text = "\0".join((self.version, self.netns, *self.component.arguments))
-        made = hashlib.sha256(text.encode()).hexdigest()[:8]
-        return f"{made}-{self.reads}" if self.reads else made
+        checksum = hashlib.sha256(text.encode()).hexdigest()[:8]
+        return f"{checksum}-{self.reads}" if self.reads else checksum
 
 
 @dataclass
 class _Trouble:
-    """How often in a row it ended early, and when it may be started again."""
+    """How often in a row a process ended early, and when it may be started again."""
 
     times: int = 0
     not_before: float = 0.0
 
 
 class Crew:
-    """Who is not held is looked for by its mark before it is started: there is never a second one."""
+    """The processes of one cluster. Before a start it looks for a process with the mark, so that none runs twice."""
 
     def __init__(
         self,
@@ -80,24 +80,24 @@ class Crew:
         self.restarts = 0
 
     async def adopt(self) -> None:
-        """Takes back everybody who carries the cluster's mark."""
-        # A start whose caller was cancelled goes on, and carries no mark yet.
+        """Takes over every running process that carries the cluster's mark."""
+        # A start whose caller was cancelled goes on in its thread, and its process may not be visible yet.
         await asyncio.gather(*self._starting, return_exceptions=True)
         users = () if self._user is None else (self._user,)
         marked = await asyncio.to_thread(find, f"{self._mark}/", users)
         for mark, processes in marked.items():
             name = mark[len(self._mark) + 1 :].partition("/")[0]
             for process in processes:
-                held = self._held.get(name)
-                if held is None or not held.alive:
+                current = self._held.get(name)
+                if current is None or not current.alive:
                     self._hold(name, process)
-                    # It may have been started a moment ago by a keeper that was killed.
+                    # Its real age is unknown: a keeper that was killed may have started it a moment ago.
                     self._started[name] = time.monotonic()
                     await asyncio.to_thread(limits.join, self._group, process.pid, self._limits)
-                elif held.pid == process.pid:
+                elif current.pid == process.pid:
                     process.close()
                 else:
-                    logger.warning("second process ended", extra={"mark": mark})
+                    logger.warning("duplicate process killed", extra={"mark": mark})
                     process.signal(signal.SIGKILL)
                     process.close()
 
@@ -105,74 +105,76 @@ class Crew:
         process = self._held.get(name)
         return process is not None and process.alive
 
-    def is_right(self, wanted: Wanted) -> bool:
-        """Runs, and is what it should be."""
-        name = wanted.component.name
-        return self.is_running(name) and self._held[name].mark == self._mark_of(wanted)
+    def is_right(self, desired: Wanted) -> bool:
+        """Whether it runs with the desired version, arguments and files."""
+        name = desired.component.name
+        return self.is_running(name) and self._held[name].mark == self._mark_of(desired)
 
-    def _has_only_read(self, wanted: Wanted) -> bool:
-        """Runs, and is what it should be but for what it has read."""
-        name = wanted.component.name
-        if not wanted.reads or not self.is_running(name) or self.is_right(wanted):
+    def _has_only_read(self, desired: Wanted) -> bool:
+        """Whether it runs as desired, except that it has read older files at its start."""
+        name = desired.component.name
+        if not desired.reads or not self.is_running(name) or self.is_right(desired):
             return False
-        held = self._held[name].mark.rpartition("/")[2]
-        return held.partition("-")[0] == wanted.digest.partition("-")[0]
+        digest = self._held[name].mark.rpartition("/")[2]
+        return digest.partition("-")[0] == desired.digest.partition("-")[0]
 
     def age(self, name: str, now: float) -> float:
         return now - self._started.get(name, 0.0)
 
     def pids(self) -> dict[str, int]:
-        return {name: held.pid for name, held in self._held.items() if held.alive}
+        return {name: process.pid for name, process in self._held.items() if process.alive}
 
     def ends_early(self, names: Iterable[str]) -> int:
-        """How often in a row the worst of them ended soon after its start."""
-        return max((self._trouble[n].times for n in names if n in self._trouble), default=0)
+        """Returns how often in a row the worst of them ended soon after its start."""
+        return max(
+            (self._trouble[name].times for name in names if name in self._trouble), default=0
+        )
 
-    async def ensure(self, wanted: Sequence[Wanted], now: float) -> float:
-        """Starts who is missing, replaces who is outdated. Seconds until the next may be started; 0: all run.
+    async def ensure(self, desired_components: Sequence[Wanted], now: float) -> float:
+        """Starts missing processes and replaces outdated ones. Returns the seconds until the next start; 0: all run.
 
-        Who has only read something that was renewed since is replaced too, one at a time, and not before the
-        last one started is steady: there is no hurry, and of several members the others do the work.
+        A process that has only read files renewed since is replaced too, one at a time, and only when all are
+        steady: there is no hurry, and the other members do the work meanwhile.
         """
         wait = 0.0
-        wrong = [one for one in wanted if not self.is_right(one)]
+        wrong = [desired for desired in desired_components if not self.is_right(desired)]
         if wrong:
             await self.adopt()
-        patient = [one for one in wrong if self._has_only_read(one)]
-        if patient and self._all_steady(wanted, now):
-            logger.info("component renewed", extra={"component": patient[0].component.name})
+        patient = [desired for desired in wrong if self._has_only_read(desired)]
+        if patient and self._all_steady(desired_components, now):
+            logger.info("component replaced", extra={"component": patient[0].component.name})
             patient = patient[1:]
-        wrong = [one for one in wrong if one not in patient]
+        wrong = [desired for desired in wrong if desired not in patient]
         outdated = [
-            one.component
-            for one in wrong
-            if self.is_running(one.component.name) and not self.is_right(one)
+            desired.component
+            for desired in wrong
+            if self.is_running(desired.component.name) and not self.is_right(desired)
         ]
-        # API servers before etcd: without it they do not end by themselves.
+        # API servers before etcd: without etcd they do not end.
         for kind in reversed(list(dict.fromkeys(component.kind for component in outdated))):
             await self.stop([component.name for component in outdated if component.kind == kind])
-        for one in wrong:
-            if self.is_right(one):
+        for desired in wrong:
+            if self.is_right(desired):
                 continue
-            name = one.component.name
+            name = desired.component.name
             trouble = self._note_end(name, now)
             if trouble.not_before > now:
                 wait = max(wait, trouble.not_before - now)
                 continue
-            await self._start(one, now)
+            await self._start(desired, now)
         return wait
 
-    def _all_steady(self, wanted: Sequence[Wanted], now: float) -> bool:
-        names = [one.component.name for one in wanted]
-        return all(self.is_running(n) and self.age(n, now) > STEADY_SECONDS for n in names)
+    def _all_steady(self, desired_components: Sequence[Wanted], now: float) -> bool:
+        names = [desired.component.name for desired in desired_components]
+        return all(self.is_running(name) and self.age(name, now) > STEADY_SECONDS for name in names)
 
     def _note_end(self, name: str, now: float) -> _Trouble:
-        """An end soon after the start makes us wait before the next start, ever longer."""
+        """Records the end of a process. Each end soon after the start delays the next start longer."""
         trouble = self._trouble.setdefault(name, _Trouble())
-        held = self._held.pop(name, None)
-        if held is None:
+        process = self._held.pop(name, None)
+        if process is None:
             return trouble
-        self._let_go(held)
+        self._let_go(process)
         self.restarts += 1
         if self.age(name, now) > STEADY_SECONDS:
             trouble.times = 0
@@ -183,26 +185,26 @@ class Crew:
         logger.warning("component ended", extra={"component": f"{self._mark}/{name}"})
         return trouble
 
-    async def _start(self, wanted: Wanted, now: float) -> None:
-        component = wanted.component
+    async def _start(self, desired: Wanted, now: float) -> None:
+        component = desired.component
         log = self._logs
         log.mkdir(exist_ok=True, mode=0o700)
         if component.program == BALANCER:
             executable = Path(sys.executable)
             argv: tuple[str, ...] = ("python", "-I", "-S", balancer.__file__, *component.arguments)
-            user = None  # from a place its user may not be able to read: it becomes that user by itself
+            user = None  # its user may not be able to read the program: it starts as ours and changes by itself
         else:
-            executable = self._program(wanted.version, component.program)
+            executable = self._program(desired.version, component.program)
             argv = (component.program, *component.arguments)
             user = self._user
         spec = ProcessSpec(
-            mark=self._mark_of(wanted),
+            mark=self._mark_of(desired),
             argv=argv,
             executable=executable,
             directory=self._directory,
             log=log / f"{component.name}.log",
             user=user,
-            netns="" if component.program == BALANCER else wanted.netns,
+            netns="" if component.program == BALANCER else desired.netns,
             environ=component.environ,
         )
         starting = asyncio.ensure_future(asyncio.to_thread(start, spec))
@@ -215,31 +217,31 @@ class Crew:
         logger.info("component started", extra={"component": f"{self._mark}/{component.name}"})
 
     async def stop(self, names: Iterable[str], *, kill: bool = False) -> None:
-        """All of them at once, and waits until they have ended."""
-        held = [(name, self._held[name]) for name in names if name in self._held]
-        for _, process in held:
+        """Stops all of them at once and waits until they have ended."""
+        processes = [(name, self._held[name]) for name in names if name in self._held]
+        for _, process in processes:
             process.signal(signal.SIGKILL if kill else signal.SIGTERM)
-            process.signal(signal.SIGCONT)  # one that stands still hears nothing else
+            process.signal(signal.SIGCONT)  # a frozen process handles no other signal
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(STOP_SECONDS):
-                await self._all_ended(process for _, process in held)
-        for _, process in held:
+                await self._all_ended(process for _, process in processes)
+        for _, process in processes:
             process.signal(signal.SIGKILL)
-        await self._all_ended(process for _, process in held)
-        for name, process in held:
+        await self._all_ended(process for _, process in processes)
+        for name, process in processes:
             self._held.pop(name, None)
             self._trouble.pop(name, None)
             self._let_go(process)
 
     async def stop_all(self, *, kill: bool = False, last: Sequence[str] = ()) -> None:
-        """Everybody of the cluster, also those nobody remembers; `last` are stopped after the others."""
+        """Stops every process of the cluster, including unknown ones with its mark; `last` after the others."""
         await self.adopt()
         await self.stop([name for name in self._held if name not in last], kill=kill)
         await self.stop(list(self._held), kill=kill)
         await asyncio.to_thread(limits.remove, self._group)
 
     async def freeze(self) -> None:
-        """Until everybody stands still: the signal itself only asks for it."""
+        """Freezes all processes and waits until they are: the signal alone takes effect later."""
         for process in self._held.values():
             process.signal(signal.SIGSTOP)
         end = time.monotonic() + STOP_SECONDS
@@ -250,7 +252,7 @@ class Crew:
                 await asyncio.sleep(0.005)
 
     def shorten_logs(self) -> None:
-        """Of everybody who writes here, also of nodes. Files are copied: not for the event loop."""
+        """Rotates all logs in the directory, also those of nodes. Copies files: must not run in the event loop."""
         for log in self._logs.glob("*.log"):
             shorten(log)
 
@@ -259,7 +261,7 @@ class Crew:
             process.signal(signal.SIGCONT)
 
     def forget(self) -> None:
-        """Lets go of everybody; they run on."""
+        """Forgets all processes; they run on."""
         for process in self._held.values():
             self._let_go(process)
         self._held.clear()
@@ -272,11 +274,11 @@ class Crew:
         await asyncio.gather(*waits)
 
     def mark_of(self, name: str) -> str:
-        """For a program that runs once, and must not run on when we are gone."""
+        """Returns the mark for a short-lived program, so that the next keeper finds and ends it."""
         return f"{self._mark}/{name}/once"
 
-    def _mark_of(self, wanted: Wanted) -> str:
-        return f"{self._mark}/{wanted.component.name}/{wanted.digest}"
+    def _mark_of(self, desired: Wanted) -> str:
+        return f"{self._mark}/{desired.component.name}/{desired.digest}"
 
     def _hold(self, name: str, process: Marked) -> None:
         before = self._held.pop(name, None)
@@ -295,17 +297,17 @@ class Crew:
         process.close()
 
 
-def end_strays(mark: str, known: Collection[str]) -> None:
-    """Ends processes of clusters that nothing is known of: somebody has removed their records by hand."""
-    for whole, processes in find(f"{mark}/", places.USERS).items():
-        cluster = whole.split("/")[1].partition("-")[0]
+def end_strays(mark: str, known_slugs: Collection[str]) -> None:
+    """Kills processes of clusters without a record: somebody has removed it by hand."""
+    for full_mark, processes in find(f"{mark}/", places.USERS).items():
+        cluster = full_mark.split("/")[1].partition("-")[0]
         for process in processes:
-            if cluster not in known:
-                logger.warning("stray process ended", extra={"mark": whole})
+            if cluster not in known_slugs:
+                logger.warning("stray process killed", extra={"mark": full_mark})
                 process.signal(signal.SIGKILL)
             process.close()
 
 
 async def _ended(process: Marked) -> None:
-    while process.alive:  # noqa: ASYNC110 - its descriptor has a reader already, so it is asked
+    while process.alive:  # noqa: ASYNC110 - its descriptor has a reader already, so it is polled
         await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""The local platform as the worker sees it: it asks the keeper of this machine."""
+"""The platform driver `local`: forwards each verb to the keeper of this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from boatyard.model.outcome import Outcome, Owned
 from boatyard.platforms.port import Access, ClusterSeen, ClusterWanted, NodeSeen, NodeWanted, Rest
 from boatyard.processes.calling import SocketCaller
 
-ANSWER_SECONDS = 25.0  # a verb waits for what is about to be so, and an API server may be busy
+ANSWER_SECONDS = 25.0  # a verb waits a moment for its result, and an API server may be busy
 
 
 class KeeperClient(SocketCaller):
@@ -23,13 +23,13 @@ class KeeperClient(SocketCaller):
 
 class KeeperCalls(Protocol):
     async def call(self, verb: str, /, **args: Any) -> Any:
-        """Carries out one verb of the keeper."""
+        """Calls one verb of the keeper and returns its result."""
 
 
 class LocalPlatform:
-    """`hub` is the name of the hub in the twin, whose machines simulated nodes follow.
+    """`hub` is the name of the hub in the twin, whose machines the simulated nodes follow.
 
-    The connection is shared and belongs to whoever gave it.
+    The connection is shared and closed by its owner.
     """
 
     def __init__(self, keeper: KeeperCalls, hub: str) -> None:
@@ -42,9 +42,9 @@ class LocalPlatform:
     def needs_hosts(self, settings: Mapping[str, str]) -> bool:
         return True
 
-    async def ensure_cluster(self, key: str, wanted: ClusterWanted) -> Outcome:
+    async def ensure_cluster(self, key: str, desired: ClusterWanted) -> Outcome:
         return await self._act(
-            "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(wanted)
+            "ensure_cluster", key=key, hub=self._hub, wanted=dataclasses.asdict(desired)
         )
 
     async def release_cluster(self, key: str) -> Outcome:
@@ -75,17 +75,17 @@ class LocalPlatform:
         return chosen
 
     async def observe(self, cluster_key: str) -> ClusterSeen:
-        seen = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
-        if not seen["exists"]:
+        state = await self._keeper.call("keeper.observe", cluster_key=cluster_key)
+        if not state["exists"]:
             return ClusterSeen(exists=False)
         return ClusterSeen(
             exists=True,
-            available=seen["available"],
-            degraded=seen["degraded"],
-            version=seen["version"],
-            message=seen["message"],
-            rest=Rest(seen["rest"]),
-            nodes=tuple(NodeSeen(*node) for node in seen["nodes"]),
+            available=state["available"],
+            degraded=state["degraded"],
+            version=state["version"],
+            message=state["message"],
+            rest=Rest(state["rest"]),
+            nodes=tuple(NodeSeen(*node) for node in state["nodes"]),
         )
 
     async def access(self, cluster_key: str) -> Access:

@@ -1,4 +1,4 @@
-"""The first that is said to an API server: do you listen, are you ready, and who may do what."""
+"""Probes of an API server (does it answer, is it ready), and its first role bindings."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from boatyard.kube.kinds import NAMESPACES, Kind
 from boatyard.model.errors import BoatyardError, Refused
 from boatyard.platforms.drivers.local.certificates import ADMINS, KUBELET_CLIENTS
 
-HUNG_AFTER = 12  # looks in a row without an answer
-# Where beginning anew has not helped: a full machine is slow, and not hung.
+HUNG_AFTER = 12  # probes in a row without an answer
+# The bound after restarts that did not help: on a full machine an API server is slow, not hung.
 HUNG_AT_MOST = 16 * HUNG_AFTER
-READY_SECONDS = 10.0  # an API that takes longer to answer does not answer
+READY_SECONDS = 10.0  # a slower answer counts as none
 _ROLE_BINDINGS = Kind(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", False
 )
 
 
 class Heard(Enum):
-    """What came back."""
+    """The result of a probe."""
 
     YES = "yes"
     NO = "no"  # nothing, or that it is not ready
-    STRANGER = "stranger"  # it answers, and does not know us: that is no fault of its own
+    STRANGER = "stranger"  # it answers, but rejects our certificate: a restart would not help
 
 
 class Silence:
-    """For how many looks an API server has not answered, and for how many that is borne."""
+    """Counts the probes in a row without an answer, up to a bound that grows with each restart."""
 
     def __init__(self) -> None:
         self._looks = 0
         self.patience = HUNG_AFTER
 
-    def note(self, heard: Heard) -> int:
-        """The looks in a row without an answer."""
-        self._looks = self._looks + 1 if heard is Heard.NO else 0
-        if heard is Heard.YES:
+    def note(self, result: Heard) -> int:
+        """Records a probe. Returns the number of probes in a row without an answer."""
+        self._looks = self._looks + 1 if result is Heard.NO else 0
+        if result is Heard.YES:
             self.patience = HUNG_AFTER
         return self._looks
 
@@ -47,13 +47,13 @@ class Silence:
         return self._looks >= self.patience
 
     def be_more_patient(self) -> None:
-        """With one that begins anew."""
+        """Doubles the bound, after a restart."""
         self._looks = 0
         self.patience = min(2 * self.patience, HUNG_AT_MOST)
 
 
 async def listens(client: KubeClient) -> Heard:
-    """Whoever asks for a list is answered. A second or two later it calls itself ready."""
+    """Probes whether the API server answers a list. It becomes ready a second or two later."""
     return await _hear(client.list(NAMESPACES))
 
 
@@ -61,10 +61,10 @@ async def is_ready(client: KubeClient) -> Heard:
     return await _hear(client.text("/readyz"))
 
 
-async def _hear(asking: Awaitable[object]) -> Heard:
+async def _hear(request: Awaitable[object]) -> Heard:
     try:
         async with asyncio.timeout(READY_SECONDS):
-            await asking
+            await request
     except Refused as error:
         return Heard.STRANGER if error.reason == "Unauthorized" else Heard.NO
     except (BoatyardError, TimeoutError):
@@ -73,7 +73,10 @@ async def _hear(asking: Awaitable[object]) -> Heard:
 
 
 async def bind_groups(client: KubeClient) -> None:
-    """Whom we issue certificates for, and the API server's own client, have their rights by name, not by magic."""
+    """Binds the groups of our administrators and of the API server's kubelet client to their roles.
+
+    Their permissions are visible as bindings, unlike those of the built-in group system:masters.
+    """
     for name, role in ((ADMINS, "cluster-admin"), (KUBELET_CLIENTS, "system:kubelet-api-admin")):
         await client.apply(
             _ROLE_BINDINGS,

@@ -1,24 +1,24 @@
-"""What a control plane stands on beside its processes. Simulated nodes need nothing; real ones a network."""
+"""Hooks by which a control plane prepares and stops what its nodes need. Simulated nodes need nothing."""
 
 from __future__ import annotations
 
 
 class Ground:
-    """Does nothing; real nodes do."""
+    """Hooks that do nothing, for simulated nodes. Real nodes override them."""
 
     @property
     def moving(self) -> str:
-        """What is still on its way to the control plane's version, in words. Empty: nothing."""
+        """A message while nodes do not have the control plane's version yet; empty otherwise."""
         return ""
 
     async def prepare(self) -> None:
-        """Before anything is started."""
+        """Runs before any process is started."""
 
     async def freeze(self, *, frozen: bool) -> None:
-        """Nodes stand still with their control plane."""
+        """Freezes or thaws the nodes together with their control plane."""
 
     async def stop(self) -> None:
-        """Before the control plane is stopped: nothing of the nodes runs afterwards."""
+        """Runs before the control plane is stopped. No process of a node runs afterwards."""
 
     async def leave(self) -> None:
-        """Once nothing of the control plane runs: nothing is left afterwards but files."""
+        """Runs once the control plane has stopped. Only files are left afterwards."""

@@ -1,4 +1,4 @@
-"""One cluster with its nodes: a control plane, and whoever plays or runs its nodes. Owned by the keeper."""
+"""One local cluster: its control plane, and the agent that simulates or runs its nodes. Owned by the keeper."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from boatyard.platforms.drivers.local.records import NodeRecord
 
 logger = logging.getLogger(__name__)
 
-AGENT_PAUSE = 10.0  # seconds until nodes whose agent ended with a bug have another
+AGENT_PAUSE = 10.0  # seconds until an agent that crashed is replaced
 _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
 _UNTENDED = NodeState(joined=True, ready=False, message="Nobody looks after the node right now.")
 
 
 class NodeFollower(Protocol):
-    """What stands behind nodes on this machine."""
+    """What the nodes of this machine depend on."""
 
     def machines(self, hub: str) -> Machines:
-        """The machines that simulated nodes of a hub follow."""
+        """Returns the machines that the simulated nodes of a hub follow."""
 
     def check_real(self) -> None:
-        """Refused, with what is missing, where real nodes cannot be had."""
+        """Refused, with what is missing, when this machine cannot run real nodes."""
 
 
 class Household:
@@ -50,7 +50,7 @@ class Household:
     ) -> None:
         self.plane = plane
         self._agent_pause = agent_pause
-        self._untended = False  # the agent has ended, and the next has not begun
+        self._untended = False  # the agent has crashed and its successor has not started
         self._follow = follow
         self._on_gone = on_gone
         self._real = real
@@ -61,8 +61,8 @@ class Household:
         self._agent_task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        for work in (self._drive(), self._attend()):
-            task = asyncio.create_task(work)
+        for coroutine in (self._drive(), self._attend()):
+            task = asyncio.create_task(coroutine)
             task.add_done_callback(_complain)
             self._tasks.append(task)
 
@@ -82,15 +82,15 @@ class Household:
         self._on_gone()
 
     async def _attend(self) -> None:
-        """The nodes live while the control plane is awake; a frozen one must not be spoken to."""
+        """Runs the agent while the control plane is awake: a frozen API server must not be called."""
         while not self.plane.gone:
             if self.plane.gone_to_rest or self.plane.client is None:
                 await self._dismiss_agent()
             elif self.plane.available and (self._agent_task is None or self._agent_task.done()):
                 self._engage_agent()
-                with contextlib.suppress(BoatyardError):  # there is another time
+                with contextlib.suppress(BoatyardError):  # the next change tries it again
                     await self.forget_strays()
-            self.nodes_changed()  # their version is the control plane's
+            self.nodes_changed()  # their version follows the control plane's
             await self.plane.changed()
 
     def _engage_agent(self) -> None:
@@ -109,17 +109,17 @@ class Household:
         return self._agent
 
     async def _keep_agent(self, agent: NodeAgent | RealNodes) -> None:
-        """Until cancelled. One that ends with a bug is followed by another, which knows nothing of it."""
+        """Runs agents until cancelled. An agent that crashes is replaced by a new one with no state."""
         while True:
             try:
                 await agent.run()
-            except Exception:  # a steady cluster would have no nodes until somebody changes it
-                logger.exception("internal error", extra={"cluster": self.plane.slug})
+            except Exception:  # otherwise the cluster would have no nodes until its state changes
+                logger.exception("node agent crashed", extra={"cluster": self.plane.slug})
             self._agent = None
             self._untended = True
             await asyncio.sleep(self._agent_pause)
             if self.plane.client is None:
-                return  # whoever wakes the control plane engages another
+                return  # `_attend` starts another when the control plane is awake again
             agent = self._new_agent()
             self._untended = False
 
@@ -157,8 +157,8 @@ class Household:
                 self._agent.wake()
 
     def seen(self) -> Mapping[str, NodeState]:
-        """By the nodes' keys."""
-        # Of one that has just gone to rest the agent still says what it saw last.
+        """Returns the states of the nodes by their keys."""
+        # At rest the agent's states are outdated.
         agent = None if self.plane.gone_to_rest else self._agent
         states = agent.seen() if agent is not None else {}
         unknown = _UNTENDED if self._untended else _JOINING
@@ -186,21 +186,21 @@ class Household:
         return await drain(client, node.slot, deadline_passed=late)
 
     async def end_node(self, node: NodeRecord) -> None:
-        """Nothing of it runs any more."""
+        """Ends all processes of a node."""
         if self._real is not None:
             await self._real.end_node(node)
 
     async def forget_strays(self) -> None:
-        """Removes Node objects of ours that stand for no node: of one that has left, or of another cluster's backup."""
+        """Removes Node objects of ours without a node, left by a node that is gone or restored with a backup."""
         client = self.plane.client
         if client is None or not self.plane.available or self.plane.record.leaving:
             return
-        kept = {node.slot for node in self.plane.record.nodes.values()}
+        slots = {node.slot for node in self.plane.record.nodes.values()}
         for node in (await client.list(NODES, labels=NODE_SET)).items:
-            if node["metadata"]["name"] not in kept:
+            if node["metadata"]["name"] not in slots:
                 await client.delete(NODES, node["metadata"]["name"])
 
 
 def _complain(task: asyncio.Task[None]) -> None:
     if not task.cancelled() and task.exception() is not None:
-        logger.error("a task of a cluster ended with a bug", exc_info=task.exception())
+        logger.error("cluster task crashed", exc_info=task.exception())

@@ -1,6 +1,6 @@
-"""Keeps all local clusters of one data directory: answers the verbs of the platform port, and never forgets one.
+"""The supervisor of all local clusters of one data directory. Implements the verbs of the platform port.
 
-Runs as a process of its own (`server.py`); the driver asks it over a socket.
+Runs as a process of its own (`server.py`); the driver calls it over a socket.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from boatyard.platforms.port import API_ANSWERS, ClusterWanted, NodeWanted, Rest
 
 logger = logging.getLogger(__name__)
 
-PATIENCE = 3.0  # seconds a verb may wait for what is about to be so
+PATIENCE = 3.0  # seconds a verb waits for its result before it returns Waiting
 LOOK_AGAIN = 0.1
-DRAIN_SECONDS = 300.0  # after so long a node leaves whatever a disruption budget says
+DRAIN_SECONDS = 300.0  # after that a node leaves in spite of disruption budgets
 
 
 class Programs(Protocol):
-    """Where the programs are; answered by `boatyard.assets`."""
+    """Finds the installed programs; implemented by `boatyard.assets`."""
 
     def versions(self) -> tuple[str, ...]: ...
 
@@ -55,20 +55,20 @@ class Keeper:
         self._mark = hashlib.sha256(os.fsencode(directory.absolute())).hexdigest()[:10]
         self.records = Records(directory / "clusters")
         self._houses: dict[str, Household] = {}
-        self._told: set[str] = set()  # slugs whose failed version has been told to somebody
+        self._told: set[str] = set()  # slugs whose failed upgrade has been reported once
         self._backups = Backups(directory / "backups")
         self._rush = Rush()
 
     async def start(self) -> None:
-        """Takes up every cluster where it was left."""
-        known = {*self.records.unreadable, *(record.slug for record in self.records)}
-        await asyncio.to_thread(end_strays, self._mark, known)
+        """Resumes every recorded cluster. Kills processes of clusters without a record."""
+        known_slugs = {*self.records.unreadable, *(record.slug for record in self.records)}
+        await asyncio.to_thread(end_strays, self._mark, known_slugs)
         for record in self.records:
             self._open(record)
 
     async def close(self, *, stop: bool) -> None:
-        """Lets go of all of them. They run on, unless they are to be stopped; then they start with the next keeper."""
-        await asyncio.gather(*(house.close(stop=stop) for house in self._houses.values()))
+        """Closes all clusters. They run on, unless `stop`: then the next keeper starts them again."""
+        await asyncio.gather(*(cluster.close(stop=stop) for cluster in self._houses.values()))
 
     def _open(self, record: Record) -> Household:
         plane = ControlPlane(
@@ -84,14 +84,14 @@ class Keeper:
             if record.real
             else None
         )
-        house = Household(plane, self._follow, real=real, on_gone=lambda: self._gone(house))
-        self._houses[record.slug] = house
-        house.start()
-        return house
+        cluster = Household(plane, self._follow, real=real, on_gone=lambda: self._gone(cluster))
+        self._houses[record.slug] = cluster
+        cluster.start()
+        return cluster
 
-    def _gone(self, house: Household) -> None:
-        slug = house.plane.slug
-        if self._houses.get(slug) is house:  # not one that was ordered anew meanwhile
+    def _gone(self, cluster: Household) -> None:
+        slug = cluster.plane.slug
+        if self._houses.get(slug) is cluster:  # not one that was ordered anew meanwhile
             del self._houses[slug]
             self._told.discard(slug)
 
@@ -101,22 +101,22 @@ class Keeper:
         return {"versions": list(self._programs.versions()), "pid": os.getpid()}
 
     async def ensure_cluster(self, key: str, hub: str, wanted: dict[str, Any]) -> Outcome:
-        asked = _with_ranges(msgspec.convert(wanted, ClusterWanted))
+        desired = _with_ranges(msgspec.convert(wanted, ClusterWanted))
         record = self.records.find(key)
         if record is not None and record.leaving:
             return Waiting("The cluster is still being removed.", LOOK_AGAIN)
-        self._check(asked, record)
+        self._check(desired, record)
         if record is None:
-            record = self._create(key, hub, asked)
-        elif record.wanted != asked:
-            record = self.records.save(msgspec.structs.replace(record, wanted=asked))
+            record = self._create(key, hub, desired)
+        elif record.wanted != desired:
+            record = self.records.save(msgspec.structs.replace(record, wanted=desired))
         plane = self._houses[record.slug].plane
-        if record.failed_version == asked.version != record.version:
+        if record.failed_version == desired.version != record.version:
             self._tell_failure(record)
-        failure, known = plane.wake(), plane.listening
+        failure, was_listening = plane.wake(), plane.listening
         await self._until(
             plane,
-            lambda: plane.settled or failure() is not None or plane.listening != known,
+            lambda: plane.settled or failure() is not None or plane.listening != was_listening,
         )
         if not plane.settled and failure() is None:
             reason = API_ANSWERS if plane.listening else "Waiting"
@@ -124,32 +124,32 @@ class Keeper:
                 plane.message or "The control plane is starting.", LOOK_AGAIN, reason=reason
             )
         record = plane.record
-        if record.failed_version == asked.version != record.version:
+        if record.failed_version == desired.version != record.version:
             self._tell_failure(record)
         if (error := failure()) is not None:
             raise error
         return Done({"version": record.version})
 
-    def _check(self, asked: ClusterWanted, record: Record | None) -> None:
+    def _check(self, desired: ClusterWanted, record: Record | None) -> None:
         offered = self._programs.versions()
-        if asked.version not in offered:
-            there = ", ".join(offered) or "none; run `boatyard assets install`"
+        if desired.version not in offered:
+            choices = ", ".join(offered) or "none; run `boatyard assets install`"
             raise Refused(
-                f"this machine has no Kubernetes {asked.version}; it has {there}",
+                f"this machine has no Kubernetes {desired.version}; it has {choices}",
                 reason="NoSuchVersion",
             )
         if record is not None and record.version:
-            check_step(record.upgrading or record.version, asked.version)
-        done = record.restored if record is not None else ""
-        if asked.restore is not None and asked.restore.request != done:
-            about = read_backup(self._backups.place(asked.restore.backup_key))
-            running = record.version if record is not None and record.version else asked.version
-            check_step(about.version, running)
-        if record is None and is_real(asked):
+            check_step(record.upgrading or record.version, desired.version)
+        last_restore = record.restored if record is not None else ""
+        if desired.restore is not None and desired.restore.request != last_restore:
+            backup = read_backup(self._backups.place(desired.restore.backup_key))
+            running = record.version if record is not None and record.version else desired.version
+            check_step(backup.version, running)
+        if record is None and is_real(desired):
             self._follow.check_real()
 
     def _tell_failure(self, record: Record) -> None:
-        """Once Refused; asked again it is tried again."""
+        """Refuses once with the failed version; the next call clears it, so that the upgrade is tried again."""
         if record.slug in self._told:
             self._told.discard(record.slug)
             self.records.save(msgspec.structs.replace(record, failed_version=""))
@@ -160,14 +160,14 @@ class Keeper:
             reason="UpgradeFailed",
         )
 
-    def _create(self, key: str, hub: str, wanted: ClusterWanted) -> Record:
+    def _create(self, key: str, hub: str, desired: ClusterWanted) -> Record:
         slug = slug_of(key)
-        members = 3 if wanted.settings.get("control_planes") == "3" else 1
+        members = 3 if desired.settings.get("control_planes") == "3" else 1
         record = Record(
             key=key,
             slug=slug,
             hub=hub,
-            wanted=wanted,
+            wanted=desired,
             user=places.choose_user(
                 self._directory, slug, {record.user for record in self.records}
             ),
@@ -177,7 +177,7 @@ class Keeper:
                 seed=f"{self._directory}/{slug}",
             ),
             members=members,
-            real=is_real(wanted),
+            real=is_real(desired),
             made_at=_wall(),
         )
         self.records.save(record)
@@ -188,19 +188,19 @@ class Keeper:
         record = self.records.find(key)
         if record is None:
             return Done()
-        house = self._houses[record.slug]
+        cluster = self._houses[record.slug]
         if not record.leaving:
             self.records.save(msgspec.structs.replace(record, leaving=True))
-        house.plane.wake()
-        gone = await self._until(house.plane, lambda: self.records.find(key) is None)
-        return Done() if gone else Waiting("The control plane is being removed.", LOOK_AGAIN)
+        cluster.plane.wake()
+        removed = await self._until(cluster.plane, lambda: self.records.find(key) is None)
+        return Done() if removed else Waiting("The control plane is being removed.", LOOK_AGAIN)
 
     async def observe(self, cluster_key: str) -> dict[str, Any]:
         record = self.records.find(cluster_key)
         if record is None:
             return {"exists": False}
-        house = self._houses[record.slug]
-        plane, nodes = house.plane, house.seen()
+        cluster = self._houses[record.slug]
+        plane, nodes = cluster.plane, cluster.seen()
         lost = any(node.joined and not node.ready for node in nodes.values())
         message = plane.message
         if plane.available and not message and lost:
@@ -232,63 +232,63 @@ class Keeper:
         }
 
     async def list_owned(self, hub: str, prefix: str = "") -> list[tuple[str, str, str]]:
-        found = []
+        rows = []
         for record in self.records:
             if record.hub != hub:
                 continue
-            found.append((record.key, "cluster", record.wanted.name))
-            found += [(node.key, "node", node.slot) for node in record.nodes.values()]
-        return sorted(row for row in found if row[0].startswith(prefix))
+            rows.append((record.key, "cluster", record.wanted.name))
+            rows += [(node.key, "node", node.slot) for node in record.nodes.values()]
+        return sorted(row for row in rows if row[0].startswith(prefix))
 
     async def processes(self, cluster_key: str) -> dict[str, int]:
-        """The pids of a cluster's components, for people and tests."""
+        """Returns the pids of a cluster's components, for people and tests."""
         record = self.records.find(cluster_key)
         return {} if record is None else self._houses[record.slug].plane.crew.pids()
 
     # --- verbs: nodes ------------------------------------------------------------------------
 
     async def ensure_node(self, key: str, cluster_key: str, node: dict[str, Any]) -> Outcome:
-        wanted = msgspec.convert(node, NodeWanted)
+        desired = msgspec.convert(node, NodeWanted)
         record = self.records.find(cluster_key)
         if record is None or record.leaving:
             raise Unavailable("the cluster to join is not there", reason="NoCluster")
-        self._check_node(record, key, wanted)
-        have = record.nodes.get(key)
-        if have is not None and have.leaving_since:
+        self._check_node(record, key, desired)
+        existing = record.nodes.get(key)
+        if existing is not None and existing.leaving_since:
             return Waiting("A node is still being drained.", LOOK_AGAIN)
-        if have is None or (have.host, have.address) != (wanted.host, wanted.address):
-            number = have.number if have is not None else record.next_number
-            made = NodeRecord(
+        if existing is None or (existing.host, existing.address) != (desired.host, desired.address):
+            number = existing.number if existing is not None else record.next_number
+            new_node = NodeRecord(
                 key=key,
-                slot=wanted.slot,
-                node_set=wanted.node_set,
-                host=wanted.host,
-                address=wanted.address,
+                slot=desired.slot,
+                node_set=desired.node_set,
+                host=desired.host,
+                address=desired.address,
                 number=number,
                 made_at=_wall(),
             )
             record = self.records.save(
                 msgspec.structs.replace(
                     record,
-                    nodes={**record.nodes, key: made},
+                    nodes={**record.nodes, key: new_node},
                     next_number=max(record.next_number, number + 1),
                 )
             )
-        house = self._houses[record.slug]
-        house.nodes_changed()
-        if await house.wait_ready(key, PATIENCE):
+        cluster = self._houses[record.slug]
+        cluster.nodes_changed()
+        if await cluster.wait_ready(key, PATIENCE):
             return Done()
-        seen = house.seen()[key]
-        reason = "HostDoesNotAnswer" if seen.joined else "Waiting"
-        return Waiting(seen.message or "A node is joining.", LOOK_AGAIN, reason=reason)
+        state = cluster.seen()[key]
+        reason = "HostDoesNotAnswer" if state.joined else "Waiting"
+        return Waiting(state.message or "A node is joining.", LOOK_AGAIN, reason=reason)
 
-    def _check_node(self, record: Record, key: str, wanted: NodeWanted) -> None:
-        holder = self.records.holder_of(wanted.host)
+    def _check_node(self, record: Record, key: str, desired: NodeWanted) -> None:
+        holder = self.records.holder_of(desired.host)
         if holder is not None and holder.key != key:
             raise Refused("the host is a node under another key", reason="HeldByAnother")
         for node in record.nodes.values():
-            if node.slot == wanted.slot and node.key != key:
-                raise Refused(f"node {wanted.slot} belongs to another key", reason="HeldByAnother")
+            if node.slot == desired.slot and node.key != key:
+                raise Refused(f"node {desired.slot} belongs to another key", reason="HeldByAnother")
 
     async def release_node(
         self, key: str, cluster_key: str, slot: str, drain: bool = True
@@ -302,24 +302,24 @@ class Keeper:
         node = record.nodes.get(key)
         if node is None:
             return Done()
-        house = self._houses[record.slug]
+        cluster = self._houses[record.slug]
         if not node.leaving_since:
             node = msgspec.structs.replace(node, leaving_since=_wall())
             self.records.save(msgspec.structs.replace(record, nodes={**record.nodes, key: node}))
         asleep = record.wanted.rest != Rest.AWAKE
         if drain and not record.leaving and not asleep:
             late = _wall() - node.leaving_since > DRAIN_SECONDS
-            outcome = await house.drain(node, late=late)
+            outcome = await cluster.drain(node, late=late)
             if isinstance(outcome, Waiting):
                 return outcome
-        await house.end_node(node)
+        await cluster.end_node(node)
         record = self.records.find(cluster_key)
         if record is None:
-            return Done()  # the whole cluster has left meanwhile
-        left = {other: node for other, node in record.nodes.items() if other != key}
-        self.records.save(msgspec.structs.replace(record, nodes=left))
-        house.nodes_changed()
-        await house.forget_strays()
+            return Done()  # the whole cluster has been removed meanwhile
+        remaining_nodes = {other: node for other, node in record.nodes.items() if other != key}
+        self.records.save(msgspec.structs.replace(record, nodes=remaining_nodes))
+        cluster.nodes_changed()
+        await cluster.forget_strays()
         return Done()
 
     async def choose_leaving(
@@ -328,18 +328,18 @@ class Keeper:
         record = self.records.find(cluster_key)
         if record is None:
             return choose_leaving(slots, count, {})
-        seen = self._houses[record.slug].seen()
-        known = {
-            node.slot: Candidate(seen[key], node.made_at) for key, node in record.nodes.items()
+        states = self._houses[record.slug].seen()
+        candidates = {
+            node.slot: Candidate(states[key], node.made_at) for key, node in record.nodes.items()
         }
-        return choose_leaving(slots, count, known)
+        return choose_leaving(slots, count, candidates)
 
     # --- verbs: backups ----------------------------------------------------------------------
 
     async def ensure_backup(self, key: str, cluster_key: str, folder: str = "") -> Outcome:
         async with self._backups.one(key):
-            about = self._backups.find(key)
-            if about is None:
+            backup = self._backups.find(key)
+            if backup is None:
                 record = self.records.find(cluster_key)
                 if record is None or record.leaving or not record.version:
                     raise Unavailable(
@@ -350,13 +350,13 @@ class Keeper:
                     raise Unavailable(
                         "the cluster does not answer; resume it first", reason="Resting"
                     )
-                about = await self._backups.take(key, plane, folder, now=_wall())
+                backup = await self._backups.take(key, plane, folder, now=_wall())
             return Done(
                 {
                     "place": str(self._backups.place(key).resolve()),
-                    "bytes": str(about.bytes),
-                    "sha256": about.sha256,
-                    "version": about.version,
+                    "bytes": str(backup.bytes),
+                    "sha256": backup.sha256,
+                    "version": backup.version,
                 }
             )
 
@@ -365,31 +365,31 @@ class Keeper:
             await asyncio.to_thread(self._backups.remove, key)
         return Done()
 
-    async def _until(self, plane: ControlPlane, so: Callable[[], bool]) -> bool:
+    async def _until(self, plane: ControlPlane, is_reached: Callable[[], bool]) -> bool:
         try:
             async with asyncio.timeout(PATIENCE):
-                while not so():
+                while not is_reached():
                     await plane.changed()
         except TimeoutError:
-            return so()
+            return is_reached()
         return True
 
 
-def is_real(wanted: ClusterWanted) -> bool:
-    """What the tenant asked for, else what the template says."""
-    asked = wanted.parameters.get("nodes") or wanted.settings.get("nodes") or "simulated"
-    if asked not in ("real", "simulated"):
-        raise Refused(f"nodes are `simulated` or `real`, not {asked!r}", reason="NoSuchNodes")
-    return asked == "real"
+def is_real(desired: ClusterWanted) -> bool:
+    """Whether the cluster has real nodes: the tenant's parameter decides, then the template's setting."""
+    node_kind = desired.parameters.get("nodes") or desired.settings.get("nodes") or "simulated"
+    if node_kind not in ("real", "simulated"):
+        raise Refused(f"nodes are `simulated` or `real`, not {node_kind!r}", reason="NoSuchNodes")
+    return node_kind == "real"
 
 
-def _with_ranges(wanted: ClusterWanted) -> ClusterWanted:
+def _with_ranges(desired: ClusterWanted) -> ClusterWanted:
     return dataclasses.replace(
-        wanted,
-        pod_cidr=wanted.pod_cidr or places.POD_CIDR,
-        service_cidr=wanted.service_cidr or places.SERVICE_CIDR,
+        desired,
+        pod_cidr=desired.pod_cidr or places.POD_CIDR,
+        service_cidr=desired.service_cidr or places.SERVICE_CIDR,
     )
 
 
 def _wall() -> float:
-    return time.time()  # noqa: TID251 - moments that outlive this process
+    return time.time()  # noqa: TID251 - stored times must outlive this process

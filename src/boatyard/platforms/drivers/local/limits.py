@@ -1,7 +1,7 @@
-"""How much of this machine the processes of one cluster may take together. By control groups, as root.
+"""Limits what the processes of one cluster use together of this machine, by control groups. Needs root.
 
-Without root, or where control groups cannot be written, only what every process inherits bounds it. The log says so,
-once for each reason.
+Without root, or where control groups cannot be written, only the inherited limits of each process hold. The log says
+so, once for each reason.
 """
 
 from __future__ import annotations
@@ -24,13 +24,11 @@ _GONE_SECONDS = 5.0
 class Limits:
     memory: int = 3 * 1024**3  # bytes; an empty cluster takes a tenth
     threads: int = 2000
-    share: int = (
-        128  # of the processors, when there are not enough: people and Boatyard itself have 1024
-    )
+    share: int = 128  # CPU shares when processors are scarce; people and Boatyard itself have 1024
 
 
 def join(name: str, pid: int, limits: Limits) -> bool:
-    """Puts a process into the cluster's groups, which are made when they are not there. False when that cannot be."""
+    """Puts a process into the cluster's groups and creates them if needed. False when that is impossible."""
     if os.geteuid() != 0:
         _tell("not run as root")
         return False
@@ -41,7 +39,7 @@ def join(name: str, pid: int, limits: Limits) -> bool:
             _write(group, settings)
             (group / "cgroup.procs").write_text(str(pid))
         except ProcessLookupError:
-            return False  # it has ended, and needs no bound any more
+            return False  # the process has ended
         except OSError as error:
             _tell(f"{hierarchy}: {error.strerror or error}")
             return False
@@ -49,7 +47,7 @@ def join(name: str, pid: int, limits: Limits) -> bool:
 
 
 def bound(name: str, limits: Limits) -> bool:
-    """Bounds groups that somebody else has made at the top of the hierarchies. False when that cannot be."""
+    """Sets limits on existing groups at the top of the hierarchies. False when that is impossible."""
     for hierarchy, settings in _settings(limits):
         try:
             _write(hierarchy / name, settings)
@@ -67,15 +65,15 @@ def _write(group: Path, settings: Mapping[str, str]) -> None:
 _told: set[str] = set()
 
 
-def _tell(why: str) -> None:
-    """The same at every start of every component would be noise."""
-    if why not in _told:
-        _told.add(why)
-        logger.warning("clusters are not bounded", extra={"why": why})
+def _tell(reason: str) -> None:
+    """Logs each reason once: every start of every component would repeat it."""
+    if reason not in _told:
+        _told.add(reason)
+        logger.warning("resource limits not applied to clusters", extra={"why": reason})
 
 
 def remove(name: str) -> None:
-    """Takes the groups away once nobody is in them. Nothing there: nothing to do."""
+    """Removes the groups once they are empty. Does nothing when there are none."""
     for hierarchy, _ in _settings(Limits()):
         _remove(hierarchy / _group(name))
 
@@ -83,7 +81,7 @@ def remove(name: str) -> None:
 def _remove(group: Path) -> None:
     end = time.monotonic() + _GONE_SECONDS
     while group.is_dir() and time.monotonic() < end:
-        with contextlib.suppress(OSError):  # a process on its way out still counts
+        with contextlib.suppress(OSError):  # an ending process still counts
             group.rmdir()
             return
         time.sleep(0.02)

@@ -1,6 +1,6 @@
-"""Another version, or the objects of a backup: what a control plane needs several passes for. Called by it.
+"""Upgrades, rollbacks and restores, which take a control plane several passes. Called by the control plane.
 
-Where we are is in the record before anything is done, so that whoever comes after us goes on from there.
+Each stage is recorded before it begins, so that the next keeper continues from there after a crash.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ ENDS_TOO_OFTEN = 4
 
 
 async def upgrade(plane: ControlPlane, record: Record, target: str) -> float:
-    """Member by member to the new version, with a snapshot before; back to the old when it does not come up.
+    """Takes a snapshot and upgrades member by member; rolls back when the new version does not come up.
 
-    The seconds until the next look.
+    Returns the seconds until the next pass.
     """
     if record.upgrading != target:
         if not await plane.answers(record):
@@ -49,8 +49,8 @@ async def upgrade(plane: ControlPlane, record: Record, target: str) -> float:
 
 
 async def roll_back(plane: ControlPlane, record: Record) -> None:
-    """The old version again: with the objects as they are, so that nothing written meanwhile is lost;
-    where it cannot read them any more, as they were before.
+    """Returns to the old version, with the present objects, so that nothing written meanwhile is lost. When the
+    old version cannot read those, restores the snapshot.
     """
     target, before = record.rolling_back, [record.version] * record.members
     plane.say(available=False, message="The new version did not come up; going back.")
@@ -68,8 +68,10 @@ async def roll_back(plane: ControlPlane, record: Record) -> None:
 
 
 async def _come_up(plane: ControlPlane, record: Record, versions: Sequence[str]) -> bool:
-    """True once the API answers with everything of these versions running."""
-    first = [c.name for c in (*components.etcds(record), *components.api_servers(record))]
+    """Waits until everything of these versions runs and the API answers. False when that fails."""
+    first = [
+        component.name for component in (*components.etcds(record), *components.api_servers(record))
+    ]
     plane.crew.forgive()
     try:
         async with asyncio.timeout(COME_UP_SECONDS):
@@ -78,7 +80,7 @@ async def _come_up(plane: ControlPlane, record: Record, versions: Sequence[str])
                     if await plane.is_up(record, versions):
                         return True
                 except Unavailable:
-                    await asyncio.sleep(0.2)  # it may be only just coming up
+                    await asyncio.sleep(0.2)  # it may still be coming up
                 await asyncio.sleep(0.05)
     except (TimeoutError, Refused):
         return False
@@ -90,26 +92,26 @@ def snapshot_before(plane: ControlPlane, target: str) -> Path:
 
 
 def forget_snapshots(private: Path) -> None:
-    """Of upgrades that are over: they hold all a tenant had, also what was deleted since."""
+    """Deletes the snapshots of finished upgrades: they contain all of a tenant's data, even what was deleted since."""
     for path in private.glob("before-*.db*"):
         path.unlink(missing_ok=True)
 
 
-async def restore(plane: ControlPlane, record: Record, request: str, place: Path) -> None:
-    """The objects of a backup instead of those that are there. Refused before anything is touched when it is broken."""
-    about = read_backup(place)
-    await asyncio.to_thread(snapshots.verify, place / SNAPSHOT, about.sha256)
+async def restore(plane: ControlPlane, record: Record, request: str, directory: Path) -> None:
+    """Replaces the cluster's objects by those of a backup. Refused, with nothing changed, when it is broken."""
+    backup = read_backup(directory)
+    await asyncio.to_thread(snapshots.verify, directory / SNAPSHOT, backup.sha256)
     plane.say(available=False, message="The cluster's objects are being restored.")
     await plane.prepare(record)
     await plane.stop_all(record)
-    # Secrets in it were written with the keys of the cluster it was taken of.
-    keys = dict.fromkeys((*plane.record.encryption_keys, *about.encryption_keys))
-    await _put_back(plane, record, place / SNAPSHOT, encryption_keys=tuple(keys))
+    # Its secrets are encrypted with the keys of the cluster that was backed up.
+    keys = dict.fromkeys((*plane.record.encryption_keys, *backup.encryption_keys))
+    await _put_back(plane, record, directory / SNAPSHOT, encryption_keys=tuple(keys))
     plane.change(restored=request)
 
 
 async def _put_back(plane: ControlPlane, record: Record, snapshot: Path, **changes: object) -> None:
-    """Unpacks it for every member, and only when all of that went well takes the old objects away."""
+    """Unpacks a snapshot for every member; replaces the old data only when all of that has succeeded."""
     etcdutl = plane.program(record.version or record.wanted.version, "etcdutl")
     for number, target in enumerate(plane.data_directories(record)):
         await snapshots.unpack(
@@ -127,7 +129,7 @@ async def _put_back(plane: ControlPlane, record: Record, snapshot: Path, **chang
 
 
 async def finish_putting_back(plane: ControlPlane, record: Record) -> None:
-    """Nothing may run meanwhile: members of which some have the old objects and some the new would be no cluster."""
+    """Replaces the data of all members. No member may run: they must not have different objects."""
     for target in plane.data_directories(record):
         await asyncio.to_thread(snapshots.swap, target)
     plane.change(putting_back=False)

@@ -1,4 +1,4 @@
-"""Numbers a cluster needs on this machine: free ports, a user id, addresses within its ranges."""
+"""Allocates a cluster's numbers on this machine: ports, a user id, addresses within its ranges."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ POD_CIDR = "10.128.0.0/14"
 SERVICE_CIDR = "10.96.0.0/16"
 _POD_PREFIX = 24
 _FIRST_NODE = 10  # before it are the gateway and whatever else the network needs
-USERS = range(1 << 30, (1 << 30) + (1 << 29))  # of clusters, where we are root
+USERS = range(1 << 30, (1 << 30) + (1 << 29))  # user ids of clusters, when we are root
 
 
-def choose_ports(names: Sequence[str], taken: Collection[int], *, seed: str) -> dict[str, int]:
-    """A free port per name, none of those taken. Starts at a place of the seed's own: keepers rarely meet."""
+def choose_ports(names: Sequence[str], used_ports: Collection[int], *, seed: str) -> dict[str, int]:
+    """Chooses a free port per name, none of the used ones. The seed decides where it starts: keepers rarely collide."""
     start = _number(seed) % len(PORTS)
-    found: dict[str, int] = {}
+    ports: dict[str, int] = {}
     for step in range(len(PORTS)):
-        if len(found) == len(names):
-            return found
+        if len(ports) == len(names):
+            return ports
         port = PORTS[(start + step) % len(PORTS)]
-        if port not in taken and is_free(port):
-            found[names[len(found)]] = port
+        if port not in used_ports and is_free(port):
+            ports[names[len(ports)]] = port
     raise Unavailable(f"no free port between {PORTS.start} and {PORTS.stop - 1}", reason="NoPort")
 
 
 def is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As a server would: a connection that lingers from before does not hold it.
+        # Like a server: connections in TIME_WAIT do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -46,24 +46,24 @@ def is_free(port: int) -> bool:
         return True
 
 
-def choose_user(directory: Path, slug: str, taken: Collection[int | None]) -> int | None:
-    """A numeric user for one cluster when we are root, so that no two clusters can touch each other's files."""
+def choose_user(directory: Path, slug: str, used_users: Collection[int | None]) -> int | None:
+    """Chooses a user id for one cluster when we are root, so that clusters cannot access each other's files."""
     if os.geteuid() != 0:
         return None
     for attempt in range(1000):
         number = USERS[_number(f"{directory}/{slug}/{attempt}") % len(USERS)]
-        if number not in taken:
+        if number not in used_users:
             return number
     raise Unavailable("no free user id", reason="NoUser")
 
 
 def first_service(service_cidr: str) -> str:
-    """The address of the API as pods see it."""
+    """Returns the API's address for pods: the first of the service range."""
     return str(next(ipaddress.ip_network(service_cidr).hosts()))
 
 
 def pod_range(pod_cidr: str, number: int) -> str:
-    """The pod addresses of the so-manieth node."""
+    """Returns the pod range of the node with this number."""
     network = ipaddress.ip_network(pod_cidr)
     prefix = max(network.prefixlen, _POD_PREFIX) if network.version == 4 else 64
     count = 1 << (prefix - network.prefixlen)
@@ -74,12 +74,12 @@ def pod_range(pod_cidr: str, number: int) -> str:
 
 
 def node_address(machine_cidr: str, number: int, otherwise: str) -> str:
-    """The so-manieth node's address on the cluster's subnet; what its agent had when the subnet is too small."""
+    """Returns the address of the node with this number on the subnet; `otherwise` when the subnet is too small."""
     network = ipaddress.ip_network(machine_cidr)
-    place = _FIRST_NODE + number
-    if place >= network.num_addresses - 1:
+    index = _FIRST_NODE + number
+    if index >= network.num_addresses - 1:
         return otherwise
-    return str(network[place])
+    return str(network[index])
 
 
 def _number(text: str) -> int:

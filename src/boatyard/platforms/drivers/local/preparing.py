@@ -1,4 +1,4 @@
-"""What a control plane needs before its processes start: directories, files, free ports. Called by it."""
+"""Prepares what a control plane needs before its processes start: directories, files, free ports. Called by it."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def make_directories(record: Record, directory: Path) -> None:
 
 
 def write_files(record: Record, directory: Path) -> dict[str, str]:
-    """By program, a mark of what it reads only when it starts: with another one it must be started anew.
+    """Writes certificates and configuration. Returns, by program, a digest of the files it reads only at its start.
 
-    Each file is on disk before the next is written, which takes its time: not for the event loop.
+    A program whose digest has changed must be restarted. Each file is synced to disk before the next, which takes
+    time: must not run in the event loop.
     API servers and etcd read their certificates again by themselves.
     """
     ensure_certificates(
@@ -64,8 +65,13 @@ def _mark(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:8]
 
 
-async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection[int]) -> Record:
-    """The ports it has; others for one whose port was taken before anybody was told of it."""
+async def with_free_ports(
+    plane: ControlPlane, record: Record, used_ports: Collection[int]
+) -> Record:
+    """Returns the record with ports that are free. A new cluster gets others for ports that another program took.
+
+    Unavailable when the cluster has run before: clients already know its ports.
+    """
     lost = [
         name
         for name, port in record.ports.items()
@@ -74,30 +80,32 @@ async def with_free_ports(plane: ControlPlane, record: Record, taken: Collection
     if not lost:
         return record
     if record.version:
-        words = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
-        plane.say(available=False, message=words)
-        raise Unavailable(words, reason="PortTaken")
+        message = f"Port {record.ports[lost[0]]} of this machine is taken by another program."
+        plane.say(available=False, message=message)
+        raise Unavailable(message, reason="PortTaken")
     await plane.stop_all(record)
     await plane.close()
     for path in plane.data_directories(record) if record.members > 1 else ():
-        await asyncio.to_thread(remove_tree, path)  # its members know each other by the ports
-    found = places.choose_ports(lost, set(taken), seed=f"{plane.directory}/{sorted(taken)}")
-    again = "" if record.members > 1 else record.restored
-    record = plane.change(ports={**record.ports, **found}, restored=again)
+        await asyncio.to_thread(remove_tree, path)  # the members' data contains the old ports
+    new_ports = places.choose_ports(
+        lost, set(used_ports), seed=f"{plane.directory}/{sorted(used_ports)}"
+    )
+    restored = "" if record.members > 1 else record.restored
+    record = plane.change(ports={**record.ports, **new_ports}, restored=restored)
     await plane.prepare(record)
     return record
 
 
 def our_clients(record: Record, directory: Path) -> tuple[KubeClient, list[KubeClient]]:
-    """The keeper's own, and one for each of several API servers, past their balancer."""
+    """Returns the keeper's client, and one for each of several API servers, which bypass their balancer."""
     private = directory / "private"
-    ours = str(private / OUR_OWN)
+    pem_file = str(private / OUR_OWN)
     config = replace(
         read_kubeconfig((private / "super-admin.kubeconfig").read_text()),
         certificate=b"",
-        certificate_file=ours,
+        certificate_file=pem_file,
         key=b"",
-        key_file=ours,
+        key_file=pem_file,
     )
     if record.members == 1 or record.real:
         return KubeClient(config), []

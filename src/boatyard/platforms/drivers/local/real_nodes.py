@@ -1,4 +1,4 @@
-"""The real nodes of one cluster: prepared, started in order, kept running, taken away. Owned by the household."""
+"""The real nodes of one cluster: prepares, starts, restarts and removes them. Owned by the household."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _JOINING = NodeState(joined=False, ready=False, message="The node is joining.")
 _LOST = "The node does not answer."
 _LOOKING = "Nodes are being looked at."
 _MOVING = "Nodes are moving to the new version."
-_OF_NO_VERSION = "containerd"  # the machine's, whatever the cluster's version is
+_OF_NO_VERSION = "containerd"  # installed on the machine, independent of the cluster's version
 
 
 class RealNodes(Ground):
-    """Every look does what is missing; what runs is found by its mark, as the control plane's parts are.
+    """Every pass starts what is missing. Running programs are found by their mark, like those of the control plane.
 
-    The digest at the mark's end is of version and arguments: who runs with others is replaced, one node after the
-    other, and only once the whole control plane has the new version. Pods run on meanwhile.
+    A mark ends with a digest of version and arguments: a program with another digest is replaced, one node after
+    the other, and only once the whole control plane has the new version. Pods run on meanwhile.
     """
 
     def __init__(self, plane: ControlPlane, *, mark: str, program: FindProgram) -> None:
@@ -52,7 +52,7 @@ class RealNodes(Ground):
         self._states: dict[str, NodeState] = {}
         self._changed = asyncio.Event()
         self._wake = asyncio.Event()
-        # By slot, of those that are ready; None while nobody has looked.
+        # By slot, of nodes that are ready; None before the first look.
         self._versions: dict[str, str] | None = None
         self._prepared: dict[str, tuple[str, real.RealNode]] = {}  # by slot, with its version
 
@@ -60,14 +60,14 @@ class RealNodes(Ground):
         self._wake.set()
 
     def seen(self) -> Mapping[str, NodeState]:
-        """By slot."""
+        """Returns the states of the nodes by slot."""
         return self._states
 
     async def wait_changed(self) -> None:
         await self._changed.wait()
 
     async def run(self) -> None:
-        """Keeps the nodes until cancelled; they run on then."""
+        """Runs passes until cancelled; the nodes run on then."""
         while True:
             self._wake.clear()
             wait = LOOK_SECONDS
@@ -75,7 +75,7 @@ class RealNodes(Ground):
                 wait = await self._pass()
             except BoatyardError as error:
                 logger.warning(
-                    "nodes not tended", extra={"cluster": self._plane.slug, "why": str(error)}
+                    "node pass failed", extra={"cluster": self._plane.slug, "why": str(error)}
                 )
             try:
                 async with asyncio.timeout(wait):
@@ -92,11 +92,11 @@ class RealNodes(Ground):
             for node in record.nodes.values():
                 if node.leaving_since:
                     continue
-                replace = wait == LOOK_SECONDS  # all before it are whole
+                replace = wait == LOOK_SECONDS  # all nodes before it are complete
                 if not await self._keep(record, node, running, replace=replace):
                     wait = STARTING_SECONDS
         except BoatyardError as error:
-            failed = error  # how the nodes are is looked at all the same
+            failed = error  # the nodes' states are read all the same
         finally:
             for processes in running.values():
                 for process in processes:
@@ -116,49 +116,49 @@ class RealNodes(Ground):
         *,
         replace: bool,
     ) -> bool:
-        """True when all its programs run and answer; starts the first that does not run.
+        """Starts the first program of a node that does not run. True when all of them run and answer.
 
-        One that is outdated runs on until it may be replaced.
+        An outdated program runs on until `replace` is set.
         """
-        version, place = self._prepared.get(node.slot, ("", None))
-        if place is None or (version != record.version and replace):
-            place = await asyncio.to_thread(self._describe, record, node)
-            await real.prepare_node(place)
-            version, self._prepared[node.slot] = record.version, (record.version, place)
-        for component in real.components(place):
+        version, real_node = self._prepared.get(node.slot, ("", None))
+        if real_node is None or (version != record.version and replace):
+            real_node = await asyncio.to_thread(self._describe, record, node)
+            await real.prepare_node(real_node)
+            version, self._prepared[node.slot] = record.version, (record.version, real_node)
+        for component in real.components(real_node):
             name = f"{self._mark}/{node.slot}/{component.name}"
             mark = f"{name}/{_digest(component, version)}"
-            ours = [
+            component_processes = [
                 process
-                for whole, processes in running.items()
-                if whole == name or whole.startswith(f"{name}/")
+                for full_mark, processes in running.items()
+                if full_mark == name or full_mark.startswith(f"{name}/")
                 for process in processes
                 if process.alive
             ]
-            outdated = [process for process in ours if process.mark != mark]
+            outdated = [process for process in component_processes if process.mark != mark]
             if outdated and not replace:
                 return False
             await self._end(outdated)
-            if len(outdated) == len(ours):
-                await self._start(place, component, mark)
+            if len(outdated) == len(component_processes):
+                await self._start(real_node, component, mark)
                 if component.name == "containerd":
                     await self._until_ready(component)
-                    await real.after_containerd(place)
+                    await real.after_containerd(real_node)
                     continue
                 return False
             if not await component.ready():
                 return False
         return True
 
-    async def _start(self, place: real.RealNode, component: real.Component, mark: str) -> None:
+    async def _start(self, real_node: real.RealNode, component: real.Component, mark: str) -> None:
         log = self._plane.directory / "log"
         log.mkdir(exist_ok=True, mode=0o700)
         spec = ProcessSpec(
             mark=mark,
             argv=component.argv,
             executable=component.executable,
-            directory=place.directory,
-            log=log / f"{place.name}-{component.name}.log",
+            directory=real_node.directory,
+            log=log / f"{real_node.name}-{component.name}.log",
             netns=component.netns,
             environ=component.environ,
         )
@@ -167,13 +167,13 @@ class RealNodes(Ground):
         logger.info("node component started", extra={"component": mark})
 
     async def _end(self, processes: Sequence[Marked]) -> None:
-        """Politely, then not. What they have started runs on."""
+        """Ends processes with SIGTERM, later SIGKILL. Processes that they have started run on."""
         for process in processes:
             process.signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
-        while left := [process for process in processes if process.alive]:
+        while remaining := [process for process in processes if process.alive]:
             if time.monotonic() > deadline:
-                for process in left:
+                for process in remaining:
                     process.signal(signal.SIGKILL)
             await asyncio.sleep(0.02)
 
@@ -233,24 +233,29 @@ class RealNodes(Ground):
         client = self._plane.client
         if client is None:
             return
-        found = {node["metadata"]["name"]: node for node in (await client.list(NODES)).items}
+        nodes_by_name = {
+            node["metadata"]["name"]: node for node in (await client.list(NODES)).items
+        }
         states = {}
         versions = {}
         for node in record.nodes.values():
             before = self._states.get(node.slot, _JOINING)
-            seen = found.get(node.slot)
-            if seen is None:
+            node_object = nodes_by_name.get(node.slot)
+            if node_object is None:
                 states[node.slot] = NodeState(before.joined, ready=False, message=_JOINING.message)
             else:
-                conditions = (seen.get("status") or {}).get("conditions") or ()
-                ready = any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+                conditions = (node_object.get("status") or {}).get("conditions") or ()
+                ready = any(
+                    condition["type"] == "Ready" and condition["status"] == "True"
+                    for condition in conditions
+                )
                 message = "" if ready else _LOST if before.joined else _JOINING.message
                 states[node.slot] = NodeState(before.joined or ready, ready, message)
                 if ready and not node.leaving_since:
-                    versions[node.slot] = _version_of(seen)
+                    versions[node.slot] = _version_of(node_object)
         if versions != self._versions:
             self._versions = versions
-            self._plane.wake()  # it says whether all is as wanted
+            self._plane.wake()  # its desired state includes the nodes' versions
         if states != self._states:
             self._states = states
             changed, self._changed = self._changed, asyncio.Event()
@@ -266,23 +271,26 @@ class RealNodes(Ground):
     # --- the ground the control plane stands on ------------------------------------------------
 
     async def prepare(self) -> None:
-        wanted = self._plane.record.wanted
-        prefix = ipaddress.ip_network(wanted.machine_cidr).prefixlen
-        await real.prepare_segment(self._plane.slug, f"{wanted.gateway}/{prefix}")
+        desired = self._plane.record.wanted
+        prefix = ipaddress.ip_network(desired.machine_cidr).prefixlen
+        await real.prepare_segment(self._plane.slug, f"{desired.gateway}/{prefix}")
 
     async def freeze(self, *, frozen: bool) -> None:
         for node in self._plane.record.nodes.values():
             await real.freeze_node(self._plane.slug, node.slot, frozen=frozen)
 
     async def stop(self) -> None:
-        """Nodes that are started anew begin with empty hands; the cluster gives them their pods again."""
+        """Removes all nodes. When they are started again, the cluster schedules their pods again."""
         slug = self._plane.slug
-        place = self._plane.directory / "nodes"
-        names = {*await real.list_nodes(slug), *(n.slot for n in self._plane.record.nodes.values())}
+        directory = self._plane.directory / "nodes"
+        names = {
+            *await real.list_nodes(slug),
+            *(node.slot for node in self._plane.record.nodes.values()),
+        }
         self._prepared.clear()
         self._versions = None
         for name in sorted(names):
-            await real.clean_node(slug, name, place / name)
+            await real.clean_node(slug, name, directory / name)
 
     async def leave(self) -> None:
         await self.stop()
@@ -294,11 +302,11 @@ class RealNodes(Ground):
 
 
 def _digest(component: real.Component, version: str) -> str:
-    of = "" if component.name == _OF_NO_VERSION else version
-    return hashlib.sha256("\0".join((of, *component.argv)).encode()).hexdigest()[:8]
+    relevant_version = "" if component.name == _OF_NO_VERSION else version
+    return hashlib.sha256("\0".join((relevant_version, *component.argv)).encode()).hexdigest()[:8]
 
 
 def _version_of(node: Mapping[str, Any]) -> str:
-    """Of its kubelet."""
+    """Returns the version of a node's kubelet."""
     info = (node.get("status") or {}).get("nodeInfo") or {}
     return str(info.get("kubeletVersion", "")).removeprefix("v")

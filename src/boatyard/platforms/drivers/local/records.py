@@ -1,13 +1,13 @@
-"""What the keeper remembers of each cluster, on disk before anything of it is made.
+"""The keeper's record of each cluster, on disk before anything of the cluster is created.
 
-A directory per cluster, named by a short mark of its key:
+A directory per cluster, named by a short digest of its key:
 
-    cluster.json, private/    ours alone: the record, the administrators' keys
-    run/                      where its processes are; they may read here
-    run/var/                  and write only here
+    cluster.json, private/    readable by us alone: the record, the administrators' keys
+    run/                      working directory of its processes, which may read it
+    run/var/                  the only directory they may write
 
-A directory without a record was being made when we died, and holds nothing that anybody was told of.
-One with a record that cannot be read was promised to somebody: it is left as it is, and the others go on.
+A directory without a record was being created when the keeper died; no caller knows of it, and it is removed.
+One whose record cannot be read belongs to somebody: it is left as it is, and the other clusters go on.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _GONE = ".gone-"
 
 
 class NodeRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One node that should be there, or is leaving."""
+    """One node that should exist, or is leaving."""
 
     key: str
     slot: str
     node_set: str
     host: str
     address: str
-    number: int  # never given twice within a cluster; its pod range and address follow from it
+    number: int  # never reused within a cluster; its pod range and address follow from it
     made_at: float
     leaving_since: float = 0.0
 
@@ -49,27 +49,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     slug: str
     hub: str
     wanted: ClusterWanted
-    user: int | None  # the number its processes run under; none: ours
+    user: int | None  # the user id of its processes; None: our own
     ports: Mapping[str, int]
     members: int  # etcd members and API servers
     real: bool  # nodes are kubelets in network namespaces
     made_at: float
-    version: str = ""  # the version whose API was last seen to answer
+    version: str = ""  # the last version whose API has answered
     failed_version: str = ""  # did not come up, and was rolled back
-    upgrading: str = ""  # to this version; the snapshot before it is there
+    upgrading: str = ""  # to this version; the snapshot before it exists
     rolling_back: str = ""  # from this version, which did not come up
-    unreadable: bool = False  # the version gone back to cannot read what is there
-    putting_back: bool = False  # a snapshot is unpacked, and takes the place of the objects there
-    restored: str = ""  # the last restore carried out, by its request
-    encryption_keys: tuple[str, ...] = ()  # newest first; secrets of an older backup need its key
+    unreadable: bool = False  # the old version cannot read the present data
+    putting_back: bool = False  # a snapshot is unpacked and is replacing the data
+    restored: str = ""  # the request of the last restore that was carried out
+    encryption_keys: tuple[
+        str, ...
+    ] = ()  # newest first; secrets of a restored backup need its keys
     next_number: int = 0
     nodes: Mapping[str, NodeRecord] = {}  # by key
-    frozen: bool = False  # its processes may be standing still
+    frozen: bool = False  # its processes may be frozen
     leaving: bool = False
 
 
 def slug_of(key: str) -> str:
-    """A short name of a cluster that the kernel can take in paths and network names."""
+    """Returns a short name of a cluster that fits into socket paths and network names."""
     return hashlib.sha256(key.encode()).hexdigest()[:10]
 
 
@@ -81,22 +83,22 @@ class Records:
         directory.mkdir(parents=True, exist_ok=True, mode=0o711)
         self._by_slug: dict[str, Record] = {}
         self.unreadable: dict[str, Path] = {}  # records by slug
-        for place in sorted(directory.iterdir()):
-            if place.name.startswith(_GONE):
-                remove_tree(place)
-            elif place.is_dir():
-                self._take_up(place)
+        for entry in sorted(directory.iterdir()):
+            if entry.name.startswith(_GONE):
+                remove_tree(entry)
+            elif entry.is_dir():
+                self._take_up(entry)
 
-    def _take_up(self, place: Path) -> None:
+    def _take_up(self, cluster_directory: Path) -> None:
         try:
-            record = _read(place / RECORD)
+            record = _read(cluster_directory / RECORD)
         except _Unreadable as error:
-            self.unreadable[place.name] = place / RECORD
-            words = {"record": str(place / RECORD), "why": str(error)}
-            logger.error("record cannot be read; its cluster is left alone", extra=words)
+            self.unreadable[cluster_directory.name] = cluster_directory / RECORD
+            fields = {"record": str(cluster_directory / RECORD), "why": str(error)}
+            logger.error("cluster record cannot be read; the cluster is left alone", extra=fields)
             return
         if record is None:
-            self.forget(place.name)
+            self.forget(cluster_directory.name)
         else:
             self._by_slug[record.slug] = record
 
@@ -104,7 +106,7 @@ class Records:
         return iter(self._by_slug.values())
 
     def find(self, key: str) -> Record | None:
-        """None when there is no such cluster; Unavailable when what is remembered of it cannot be read."""
+        """Returns the record; None when there is no such cluster. Unavailable when its record cannot be read."""
         slug = slug_of(key)
         if slug in self.unreadable:
             raise Unavailable(
@@ -122,28 +124,28 @@ class Records:
         return self.directory / slug
 
     def save(self, record: Record) -> Record:
-        """On disk when this returns."""
-        place = self.place(record.slug)
-        place.mkdir(exist_ok=True, mode=0o700)
-        write_durably(place / RECORD, msgspec.json.encode(record))
+        """Stores the record; it is on disk when this returns."""
+        cluster_directory = self.place(record.slug)
+        cluster_directory.mkdir(exist_ok=True, mode=0o700)
+        write_durably(cluster_directory / RECORD, msgspec.json.encode(record))
         self._by_slug[record.slug] = record
         return record
 
     def forget(self, slug: str) -> None:
-        """Removes the directory; from the first moment on it is no cluster any more."""
+        """Removes the cluster's directory. It is renamed first, so that a crash leaves no partial cluster."""
         self._by_slug.pop(slug, None)
-        place = self.place(slug)
-        gone = place.with_name(_GONE + slug)
+        cluster_directory = self.place(slug)
+        trash = cluster_directory.with_name(_GONE + slug)
         with contextlib.suppress(FileNotFoundError):
-            os.rename(place, gone)
-        remove_tree(gone)
+            os.rename(cluster_directory, trash)
+        remove_tree(trash)
 
     @property
     def ports_taken(self) -> set[int]:
         return {port for record in self for port in record.ports.values()}
 
     def holder_of(self, host: str) -> NodeRecord | None:
-        """The node a host is, on any cluster."""
+        """Returns the node of a host, in any cluster."""
         for record in self:
             for node in record.nodes.values():
                 if node.host == host:
@@ -152,7 +154,7 @@ class Records:
 
 
 def write_durably(path: Path, content: bytes, *, group: int | None = None) -> None:
-    """The old content or the new, whatever happens. Readable by us, and by the group if one is given."""
+    """Writes a file atomically and durably. Readable by us, and by the group if one is given."""
     draft = path.with_name(path.name + ".new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
@@ -171,17 +173,17 @@ def write_durably(path: Path, content: bytes, *, group: int | None = None) -> No
 
 
 def remove_tree(path: Path) -> None:
-    """Removes it all; what is being removed by somebody else at the same time is no concern."""
+    """Removes a directory tree. Files that somebody else removes at the same time are no error."""
     with contextlib.suppress(FileNotFoundError):
         shutil.rmtree(path)
 
 
 class _Unreadable(Exception):
-    """There is a record, and it says nothing that we understand."""
+    """The record exists but cannot be read or decoded."""
 
 
 def _read(path: Path) -> Record | None:
-    """None when there is none."""
+    """Reads a record; None when there is none."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=Record)
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""The keeper as a process: a lock on its directory, a unix socket, and the verbs behind it.
+"""The keeper's process: locks its directory and serves the keeper's verbs on a unix socket.
 
-Clusters do not end with it: a new keeper on the same directory finds them by their marks.
+Clusters outlive it: a new keeper on the same directory finds their processes by their marks.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ VERBS = frozenset(
 
 
 class Following:
-    """Nodes follow the machines of the twin, or are real where an operator has switched that on."""
+    """Simulated nodes follow the machines of the twin; real nodes are refused unless an operator has enabled them."""
 
     def __init__(self, twin_socket: str, *, real_nodes: bool) -> None:
         self._real_nodes = real_nodes
@@ -73,7 +73,7 @@ class Following:
         return self._machines[hub]
 
     def real_nodes(self) -> dict[str, Any]:
-        """Whether real nodes may be ordered here, and what this machine lacks for them."""
+        """Returns whether real nodes may be ordered here, and what this machine lacks for them."""
         return {"allowed": self._real_nodes, "missing": list(real.missing())}
 
     def check_real(self) -> None:
@@ -126,8 +126,8 @@ class Server:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and task.exception() is not None:
-            # The caller hears nothing and asks again; the bug is in the log.
-            logger.error("a verb ended with a bug", exc_info=task.exception())
+            # The caller gets no answer and tries again; the traceback is in the log.
+            logger.error("keeper verb crashed", exc_info=task.exception())
 
     async def finish(self) -> None:
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -163,7 +163,7 @@ class _Connection(asyncio.Protocol):
 async def serve(
     directory: Path, socket_path: Path, *, assets: Path | None, twin: str, real_nodes: bool
 ) -> None:
-    """Until a signal or `shutdown`. Refused when another keeper holds the directory."""
+    """Serves until a signal or the verb `shutdown`. Refused when another keeper has the directory."""
     check_socket_path(socket_path)
     with _locked(directory):
         follow = Following(twin, real_nodes=real_nodes)
@@ -173,10 +173,10 @@ async def serve(
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.stop.set)
         await keeper.start()
-        _remove(socket_path)  # the lock is ours: it belongs to one that was killed
+        _remove(socket_path)  # we have the lock, so a socket here is left from a killed keeper
         listener = await loop.create_unix_server(lambda: _Connection(server), path=str(socket_path))
         os.chmod(socket_path, 0o600)
-        with contextlib.suppress(BrokenPipeError):  # who started us may be gone
+        with contextlib.suppress(BrokenPipeError):  # our parent may have ended
             sys.stdout.write("ready\n")
             sys.stdout.flush()
         try:
@@ -204,12 +204,12 @@ def _locked(directory: Path) -> Iterator[None]:
             except BlockingIOError as error:
                 if not patience:
                     raise Refused(f"another keeper holds {directory}") from error
-                time.sleep(0.05)  # somebody may only be looking whether it is held
+                time.sleep(0.05)  # somebody may only be testing the lock
         yield
 
 
 class _Lines(logging.Formatter):
-    """One line each, with the fields that were given beside the message."""
+    """Formats a log record as one line with its extra fields."""
 
     _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
@@ -221,7 +221,7 @@ class _Lines(logging.Formatter):
 
 
 def _bound_resources() -> None:
-    """What the clusters' processes inherit: no core dumps of secrets, and enough files for etcd."""
+    """Sets limits that the clusters' processes inherit: no core dumps with secrets, enough open files for etcd."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(65_536, most), min(65_536, most)))

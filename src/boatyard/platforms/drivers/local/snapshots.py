@@ -1,4 +1,4 @@
-"""All objects of a cluster in one file: taken from a running etcd, verified, and put back into an empty one."""
+"""Snapshots of an etcd: takes one from a running etcd, verifies it, and unpacks it into a new data directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.processes.marked import MARK
 
 _SECONDS = 120.0
 _TRAILER = 32  # a snapshot ends with the sha256 of what comes before it
-# Clients that survive a restore must learn that what they have seen is no longer so.
+# Added to the revision by a restore, so that clients notice that their cached objects are outdated.
 _BUMP = 1_000_000_000
 
 
@@ -39,12 +39,12 @@ class Taken(msgspec.Struct, frozen=True):
     sha256: str
 
 
-async def take(run: Path, socket: str, place: Path) -> Taken:
-    """Writes a verified snapshot of the etcd behind `run/socket` to `place`: all of it or nothing."""
-    draft = place.with_name(place.name + ".part")
+async def take(run: Path, socket: str, path: Path) -> Taken:
+    """Writes a verified snapshot of the etcd behind `run/socket` to `path`, atomically."""
+    draft = path.with_name(path.name + ".part")
     directory = os.open(run, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        # Through the descriptor: the path of a socket may have no more than 107 bytes.
+        # Through a descriptor: the path of a socket may have no more than 107 bytes.
         connector = aiohttp.UnixConnector(f"/proc/self/fd/{directory}/{socket}")
         async with aiohttp.ClientSession(connector=connector) as session:
             await _stream(session, draft)
@@ -53,9 +53,9 @@ async def take(run: Path, socket: str, place: Path) -> Taken:
         raise Unavailable(f"etcd gave no snapshot: {error}") from error
     finally:
         os.close(directory)
-    taken = await asyncio.to_thread(verify, draft)
-    os.replace(draft, place)
-    return taken
+    snapshot = await asyncio.to_thread(verify, draft)
+    os.replace(draft, path)
+    return snapshot
 
 
 async def _stream(session: aiohttp.ClientSession, draft: Path) -> None:
@@ -64,12 +64,12 @@ async def _stream(session: aiohttp.ClientSession, draft: Path) -> None:
     async with session.post(url, data=b"{}", timeout=timeout) as answer:
         answer.raise_for_status()
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            rest = b""
+            partial_line = b""
             async for chunk in answer.content.iter_chunked(1 << 16):
-                *lines, rest = (rest + chunk).split(b"\n")
+                *lines, partial_line = (partial_line + chunk).split(b"\n")
                 for line in lines:
                     file.write(_blob(line))
-            file.write(_blob(rest))
+            file.write(_blob(partial_line))
             file.flush()
             os.fsync(file.fileno())
 
@@ -83,27 +83,27 @@ def _blob(line: bytes) -> bytes:
     return base64.b64decode(part.result.blob)
 
 
-def verify(place: Path, sha256: str = "") -> Taken:
-    """Reads it all again. Refused when it is not what etcd wrote, or not the file of this sum."""
+def verify(path: Path, sha256: str = "") -> Taken:
+    """Reads a snapshot and checks its checksum. Refused when it is damaged or has another `sha256` than given."""
     whole, content = hashlib.sha256(), hashlib.sha256()
     try:
-        with place.open("rb") as file:
+        with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size <= _TRAILER or size % 512 != _TRAILER:
-                raise Refused(f"{place.name} is no snapshot: {size} bytes", reason="BrokenBackup")
-            left = size - _TRAILER
-            while left and (piece := file.read(min(left, 1 << 20))):
+                raise Refused(f"{path.name} is no snapshot: {size} bytes", reason="BrokenBackup")
+            remaining = size - _TRAILER
+            while remaining and (piece := file.read(min(remaining, 1 << 20))):
                 whole.update(piece)
                 content.update(piece)
-                left -= len(piece)
+                remaining -= len(piece)
             trailer = file.read()
             whole.update(trailer)
     except OSError as error:
         raise Refused(
-            f"{place.name} cannot be read: {error.strerror}", reason="BrokenBackup"
+            f"{path.name} cannot be read: {error.strerror}", reason="BrokenBackup"
         ) from error
     if content.digest() != trailer or (sha256 and whole.hexdigest() != sha256):
-        raise Refused(f"{place.name} is damaged: its checksum is wrong", reason="BrokenBackup")
+        raise Refused(f"{path.name} is damaged: its checksum is wrong", reason="BrokenBackup")
     return Taken(bytes=size, sha256=whole.hexdigest())
 
 
@@ -119,7 +119,7 @@ async def unpack(
     user: int | None,
     mark: str,
 ) -> None:
-    """Makes an etcd data directory beside `target` from a snapshot. Nobody uses it before `swap`."""
+    """Unpacks a snapshot into an etcd data directory beside `target`. It is not used before `swap`."""
     draft = _draft(target)
     await asyncio.to_thread(remove_tree, draft)
     await run(
@@ -143,7 +143,7 @@ async def unpack(
 
 
 def swap(target: Path) -> None:
-    """What was unpacked takes the place of `target`; may be repeated."""
+    """Replaces `target` by the unpacked directory. May be repeated."""
     draft = _draft(target)
     if draft.exists():
         remove_tree(target)
@@ -155,9 +155,9 @@ def _draft(target: Path) -> Path:
 
 
 async def run(command: Sequence[str], *, mark: str) -> str:
-    """What a short-lived program printed. Refused with its last words when it failed.
+    """Runs a short-lived program and returns its output. Refused with its last line of stderr when it failed.
 
-    It carries a mark: should we be killed, whoever comes after us ends it before beginning again.
+    It carries a mark: if the keeper is killed, the next one ends it before it starts again.
     """
     process = await asyncio.create_subprocess_exec(
         *command,
@@ -168,7 +168,7 @@ async def run(command: Sequence[str], *, mark: str) -> str:
     )
     try:
         async with asyncio.timeout(_SECONDS):
-            output, words = await process.communicate()
+            output, error_output = await process.communicate()
     except TimeoutError as error:
         raise Unavailable(f"{Path(command[0]).name} took longer than {_SECONDS:g} s") from error
     finally:
@@ -176,7 +176,7 @@ async def run(command: Sequence[str], *, mark: str) -> str:
             process.kill()
             await process.wait()
     if process.returncode:
-        last = words.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+        last = error_output.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
         raise Refused(f"{Path(command[0]).name} failed: {last[0][:300]}", reason="BrokenBackup")
     return output.decode(errors="replace")
 

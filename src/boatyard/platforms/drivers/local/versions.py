@@ -1,4 +1,4 @@
-"""Which version can follow which. Pure."""
+"""Upgrade rules: which version may follow which. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def minor(version: str) -> int:
 
 
 def check_step(before: str, after: str) -> None:
-    """Refused when `after` cannot be reached from `before` in one go."""
+    """Refused when `after` cannot be reached from `before` in one step."""
     step = minor(after) - minor(before)
     if step < 0:
         raise Refused(

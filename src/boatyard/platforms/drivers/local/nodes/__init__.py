@@ -1,1 +1,1 @@
-"""Simulated nodes: they register, heartbeat and run pods as the machines they stand for let them."""
+"""Simulated nodes: they register, send heartbeats and run pods as long as their machines in the twin run."""

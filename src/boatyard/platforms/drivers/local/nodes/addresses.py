@@ -1,4 +1,4 @@
-"""Pod addresses, each given once within the cluster. Used by the agent."""
+"""Allocates pod addresses, each unique within the cluster. Used by the agent."""
 
 from __future__ import annotations
 
@@ -17,17 +17,14 @@ class Addresses:
         self._next: dict[str, int] = {}  # by range
 
     def note(self, address: str, holder: str) -> None:
-        """Somebody is seen with an address."""
+        """Records that a holder was observed with an address."""
         if self._of.get(holder) != address:
             self.give_back(holder)
             self._of[holder] = address
             self._holders.setdefault(address, holder)
 
     def give(self, cidr: str, node: str, holder: str) -> str:
-        """An address of the node's range for the holder: the one it has, or one that nobody has.
-
-        Empty when the range is used up.
-        """
+        """Returns the holder's address, or allocates a free one of the node's range. Empty when none is free."""
         if holder in self._of:
             return self._of[holder]
         network = ipaddress.ip_network(cidr) if cidr else _share_of(node)

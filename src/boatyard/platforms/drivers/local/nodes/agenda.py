@@ -1,4 +1,4 @@
-"""What is due when, by key: one timer for all the nodes and pods of a cluster. Used by the agent."""
+"""A queue of keys by due time, with one timer for all the nodes and pods of a cluster. Used by the agent."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections import deque
 
 
 class Agenda:
-    """Gives each key to one taker at a time, when it is due; a key asked for twice is due once, at the earlier moment.
+    """Gives each key to one taker at a time, once it is due. A key put twice is due once, at the earlier time.
 
-    Moments are those of the running loop.
+    Times are those of the running loop.
     """
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._due: dict[str, float] = {}
-        self._heap: list[tuple[float, str]] = []  # may hold moments that no longer count
+        self._heap: list[tuple[float, str]] = []  # may contain outdated entries
         self._busy: set[str] = set()
         self._takers: deque[asyncio.Future[str]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._resting_until = 0.0
 
     def put(self, key: str, at: float = 0.0) -> None:
-        """Makes the key due then, or earlier if it is already."""
-        known = self._due.get(key)
-        if known is not None and known <= at:
+        """Makes the key due at that time, or leaves it if it is due earlier."""
+        due_at = self._due.get(key)
+        if due_at is not None and due_at <= at:
             return
         self._due[key] = at
         if key not in self._busy:
@@ -36,12 +36,12 @@ class Agenda:
         self._due.pop(key, None)
 
     def rest(self, until: float) -> None:
-        """Nothing is given before that moment."""
+        """Gives no key before that time."""
         self._resting_until = max(self._resting_until, until)
         self._hand_out()
 
     async def take(self) -> str:
-        """The next key that is due, as soon as it is. Whoever takes one calls `done`."""
+        """Waits for the next due key and returns it. The taker must call `done` afterwards."""
         taker: asyncio.Future[str] = self._loop.create_future()
         self._takers.append(taker)
         self._hand_out()

@@ -1,4 +1,4 @@
-"""The node agent of one cluster: makes its simulated nodes live as their machines do. Run by the keeper."""
+"""The node agent of one cluster, which simulates its nodes according to their machines. Run by the keeper."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_MACHINE = Machine(power=False)
 
 
 class NodeAgent:
-    """Follows the machines of its nodes and plays their kubelets. One per cluster, a handful of tasks for all nodes."""
+    """Follows the machines of its nodes and simulates their kubelets. One per cluster, with few tasks for all nodes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class NodeAgent:
         self._life: _Life | None = None
 
     def set_nodes(self, nodes: Mapping[str, NodeSpec]) -> None:
-        """What should be there, by name. A node left out is no longer kept alive; its Node object stays.
+        """Sets the desired nodes by name. A node left out sends no more heartbeats; its Node object stays.
 
         May be called any number of times, before `run` and while it runs.
         """
@@ -58,12 +58,12 @@ class NodeAgent:
             del self._nodes[name]
             self._changed.set()
         for name, spec in nodes.items():
-            kept = self._nodes.get(name)
-            if kept is None:
+            node = self._nodes.get(name)
+            if node is None:
                 self._nodes[name] = Kept(spec)
                 self._changed.set()
-            elif kept.spec != spec:
-                kept.respec(spec)
+            elif node.spec != spec:
+                node.respec(spec)
             else:
                 continue
             if self._life is not None:
@@ -71,16 +71,16 @@ class NodeAgent:
             self._look_now.set()
 
     def seen(self) -> Mapping[str, NodeState]:
-        """How each node stands, by name: at once, not after the cluster has noticed too."""
-        return {name: kept.state for name, kept in self._nodes.items()}
+        """Returns the state of each node by name, before the cluster itself has noticed a change."""
+        return {name: node.state for name, node in self._nodes.items()}
 
     async def wait_changed(self) -> None:
-        """Returns when `seen` has changed since somebody last waited. Look, then wait, with no pause between."""
+        """Waits until `seen` has changed since the last wait. Call it right after `seen`, with no await between."""
         await self._changed.wait()
         self._changed.clear()
 
     async def run(self) -> None:
-        """Keeps the nodes until cancelled. An API server or data centre that is away is waited for."""
+        """Simulates the nodes until cancelled. Waits for an API server or twin that is not reachable."""
         while True:
             tender = Tender(self._client, self._now, heartbeat=self._heartbeat)
             try:
@@ -92,7 +92,7 @@ class NodeAgent:
                     self._life.start(group)
                     group.create_task(self._look(self._life))
             except* Rewound:
-                logger.warning("the cluster was restored; its nodes are looked at anew")
+                logger.warning("cluster restored from a backup; its nodes are read again")
             finally:
                 self._life = None
                 tender.close()
@@ -101,21 +101,21 @@ class NodeAgent:
         problem = ""
         while True:
             self._look_now.clear()
-            hosts = [kept.spec.host for kept in self._nodes.values()]
+            hosts = [node.spec.host for node in self._nodes.values()]
             try:
-                found = await self._machines.look(hosts) if hosts else {}
+                machines = await self._machines.look(hosts) if hosts else {}
             except BoatyardError as error:
-                # Says nothing about the machines: the nodes stay as they are.
+                # Nothing is known about the machines now: the nodes stay as they are.
                 if str(error) != problem:
                     problem = str(error)
-                    logger.warning("the machines cannot be seen", extra={"problem": problem})
+                    logger.warning("machines cannot be read", extra={"problem": problem})
             else:
                 problem = ""
-                asked = set(hosts)
-                for name, kept in self._nodes.items():
-                    machine = found.get(kept.spec.host, _NO_MACHINE)
-                    if machine is not kept.machine and kept.spec.host in asked:
-                        kept.machine = machine
+                queried_hosts = set(hosts)
+                for name, node in self._nodes.items():
+                    machine = machines.get(node.spec.host, _NO_MACHINE)
+                    if machine is not node.machine and node.spec.host in queried_hosts:
+                        node.machine = machine
                         life.stand(name)
             try:
                 async with asyncio.timeout(LOOK_EVERY):
@@ -125,7 +125,7 @@ class NodeAgent:
 
 
 class _Life:
-    """What the agent knows of the cluster, from one beginning of its history to the next."""
+    """One run of the agent, with all it knows of the cluster. A restore of the cluster ends it."""
 
     def __init__(
         self,
@@ -148,8 +148,8 @@ class _Life:
         )
         self._failures = 0
         self._resting_until = 0.0
-        for kept in nodes.values():
-            kept.forget()
+        for node in nodes.values():
+            node.forget()
 
     def start(self, group: asyncio.TaskGroup) -> None:
         group.create_task(self._objects.run())
@@ -157,13 +157,13 @@ class _Life:
         group.create_task(self._begin(group))
 
     def stand(self, name: str) -> None:
-        """The machine of the node has changed, or its moment has come."""
-        kept = self._nodes[name]
-        if kept.stand(self._now().timestamp()):
+        """Updates the state of a node whose machine has changed, or whose time has come."""
+        node = self._nodes[name]
+        if node.stand(self._now().timestamp()):
             self._agenda.put(_NODE + name)
             for key in self._pods.on(name):
                 self._agenda.put(_POD + key)
-        self._tell(kept)
+        self._tell(node)
 
     def spec_changed(self, name: str) -> None:
         if self._objects.get(name) is not None:
@@ -172,18 +172,20 @@ class _Life:
         self._agenda.put(_NODE + name)
 
     async def _begin(self, group: asyncio.TaskGroup) -> None:
-        """First what there is, then work: else every node would be registered a second time."""
+        """Reads existing objects before any work: otherwise every node would be registered a second time."""
         await self._objects.synced.wait()
         await self._pods.informer.synced.wait()
         for key, _ in self._pods.informer.items():
             self._pods.saw(key)
         for name in self._nodes:
             self._object_changed(name)
-        if any(kept.seen is not None for kept in self._nodes.values()):
+        if any(node.seen is not None for node in self._nodes.values()):
             try:
                 await self._tender.adopt_leases(self._nodes.get)
             except BoatyardError as error:
-                logger.debug("leases are taken over one by one", extra={"problem": str(error)})
+                logger.debug(
+                    "leases not read; each is taken over alone", extra={"problem": str(error)}
+                )
         for name in self._nodes:
             self.stand(name)
             self._agenda.put(_NODE + name)
@@ -203,20 +205,20 @@ class _Life:
             self._agenda.put(_POD + key)
 
     def _object_changed(self, name: str) -> None:
-        """The Node object is another, or gone."""
-        kept = self._nodes.get(name)
-        if kept is None:
+        """Takes in a Node object that has changed or was deleted."""
+        node = self._nodes.get(name)
+        if node is None:
             return
         item = self._objects.get(name)
-        seen: NodeSeen | None = None if item is None else item["seen"]
-        if seen is None:
-            kept.lose()
-        elif kept.seen is None or seen.resource_version > kept.seen.resource_version:
-            kept.seen, kept.joined = seen, True
+        summary: NodeSeen | None = None if item is None else item["seen"]
+        if summary is None:
+            node.lose()
+        elif node.seen is None or summary.resource_version > node.seen.resource_version:
+            node.seen, node.joined = summary, True
         else:
-            return  # not newer than the answer to our own last write
+            return  # not newer than the response to our own last write
         self._agenda.put(_NODE + name)
-        self._tell(kept)
+        self._tell(node)
 
     async def _work(self) -> None:
         while True:
@@ -233,12 +235,12 @@ class _Life:
             except Conflict:
                 self._agenda.put(key, self._loop.time() + _SOON)  # somebody else was quicker
             except BoatyardError:
-                # What it needs is not there yet, or no more: a new cluster has no place for leases at first.
+                # Something it needs does not exist yet, such as the leases' namespace of a new cluster.
                 self._agenda.put(key, self._loop.time() + _LATER)
             except Rewound:
                 raise
-            except Exception:  # one odd object must not stop all the others of its cluster
-                logger.exception("internal error", extra={"what": key})
+            except Exception:  # one bad object must not stop all the others of its cluster
+                logger.exception("node or pod handling crashed", extra={"what": key})
                 self._agenda.put(key, self._loop.time() + _REFUSED_SECONDS)
             finally:
                 self._agenda.done(key)
@@ -250,56 +252,56 @@ class _Life:
             await self._do_pod(key, key.removeprefix(_POD))
 
     async def _do_node(self, key: str, name: str) -> None:
-        kept = self._nodes.get(name)
-        if kept is None:
+        node = self._nodes.get(name)
+        if node is None:
             return
         self.stand(name)
-        was_there = kept.seen is not None
-        at = await self._tender.tend(kept)
-        if self._nodes.get(name) is not kept:
-            return  # taken out meanwhile
+        was_there = node.seen is not None
+        at = await self._tender.tend(node)
+        if self._nodes.get(name) is not node:
+            return  # removed meanwhile
         if at is not None:
             self._agenda.put(key, at)
-        if not was_there and kept.seen is not None:
+        if not was_there and node.seen is not None:
             for pod in self._pods.on(name):
                 self._agenda.put(_POD + pod)
-        self._tell(kept)
+        self._tell(node)
 
     async def _do_pod(self, key: str, pod: str) -> None:
-        kept = self._nodes.get(self._pods.node_of(pod))
-        if kept is None:
+        node = self._nodes.get(self._pods.node_of(pod))
+        if node is None:
             return
-        seconds = await self._pods.handle(pod, kept, self._now())
+        seconds = await self._pods.handle(pod, node, self._now())
         if seconds is not None:
             self._agenda.put(key, self._loop.time() + seconds)
 
-    def _tell(self, kept: Kept) -> None:
-        state = kept.describe()
-        if state != kept.state:
-            kept.state = state
+    def _tell(self, node: Kept) -> None:
+        state = node.describe()
+        if state != node.state:
+            node.state = state
             self._changed.set()
 
     def _refused(self, key: str, error: Refused) -> None:
-        logger.warning("the API server refuses", extra={"what": key, "problem": str(error)})
-        kept = self._nodes.get(key.removeprefix(_NODE)) if key.startswith(_NODE) else None
-        if kept is not None:
-            kept.refused = explain(error)
-            self._tell(kept)
+        logger.warning("API server refuses a write", extra={"what": key, "problem": str(error)})
+        node = self._nodes.get(key.removeprefix(_NODE)) if key.startswith(_NODE) else None
+        if node is not None:
+            node.refused = explain(error)
+            self._tell(node)
 
     def _rest(self, error: Unavailable) -> None:
-        """The API server is away: all work rests a moment, ever longer. Only the first to notice counts."""
+        """Pauses all work while the API server is not reachable, longer each time. Concurrent failures count once."""
         now = self._loop.time()
         if now < self._resting_until:
             return
         self._failures += 1
         if self._failures == 1:
-            logger.warning("the API server is away", extra={"problem": str(error)})
+            logger.warning("API server not reachable", extra={"problem": str(error)})
         pause = min(_FIRST_REST * 2 ** min(self._failures - 1, 10), _LONGEST_REST)
         self._resting_until = now + pause
         self._agenda.rest(self._resting_until)
 
     def _shape(self, item: dict[str, Any]) -> dict[str, Any]:
-        about = item["metadata"]
-        kept = self._nodes.get(about["name"])
-        meta = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
-        return {"metadata": meta, "seen": see_node(item, None if kept is None else kept.spec)}
+        metadata = item["metadata"]
+        node = self._nodes.get(metadata["name"])
+        identity = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+        return {"metadata": identity, "seen": see_node(item, None if node is None else node.spec)}

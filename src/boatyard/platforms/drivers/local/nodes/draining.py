@@ -1,4 +1,4 @@
-"""Takes a node out of a cluster for good: cordon, evict, delete. Called by the keeper; for real nodes as well."""
+"""Removes a node from a cluster: cordon, evict, delete. Called by the keeper, also for real nodes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from boatyard.platforms.drivers.local.nodes.objects import LEASE_NAMESPACE, LEAV
 from boatyard.platforms.drivers.local.nodes.spec import NodeState, wall_clock
 
 MIRROR = "kubernetes.io/config.mirror"
-_SECONDS = 3.0  # a call begins nothing new after that
-_LONGEST_GRACE = 30  # seconds a pod may take to stop once the bound has passed
+_SECONDS = 3.0  # after that a call starts nothing new
+_LONGEST_GRACE = 30  # seconds a pod may take to stop once the deadline has passed
 
 
 async def drain(
@@ -27,12 +27,12 @@ async def drain(
     now: datetime | None = None,
     deadline_passed: bool = False,
 ) -> Outcome:
-    """Does the next part of taking the node out; Done when neither it nor anything of it is there.
+    """Does the next part of removing the node. Done when the node, its pods and its lease are gone.
 
     May be called any number of times; a node that is gone is Done. Each call takes a few seconds at most. A disruption
-    budget is waited for (reason `DisruptionBudget`) until the caller says that the deadline has passed:
-    then pods are deleted, and what still does not go is left to the cluster. Pods of DaemonSets and mirror pods go
-    with the node. A node that does not answer cannot stop its pods: they are removed when their time is up.
+    budget is waited for (reason `DisruptionBudget`) until the caller says that the deadline has passed: then pods
+    are deleted, and pods kept by finalizers are left to the cluster. Pods of DaemonSets and mirror pods are removed
+    with the node. A node that does not answer cannot stop its pods: they are removed when their grace is over.
     """
     now = now or wall_clock()
     end = asyncio.get_running_loop().time() + _SECONDS
@@ -44,21 +44,21 @@ async def drain(
         mark = {"metadata": {"annotations": {LEAVING: "true"}}, "spec": {"unschedulable": True}}
         node = await client.merge_patch(NODES, node_name, mark)
     force = deadline_passed or not _is_ready(node)
-    blocked = left = 0
+    blocked = remaining = 0
     for pod in await _pods_on(client, node_name):
         if _stays(pod) or (force and _is_held_by_others(pod)):
             continue
-        left += 1
+        remaining += 1
         if asyncio.get_running_loop().time() < end:
-            kept = await _send_away(
+            is_blocked = await _send_away(
                 client, pod, now=now, force=force, deadline_passed=deadline_passed
             )
-            blocked += kept
+            blocked += is_blocked
     if blocked:
         return Waiting(
             "A disruption budget keeps pods on a node.", look_again=2.0, reason="DisruptionBudget"
         )
-    if left:
+    if remaining:
         return Waiting("Pods are leaving a node.", look_again=0.5, reason="Draining")
     try:
         await client.delete(NODES, node_name, uid=node["metadata"]["uid"])
@@ -70,35 +70,37 @@ async def drain(
 async def _send_away(
     client: KubeClient, pod: Mapping[str, Any], *, now: datetime, force: bool, deadline_passed: bool
 ) -> bool:
-    """Asks the pod to leave, with what force is due; whether a budget keeps it."""
-    about = pod["metadata"]
-    name, namespace, uid = about["name"], about["namespace"], about["uid"]
+    """Evicts or deletes the pod. True when a disruption budget keeps it."""
+    metadata = pod["metadata"]
+    name, namespace, uid = metadata["name"], metadata["namespace"], metadata["uid"]
     try:
-        if not about.get("deletionTimestamp"):
+        if not metadata.get("deletionTimestamp"):
             if not deadline_passed:
                 return not await client.evict(name, namespace)
-            given = pod["spec"].get("terminationGracePeriodSeconds")
-            grace = _LONGEST_GRACE if given is None else min(given, _LONGEST_GRACE)
+            pod_grace = pod["spec"].get("terminationGracePeriodSeconds")
+            grace = _LONGEST_GRACE if pod_grace is None else min(pod_grace, _LONGEST_GRACE)
             await client.delete(PODS, name, namespace, grace=grace, uid=uid)
             return False
-        over = parse_time(about["deletionTimestamp"]) - now.timestamp()
-        if force and over <= 0:
+        seconds_left = parse_time(metadata["deletionTimestamp"]) - now.timestamp()
+        if force and seconds_left <= 0:
             await client.delete(PODS, name, namespace, grace=0, uid=uid)
-        elif deadline_passed and over > _LONGEST_GRACE:
+        elif deadline_passed and seconds_left > _LONGEST_GRACE:
             await client.delete(PODS, name, namespace, grace=_LONGEST_GRACE, uid=uid)
     except (NotFound, Conflict):
-        return False  # it has left, and perhaps another has its name
+        return False  # the pod is gone; another may have its name
     return False
 
 
 async def _clear(client: KubeClient, node_name: str) -> Outcome:
-    """Removes what a node leaves behind. Without a node nobody stops its pods any more: they just go."""
+    """Removes the pods and the lease of a node that is gone. Its pods are deleted without grace: nobody stops them."""
     for pod in await _pods_on(client, node_name):
         if _is_held_by_others(pod):
             continue
-        about = pod["metadata"]
+        metadata = pod["metadata"]
         try:
-            await client.delete(PODS, about["name"], about["namespace"], grace=0, uid=about["uid"])
+            await client.delete(
+                PODS, metadata["name"], metadata["namespace"], grace=0, uid=metadata["uid"]
+            )
         except Conflict:
             continue
     await client.delete(LEASES, node_name, LEASE_NAMESPACE)
@@ -115,22 +117,26 @@ def _is_cordoned(node: Mapping[str, Any]) -> bool:
 
 def _is_ready(node: Mapping[str, Any]) -> bool:
     conditions = (node.get("status") or {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _stays(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod belongs to the node itself and would be made again at once."""
-    about = pod["metadata"]
-    owners = about.get("ownerReferences") or ()
-    if any(one.get("controller") and one["kind"] == "DaemonSet" for one in owners):
+    """Whether the pod belongs to the node itself and would be recreated at once."""
+    metadata = pod["metadata"]
+    owners = metadata.get("ownerReferences") or ()
+    if any(owner.get("controller") and owner["kind"] == "DaemonSet" for owner in owners):
         return True
-    return MIRROR in (about.get("annotations") or {})
+    return MIRROR in (metadata.get("annotations") or {})
 
 
 def _is_held_by_others(pod: Mapping[str, Any]) -> bool:
-    """Whether the pod has stopped for good, and only finalizers keep its object."""
-    about = pod["metadata"]
-    return bool(about.get("deletionTimestamp")) and about.get("deletionGracePeriodSeconds") == 0
+    """Whether the pod has stopped and only finalizers keep its object."""
+    metadata = pod["metadata"]
+    return (
+        bool(metadata.get("deletionTimestamp")) and metadata.get("deletionGracePeriodSeconds") == 0
+    )
 
 
 @dataclass(frozen=True)
@@ -141,15 +147,17 @@ class Candidate:
     made_at: float
 
 
-def choose_leaving(slots: Sequence[str], count: int, known: Mapping[str, Candidate]) -> list[str]:
-    """The slots that leave first: never joined or not known at all, then not ready, then the youngest."""
+def choose_leaving(
+    slots: Sequence[str], count: int, candidates: Mapping[str, Candidate]
+) -> list[str]:
+    """Returns the slots that leave first: unknown or never joined, then not ready, then the youngest."""
 
     def leaves_first(slot: str) -> tuple[int, float, int, str]:
         number = slot.rpartition("-")[2]
         youngest = -int(number) if number.isdigit() else 0
-        one = known.get(slot)
-        if one is None or not one.state.joined:
+        candidate = candidates.get(slot)
+        if candidate is None or not candidate.state.joined:
             return 0, 0.0, youngest, slot
-        return (2 if one.state.ready else 1), -one.made_at, youngest, slot
+        return (2 if candidate.state.ready else 1), -candidate.made_at, youngest, slot
 
     return sorted(slots, key=leaves_first)[: max(count, 0)]

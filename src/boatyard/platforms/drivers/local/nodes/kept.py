@@ -1,4 +1,4 @@
-"""One node as the agent keeps it: what it should be, what its machine does, what the cluster shows of it."""
+"""One simulated node: its spec, the state of its machine, and what the cluster shows of it. Used by the agent."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from boatyard.platforms.drivers.local.nodes.standing import (
 )
 
 REPORT_EVERY = 300.0
-_SLOT = 0.05  # heartbeats of one slot leave together: fewer wake-ups
+_SLOT = 0.05  # seconds; heartbeats within one slot are sent together, for fewer wake-ups
 
 
 class Kept:
@@ -47,23 +47,23 @@ class Kept:
         self.state = NodeState(joined=False, ready=False, message=JOINING)
         self.seen: NodeSeen | None = None  # the Node object
         self.joined = False
-        self.leaving = False  # drained for good: it is not registered again
-        self.relabel = False  # its spec asks for other labels than before
-        self.refused = ""  # why the API server does not take the node
+        self.leaving = False  # drained for removal: it is not registered again
+        self.relabel = False  # its spec has new labels
+        self.refused = ""  # why the API server does not accept the node
         self.lease: Lease | None = None
         self.lease_at = 0.0
         self.report_at = 0.0
         self.began_at = 0.0
         self.boot_id = ""
-        self._place = zlib.crc32(spec.name.encode()) / 2**32  # of its own within every period
+        self._place = zlib.crc32(spec.name.encode()) / 2**32  # its position within every period
 
     def stand(self, now: float) -> bool:
-        """Looks how the node stands now; whether that, or the boot it is in, is another than before."""
+        """Updates standing and boot of the node. True when one of them has changed."""
         before = self.standing, self.boot_id
         if self.machine is not None:
             self._see_boot(self.machine)
-        shown = self.seen is not None and self.seen.boot_id == self.boot_id
-        self.standing = stand(self.spec, self.machine, booted_before=shown, now=now)
+        is_same_boot = self.seen is not None and self.seen.boot_id == self.boot_id
+        self.standing = stand(self.spec, self.machine, booted_before=is_same_boot, now=now)
         return before != (self.standing, self.boot_id)
 
     def _see_boot(self, machine: Machine) -> None:
@@ -89,18 +89,18 @@ class Kept:
         self.spec = spec
 
     def lose(self) -> None:
-        """The Node object is gone. One that was drained for good stays so."""
+        """Records that the Node object is gone. A node drained for removal is not registered again."""
         if self.seen is not None:
             self.leaving = self.leaving or self.seen.leaving
         self.seen = None
 
     def forget(self) -> None:
-        """Nothing of what was seen in the cluster counts any more."""
+        """Forgets everything that was read from the cluster."""
         self.seen, self.lease = None, None
         self.lease_at = self.report_at = 0.0
 
     def renewed(self, now: float, every: float) -> None:
-        """The next heartbeat is at the node's own place in the next period: so they spread evenly."""
+        """Schedules the next heartbeat at the node's own position in the period, so that they spread evenly."""
         self.lease_at = math.ceil(_next(now, every, self._place) / _SLOT) * _SLOT
 
     def reported(self, now: float) -> None:

@@ -1,4 +1,4 @@
-"""The machines that simulated nodes follow: what is known of each, and how the twin is asked for it."""
+"""The machines that simulated nodes follow, as read from the twin."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_AT_ONCE = 5000
 
 @dataclass(frozen=True)
 class Machine:
-    """One machine at one moment. Moments are wall-clock seconds."""
+    """The state of one machine. Times are wall-clock seconds."""
 
     power: bool = True
     broken: bool = False
-    unready: bool = False  # it runs, and says of itself that something is wrong
+    unready: bool = False  # it runs and reports a problem of its own
     attached: bool = True  # it is on a network
     started_at: float = 0.0  # since when it runs
     boot_seconds: float = 0.0  # from there until it can be a node
@@ -32,24 +32,22 @@ class Machine:
 
 class Machines(Protocol):
     async def look(self, hosts: Sequence[str]) -> Mapping[str, Machine]:
-        """What these machines do now; one that nobody knows is left out.
+        """Returns the states of these machines; unknown ones are left out.
 
-        Unavailable when that cannot be found out, which says nothing about the machines.
+        Unavailable when they cannot be read, which says nothing about the machines.
         """
 
 
 class TwinMachines:
-    """The machines of one hub of the twin. Clusters share it: one call a second for all of them."""
+    """The machines of one hub of the twin. All clusters share it, with one call a second for all of them."""
 
     def __init__(self, twin: TwinCalls, hub: str) -> None:
         self._twin = twin
         self._hub = hub
-        self._asked: dict[str, float] = {}  # by host, when somebody last wanted to know
+        self._asked: dict[str, float] = {}  # by host: when it was last requested
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._known: dict[str, Machine] = {}
-        self._covered: set[str] = (
-            set()
-        )  # hosts of which something is known, be it that they are not there
+        self._covered: set[str] = set()  # hosts that were read, including those that do not exist
         self._looked_at = float("-inf")
         self._looking = asyncio.Lock()
 

@@ -1,4 +1,4 @@
-"""Node and Lease objects: what is written about a node, and what is read of it. Pure; called by the agent."""
+"""Renders and reads the Node and Lease objects of simulated nodes. Pure; called by the agent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from boatyard.platforms.drivers.local.nodes.spec import NodeSpec
 from boatyard.platforms.drivers.local.nodes.standing import boot_id, stable_uuid
 
 LEASE_NAMESPACE = "kube-node-lease"
-LEAVING = "boatyard.io/leaving"  # on a Node that is being drained for good: gone, it stays gone
+LEAVING = (
+    "boatyard.io/leaving"  # annotation of a Node drained for removal: it is not registered again
+)
 NODE_SET = "boatyard.io/node-set"
 
 _CAPACITY = {"cpu": "8", "memory": "32Gi", "pods": "110", "ephemeral-storage": "100Gi"}
@@ -33,13 +35,13 @@ class Condition(msgspec.Struct, gc=False, frozen=True, rename="camel"):
     status: str
     reason: str = ""
     message: str = ""
-    # None: an API server shows a moment that nobody gave as null.
+    # None: an API server returns a missing time as null.
     last_transition_time: str | None = None
     last_heartbeat_time: str | None = None
 
 
 class NodeSeen(msgspec.Struct, gc=False, frozen=True):
-    """The little that is kept of a Node object: a thousand of them must cost little."""
+    """The few fields that are kept of a Node object: a thousand of them must cost little memory."""
 
     uid: str
     resource_version: int
@@ -47,43 +49,45 @@ class NodeSeen(msgspec.Struct, gc=False, frozen=True):
     version: str
     addresses: tuple[str, ...]
     leaving: bool
-    labelled: bool  # carries the labels its spec asks for
+    labelled: bool  # has the labels of its spec
     conditions: tuple[Condition, ...]
 
     @property
     def ready(self) -> str:
-        return next((one.status for one in self.conditions if one.type == "Ready"), "")
+        return next(
+            (condition.status for condition in self.conditions if condition.type == "Ready"), ""
+        )
 
 
 def see_node(node: Mapping[str, Any], spec: NodeSpec | None) -> NodeSeen:
-    about, status = node["metadata"], node.get("status") or {}
+    metadata, status = node["metadata"], node.get("status") or {}
     info = status.get("nodeInfo") or {}
-    labels = about.get("labels") or {}
-    wanted = {} if spec is None else node_labels(spec)
+    labels = metadata.get("labels") or {}
+    desired_labels = {} if spec is None else node_labels(spec)
     return NodeSeen(
-        uid=about["uid"],
-        resource_version=int(about["resourceVersion"]),
+        uid=metadata["uid"],
+        resource_version=int(metadata["resourceVersion"]),
         boot_id=info.get("bootID", ""),
         version=info.get("kubeletVersion", ""),
-        addresses=tuple(one.get("address", "") for one in status.get("addresses") or ()),
-        leaving=LEAVING in (about.get("annotations") or {}),
-        labelled=wanted.items() <= labels.items(),
+        addresses=tuple(address.get("address", "") for address in status.get("addresses") or ()),
+        leaving=LEAVING in (metadata.get("annotations") or {}),
+        labelled=desired_labels.items() <= labels.items(),
         conditions=msgspec.convert(status.get("conditions") or (), tuple[Condition, ...]),
     )
 
 
-def is_current(seen: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
-    """Whether the Node object says of the node what is true of it."""
+def is_current(summary: NodeSeen, spec: NodeSpec, machine: Machine, boot: str) -> bool:
+    """Whether the Node object shows the present state of the node."""
     return (
-        seen.ready == ("False" if machine.unready else "True")
-        and seen.boot_id == boot
-        and seen.version == kubelet_version(spec)
-        and seen.addresses == (spec.ip,)
+        summary.ready == ("False" if machine.unready else "True")
+        and summary.boot_id == boot
+        and summary.version == kubelet_version(spec)
+        and summary.addresses == (spec.ip,)
     )
 
 
 def node_body(spec: NodeSpec, machine: Machine, now: datetime) -> dict[str, Any]:
-    """A Node object as a kubelet registers itself."""
+    """Renders a Node object like one that a kubelet registers."""
     ranges = {"podCIDR": spec.pod_cidr, "podCIDRs": [spec.pod_cidr]} if spec.pod_cidr else {}
     return {
         "metadata": {
@@ -112,9 +116,9 @@ def node_labels(spec: NodeSpec) -> dict[str, str]:
 def node_status(
     spec: NodeSpec, machine: Machine, before: Sequence[Condition], now: datetime
 ) -> dict[str, Any]:
-    """The whole status. What others have put among the conditions stays."""
+    """Renders the whole status. Conditions that others have added stay."""
     capacity = {**_CAPACITY, **spec.capacity}
-    # No host name of the data centre is shown: the tenant sees what it is, not where it stands.
+    # The tenant must not see host names of the data centre.
     machine_id = hashlib.sha256(f"machine {spec.host}".encode()).hexdigest()[:32]
     return {
         "capacity": capacity,
@@ -143,15 +147,17 @@ def kubelet_version(spec: NodeSpec) -> str:
 def _conditions(
     machine: Machine, before: Sequence[Condition], now: datetime
 ) -> list[dict[str, Any]]:
-    known = {one.type: one for one in before}
-    wanted = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
-    wanted.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
+    previous = {condition.type: condition for condition in before}
+    desired = [(name, "False", reason, message) for name, reason, message in _PRESSURES]
+    desired.append(("Ready", "False", *_UNREADY) if machine.unready else ("Ready", "True", *_READY))
     moment = rfc3339(now)
-    found = [msgspec.to_builtins(one) for one in before if one.type not in _OURS]
-    for name, status, reason, message in wanted:
-        last = known.get(name)
+    conditions = [
+        msgspec.to_builtins(condition) for condition in before if condition.type not in _OURS
+    ]
+    for name, status, reason, message in desired:
+        last = previous.get(name)
         since = last.last_transition_time if last and last.status == status else None
-        found.append(
+        conditions.append(
             {
                 "type": name,
                 "status": status,
@@ -161,27 +167,27 @@ def _conditions(
                 "lastTransitionTime": since or moment,
             }
         )
-    return found
+    return conditions
 
 
 class Lease:
-    """A node's heartbeat: its body is written a hundred times a second, so all but two fields are bytes already."""
+    """The lease of a node. Its body is rendered a hundred times a second, so all but two fields are prepared bytes."""
 
     __slots__ = ("_head", "_tail", "resource_version", "uid")
 
     def __init__(self, name: str, node_uid: str, seconds: int, resource_version: str = "") -> None:
         owner = {"apiVersion": "v1", "kind": "Node", "name": name, "uid": node_uid}
-        about = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
-        held = f'"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":{seconds}'
-        kind = '"apiVersion":"coordination.k8s.io/v1","kind":"Lease"'
-        metadata = msgspec.json.encode(about)[:-1].decode()
+        metadata = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
+        spec_json = f'"spec":{{"holderIdentity":"{name}","leaseDurationSeconds":{seconds}'
+        kind_json = '"apiVersion":"coordination.k8s.io/v1","kind":"Lease"'
+        metadata_json = msgspec.json.encode(metadata)[:-1].decode()
         self.uid = node_uid
         self.resource_version = resource_version
-        self._head = f'{{{kind},"metadata":{metadata}'.encode()
-        self._tail = f'}},{held},"renewTime":"'.encode()
+        self._head = f'{{{kind_json},"metadata":{metadata_json}'.encode()
+        self._tail = f'}},{spec_json},"renewTime":"'.encode()
 
     def body(self, now: datetime) -> bytes:
-        """With the version last seen, so that two agents of one node would notice each other."""
+        """Renders the lease with the version last read, so that two agents of one node get a conflict."""
         version = self.resource_version
         guard = f',"resourceVersion":"{version}"'.encode() if version else b""
         return b'%b%b%b%b"}}' % (self._head, guard, self._tail, micro_time(now))
@@ -196,9 +202,9 @@ def micro_time(moment: datetime) -> bytes:
 
 
 def parse_time(text: str) -> float:
-    """Wall-clock seconds of a moment in an object; 0 when there is none, or none that we can count from.
+    """Returns the wall-clock seconds of a timestamp; 0 when it is empty or out of Python's range.
 
-    An API server takes the year 0 from whoever writes it; a calendar of ours does not have it.
+    An API server accepts the year 0; Python's calendar does not have it.
     """
     try:
         return datetime.fromisoformat(text).timestamp() if text else 0.0

@@ -1,4 +1,4 @@
-"""What a simulated kubelet does next with a pod: a pure function of the pod, its node and the moment.
+"""Decides what a simulated kubelet does next with a pod: a pure function of the pod, its node and the time.
 
 Called by the agent for each pod of its nodes whenever something about it has changed.
 """
@@ -14,12 +14,10 @@ import msgspec
 
 from boatyard.platforms.drivers.local.nodes.objects import parse_time, rfc3339
 
-FAILS = "boatyard.io/pod-fails"  # annotation: its containers end with an error, again and again
-RUNS_FOR = (
-    "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself has ended
-)
+FAILS = "boatyard.io/pod-fails"  # annotation: its containers fail again and again
+RUNS_FOR = "boatyard.io/pod-runs-for"  # annotation: seconds until a pod that ends by itself ends
 RUN_SECONDS = 1.0
-LEAVE_SECONDS = 1.0  # at most so long a pod takes to stop, whatever grace it is given
+LEAVE_SECONDS = 1.0  # the longest time a pod takes to stop, whatever its grace period
 _FIRST_BACKOFF, _LONGEST_BACKOFF = 10.0, 300.0
 
 _RENAMED: Any = {"gc": False, "rename": "camel", "frozen": True}
@@ -76,7 +74,7 @@ class Status(msgspec.Struct, **_RENAMED):
 
 
 class Pod(msgspec.Struct, **_RENAMED):
-    """The part of a pod that decides what is done with it."""
+    """The fields of a pod that matter to the simulated kubelet."""
 
     metadata: Metadata
     spec: Spec = Spec()
@@ -97,21 +95,21 @@ class Pod(msgspec.Struct, **_RENAMED):
 
 def see_pod(item: Mapping[str, Any]) -> Pod:
     pod = msgspec.convert(item, Pod, strict=False)
-    kept = {
+    annotations = {
         name: text for name, text in pod.metadata.annotations.items() if name in (FAILS, RUNS_FOR)
     }
     return msgspec.structs.replace(
-        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=kept)
+        pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations)
     )
 
 
 @dataclass(frozen=True)
 class Ground:
-    """What a pod stands on."""
+    """The state of the node that a pod runs on."""
 
     address: str  # of the node
-    began_at: float  # when the machine last started: what ran before runs no more
-    starts: bool = True  # whether pods are started here; a node that is not ready only ends them
+    began_at: float  # when the machine last started: containers started earlier have ended
+    starts: bool = True  # whether pods are started; a node that is not ready only ends them
 
 
 @dataclass(frozen=True)
@@ -121,7 +119,7 @@ class Write:
 
 @dataclass(frozen=True)
 class Remove:
-    """The pod has stopped: its object may go."""
+    """The pod has stopped: its object is deleted."""
 
 
 @dataclass(frozen=True)
@@ -133,9 +131,9 @@ Move = Write | Remove | Later | None
 
 
 def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
-    """The next thing to do with the pod; None when all is as it should be until something changes.
+    """Returns the next action for the pod; None when nothing is to do until something changes.
 
-    `address` is what the pod is reached under once it runs.
+    `address` is the pod's address once it runs.
     """
     if pod.metadata.deletion_timestamp:
         return _leave(pod, now)
@@ -145,9 +143,9 @@ def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
         return _fail(pod, ground, address, now)
     if not _runs(pod, ground):
         return Write(_running(pod, ground, address, now))
-    wanted = _conditions(pod, now, ready=True)
-    if not _says(pod, wanted):
-        return Write({"conditions": wanted})
+    conditions = _conditions(pod, now, ready=True)
+    if not _says(pod, conditions):
+        return Write({"conditions": conditions})
     if pod.ends_by_itself:
         return _end(pod, now, exit_code=0)
     return None
@@ -156,20 +154,20 @@ def next_move(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
 def _leave(pod: Pod, now: datetime) -> Move:
     grace = pod.metadata.deletion_grace_period_seconds
     if grace == 0:
-        return None  # nothing holds it but finalizers, and those are not ours
+        return None  # only finalizers of others keep it
     asked_at = parse_time(pod.metadata.deletion_timestamp) - grace
     stops_at = asked_at + min(grace, LEAVE_SECONDS)
     if now.timestamp() < stops_at:
         return Later(stops_at)
     watched = pod.ends_by_itself or pod.metadata.finalizers
     if watched and not pod.finished and pod.status.container_statuses:
-        # Whoever counts finished pods must see how this one ended before it is gone.
+        # Controllers that count finished pods must see how this one ended before it is deleted.
         return Write(_ended(pod, now, exit_code=143))
     return Remove()
 
 
 def _end(pod: Pod, now: datetime, *, exit_code: int) -> Move:
-    started = max(parse_time(one.started_at) for one in pod.status.container_statuses)
+    started = max(parse_time(status.started_at) for status in pod.status.container_statuses)
     ends_at = started + run_seconds(pod)
     if now.timestamp() < ends_at:
         return Later(ends_at)
@@ -188,36 +186,38 @@ def _fail(pod: Pod, ground: Ground, address: str, now: datetime) -> Move:
         if not _runs(pod, ground):
             return Write(_running(pod, ground, address, now))
         return _end(pod, now, exit_code=1)
-    begun = parse_time(pod.status.start_time) or now.timestamp()
-    restarts, again_at = crash_loop(now.timestamp() - begun)
-    seen = pod.status.container_statuses
-    if seen and all("waiting" in one.state and one.restart_count >= restarts for one in seen):
-        return Later(begun + again_at)
+    started_at = parse_time(pod.status.start_time) or now.timestamp()
+    restarts, again_at = crash_loop(now.timestamp() - started_at)
+    statuses = pod.status.container_statuses
+    if statuses and all(
+        "waiting" in status.state and status.restart_count >= restarts for status in statuses
+    ):
+        return Later(started_at + again_at)
     return Write(_crashing(pod, ground, address, now, restarts))
 
 
 def crash_loop(elapsed: float) -> tuple[int, float]:
-    """How often a container that always fails was restarted after so many seconds, and when it is next."""
+    """Returns how often a container that always fails was restarted after so many seconds, and the next restart."""
     restarts, at, pause = 1, _FIRST_BACKOFF, _FIRST_BACKOFF
     while at <= elapsed and pause < _LONGEST_BACKOFF:
         pause = min(2 * pause, _LONGEST_BACKOFF)
         restarts, at = restarts + 1, at + pause
     if at <= elapsed:
-        # Counted, not walked: a tenant may write that its pod began a thousand years ago.
+        # Computed, not iterated: a tenant may write that its pod started a thousand years ago.
         more = int((elapsed - at) // _LONGEST_BACKOFF) + 1
         restarts, at = restarts + more, at + more * _LONGEST_BACKOFF
     return restarts, at
 
 
 def _runs(pod: Pod, ground: Ground) -> bool:
-    seen = {one.name: one for one in pod.status.container_statuses}
-    if pod.status.phase != "Running" or len(seen) != len(pod.spec.containers):
+    statuses = {entry.name: entry for entry in pod.status.container_statuses}
+    if pod.status.phase != "Running" or len(statuses) != len(pod.spec.containers):
         return False
     for container in pod.spec.containers:
-        status = seen.get(container.name)
+        status = statuses.get(container.name)
         if status is None or status.image != container.image or not status.started_at:
             return False
-        # Moments in objects are whole seconds.
+        # Timestamps in objects are whole seconds.
         if parse_time(status.started_at) + 1 <= ground.began_at:
             return False
     return True
@@ -225,11 +225,15 @@ def _runs(pod: Pod, ground: Ground) -> bool:
 
 def _running(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
     moment = rfc3339(now)
-    counts = {one.name: one.restart_count + 1 for one in pod.status.container_statuses}
+    counts = {
+        container.name: container.restart_count + 1 for container in pod.status.container_statuses
+    }
     status = _placed(pod, ground, address, now)
     status["containerStatuses"] = [
-        _container(pod, one, counts.get(one.name, 0), {"running": {"startedAt": moment}})
-        for one in pod.spec.containers
+        _container(
+            pod, container, counts.get(container.name, 0), {"running": {"startedAt": moment}}
+        )
+        for container in pod.spec.containers
     ]
     status["conditions"] = _conditions(pod, now, ready=True)
     return status
@@ -244,19 +248,19 @@ def _crashing(
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": text}}
     status["containerStatuses"] = [
         {
-            **_container(pod, one, restarts, waiting),
+            **_container(pod, container, restarts, waiting),
             "ready": False,
             "started": False,
             "lastState": {"terminated": _terminated(moment, moment, exit_code=1)},
         }
-        for one in pod.spec.containers
+        for container in pod.spec.containers
     ]
     status["conditions"] = _conditions(pod, now, ready=False)
     return status
 
 
 def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, Any]:
-    """What is true of every pod that has begun: where it is, and that its init containers are through."""
+    """Renders the status that every started pod has: its addresses, and its finished init containers."""
     moment = rfc3339(now)
     done = {"terminated": _terminated(moment, moment, exit_code=0)}
     status: dict[str, Any] = {
@@ -272,18 +276,18 @@ def _placed(pod: Pod, ground: Ground, address: str, now: datetime) -> dict[str, 
     if pod.spec.init_containers:
         running = {"running": {"startedAt": moment}}
         status["initContainerStatuses"] = [
-            _container(pod, one, 0, running if one.restart_policy == "Always" else done)
-            for one in pod.spec.init_containers
+            _container(pod, container, 0, running if container.restart_policy == "Always" else done)
+            for container in pod.spec.init_containers
         ]
     return status
 
 
 def _ended(pod: Pod, now: datetime, *, exit_code: int) -> dict[str, Any]:
     moment = rfc3339(now)
-    seen = {one.name: one for one in pod.status.container_statuses}
+    old_statuses = {entry.name: entry for entry in pod.status.container_statuses}
     statuses = []
     for container in pod.spec.containers:
-        status = seen.get(container.name)
+        status = old_statuses.get(container.name)
         started = (status.started_at if status else "") or moment
         count = status.restart_count if status else 0
         state = {"terminated": _terminated(started, moment, exit_code=exit_code)}
@@ -326,29 +330,29 @@ def _terminated(started: str, finished: str, *, exit_code: int) -> dict[str, Any
 def _conditions(
     pod: Pod, now: datetime, *, ready: bool, reason: str = "ContainersNotReady"
 ) -> list[dict[str, Any]]:
-    """All conditions of the pod: ours as they should be, those of others as they are."""
-    known = {one["type"]: one for one in pod.status.conditions}
+    """Renders all conditions of the pod: ours as they should be, those of others unchanged."""
+    existing = {condition["type"]: condition for condition in pod.status.conditions}
     gates = [gate.condition_type for gate in pod.spec.readiness_gates]
-    open_gates = all(known.get(gate, {}).get("status") == "True" for gate in gates)
-    wanted = {
+    open_gates = all(existing.get(gate, {}).get("status") == "True" for gate in gates)
+    desired = {
         "PodReadyToStartContainers": (True, ""),
         "Initialized": (True, ""),
         "ContainersReady": (ready, reason),
         "Ready": (ready and open_gates, reason if not ready else "ReadinessGatesNotReady"),
     }
-    found = [one for name, one in known.items() if name not in wanted]
-    for name, (true, why) in wanted.items():
-        status = "True" if true else "False"
-        last = known.get(name)
+    conditions = [condition for name, condition in existing.items() if name not in desired]
+    for name, (is_true, why) in desired.items():
+        status = "True" if is_true else "False"
+        last = existing.get(name)
         if last is not None and last.get("status") == status:
-            found.append(last)
+            conditions.append(last)
             continue
         moment = rfc3339(now)
-        one = {"type": name, "status": status, "lastTransitionTime": moment}
-        found.append(one if true else {**one, "reason": why})
-    return found
+        condition = {"type": name, "status": status, "lastTransitionTime": moment}
+        conditions.append(condition if is_true else {**condition, "reason": why})
+    return conditions
 
 
-def _says(pod: Pod, wanted: list[dict[str, Any]]) -> bool:
-    have = {one["type"]: one.get("status") for one in pod.status.conditions}
-    return all(have.get(one["type"]) == one["status"] for one in wanted)
+def _says(pod: Pod, conditions: list[dict[str, Any]]) -> bool:
+    statuses = {condition["type"]: condition.get("status") for condition in pod.status.conditions}
+    return all(statuses.get(condition["type"]) == condition["status"] for condition in conditions)

@@ -1,4 +1,4 @@
-"""Carries out what a simulated kubelet does with the pods of all nodes of one cluster. Called by the agent."""
+"""Runs the pods of all simulated nodes of one cluster, as decided by `pods`. Called by the agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NO_ADDRESS_SECONDS = 5.0
 
 
 class PodWork:
-    """All pods bound to nodes, in little room: one informer for the cluster, whatever the number of nodes."""
+    """All pods bound to nodes, in little memory: one informer per cluster, however many nodes it has."""
 
     def __init__(self, client: KubeClient) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class PodWork:
         return frozenset(self._on.get(node, ()))
 
     def saw(self, key: str) -> None:
-        """Takes in what the informer says of a pod now."""
+        """Takes in the present state of a pod from the informer."""
         pod = self._get(key)
         before = self._placed.get(key)
         now = None if pod is None else (pod.spec.node_name, pod.metadata.uid)
@@ -68,16 +68,16 @@ class PodWork:
     def node_of(self, key: str) -> str:
         return self._placed.get(key, ("", ""))[0]
 
-    async def handle(self, key: str, kept: Kept, now: datetime) -> float | None:
-        """Does the next thing with a pod of the node. Answers in how many seconds there will be another, if by time."""
+    async def handle(self, key: str, node: Kept, now: datetime) -> float | None:
+        """Does the next action for a pod of the node. Returns the seconds until the next one, if it is due by time."""
         pod = self._get(key)
-        if pod is None or kept.seen is None or not kept.standing.lives:
+        if pod is None or node.seen is None or not node.standing.lives:
             return None
         if int(pod.metadata.resource_version) < self._written.get(key, 0):
-            return None  # what we wrote last has not come back yet; it will
+            return None  # the informer has not seen our last write yet
         self._written.pop(key, None)
-        ground = Ground(kept.spec.ip, kept.began_at, starts=kept.standing is Standing.UP)
-        address = self._address(pod, kept)
+        ground = Ground(node.spec.ip, node.began_at, starts=node.standing is Standing.UP)
+        address = self._address(pod, node)
         if not address:
             return _NO_ADDRESS_SECONDS
         match next_move(pod, ground, address, now):
@@ -93,17 +93,19 @@ class PodWork:
 
     async def _write(self, key: str, pod: Pod, status: dict[str, Any]) -> None:
         namespace, name = split_key(key)
-        # Lists are replaced as a whole: nothing that somebody added meanwhile may be lost.
+        # A merge patch replaces whole lists: with the version, nothing that others added meanwhile is lost.
         patch = {"metadata": {"resourceVersion": pod.metadata.resource_version}, "status": status}
-        written = await self._client.merge_patch(PODS, name, patch, namespace, subresource="status")
-        self._written[key] = int(written["metadata"]["resourceVersion"])
+        response = await self._client.merge_patch(
+            PODS, name, patch, namespace, subresource="status"
+        )
+        self._written[key] = int(response["metadata"]["resourceVersion"])
 
-    def _address(self, pod: Pod, kept: Kept) -> str:
+    def _address(self, pod: Pod, node: Kept) -> str:
         if pod.spec.host_network:
-            return kept.spec.ip
+            return node.spec.ip
         if pod.finished or pod.metadata.deletion_timestamp:
             return pod.status.pod_ip or "none"
-        return self._addresses.give(kept.spec.pod_cidr, kept.spec.name, pod.metadata.uid)
+        return self._addresses.give(node.spec.pod_cidr, node.spec.name, pod.metadata.uid)
 
     def _get(self, key: str) -> Pod | None:
         item = self.informer.get(key)
@@ -120,6 +122,6 @@ class PodWork:
 
 
 def _shape(item: Mapping[str, Any]) -> dict[str, Any]:
-    about = item["metadata"]
-    kept = {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}
-    return {"metadata": kept, "pod": see_pod(item)}
+    metadata = item["metadata"]
+    identity = {"uid": metadata["uid"], "resourceVersion": metadata["resourceVersion"]}
+    return {"metadata": identity, "pod": see_pod(item)}

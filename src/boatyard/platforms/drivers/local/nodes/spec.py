@@ -1,4 +1,4 @@
-"""What a simulated node should be, and what is seen of it. Exchanged between the keeper and the agent."""
+"""The desired and the observed state of a simulated node. Exchanged between the keeper and the agent."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Now = Callable[[], datetime]
 
 
 def wall_clock() -> datetime:
-    return datetime.now(UTC)  # noqa: TID251 - machines, leases and pods live in the outside world's time
+    return datetime.now(UTC)  # noqa: TID251 - machines, leases and pods have wall-clock times
 
 
 @dataclass(frozen=True)
 class NodeSpec:
-    """One node that should be there."""
+    """One desired node."""
 
     name: str
     node_set: str
@@ -26,18 +26,18 @@ class NodeSpec:
     pod_cidr: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     capacity: Mapping[str, str] = field(default_factory=dict)
-    since: float = 0.0  # when its host was asked to become this node; it boots from then on
+    since: float = 0.0  # when its host was assigned to this node; its boot starts then
 
     @property
     def ip(self) -> str:
-        """Its address; a link-local one where it was given none, because its pods must have one."""
+        """Its address; a link-local one when it has none, because its pods need one."""
         number = zlib.crc32(self.host.encode())
         return self.address or f"169.254.{number // 250 % 250 + 1}.{number % 250 + 1}"
 
 
 @dataclass(frozen=True)
 class NodeState:
-    """What the agent says of a node now. `joined` is true once there was a Node object."""
+    """The state of a node as the agent reports it. `joined` is true once there was a Node object."""
 
     joined: bool
     ready: bool

@@ -1,4 +1,4 @@
-"""How a node stands: a pure function of its spec, its machine and the moment. Called by the agent."""
+"""The health of a node: a pure function of its spec, its machine and the time. Called by the agent."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from boatyard.platforms.drivers.local.nodes.spec import NodeSpec, NodeState
 
 
 class Standing(Enum):
-    UNKNOWN = "unknown"  # nobody can say what the machine does: nothing is begun, nothing ended
+    UNKNOWN = "unknown"  # the machine's state cannot be read: nothing is started or ended
     DOWN = "down"
     DETACHED = "detached"
     BOOTING = "booting"
-    UNREADY = "unready"  # the kubelet lives and reports trouble
+    UNREADY = "unready"  # the kubelet runs and reports a problem
     UP = "up"
 
     @property
     def lives(self) -> bool:
-        """Whether the node's kubelet speaks."""
+        """Whether the node's kubelet runs."""
         return self in (Standing.UNREADY, Standing.UP)
 
 
@@ -33,7 +33,7 @@ _WORDS = {
 
 
 def began_at(spec: NodeSpec, machine: Machine) -> float:
-    """When the present boot began."""
+    """Returns the time at which the present boot began."""
     return max(spec.since, machine.started_at)
 
 
@@ -42,14 +42,14 @@ def booted_at(spec: NodeSpec, machine: Machine) -> float:
 
 
 def boot_id(spec: NodeSpec, machine: Machine) -> str:
-    """Another one after each boot, and the same whoever asks: an agent that starts anew knows its nodes again."""
+    """Returns an id that changes with each boot but not with a restart of the agent, which recognises its nodes."""
     return stable_uuid(f"boot {spec.host} {began_at(spec, machine):.3f}")
 
 
 def stand(spec: NodeSpec, machine: Machine | None, *, booted_before: bool, now: float) -> Standing:
-    """How the node stands. `booted_before`: its Node object shows the present boot.
+    """Returns the standing of a node. `booted_before`: its Node object shows the present boot.
 
-    Then it has booted, also when boots have become slower since.
+    Then it counts as booted, even when boots have become slower since.
     """
     if machine is None:
         return Standing.UNKNOWN
@@ -63,7 +63,7 @@ def stand(spec: NodeSpec, machine: Machine | None, *, booted_before: bool, now: 
 
 
 def describe(standing: Standing, *, joined: bool, reported_ready: bool) -> NodeState:
-    """What the keeper is told, at once, whatever the cluster itself still believes."""
+    """Returns the state for the keeper, at once, even when the cluster itself has not noticed yet."""
     if standing in _WORDS:
         return NodeState(joined, ready=False, message=_WORDS[standing])
     if standing is Standing.BOOTING and joined:

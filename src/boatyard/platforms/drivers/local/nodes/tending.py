@@ -1,4 +1,4 @@
-"""Keeps the Node objects and heartbeats of one cluster as its machines have it. Called by the agent."""
+"""Writes the Node objects and heartbeats of the simulated nodes of one cluster. Called by the agent."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from boatyard.platforms.drivers.local.nodes.wire import Wire
 
 logger = logging.getLogger(__name__)
 
-HEARTBEAT = 10.0  # seconds; a lease is good for four of them
+HEARTBEAT = 10.0  # seconds; a lease is valid for four of them
 _LEASES = LEASES.path(LEASE_NAMESPACE)
 
 
 class Rewound(Exception):
-    """The cluster's history is shorter than what was seen of it: it was restored from a backup."""
+    """The cluster's resource versions went backwards: it was restored from a backup."""
 
 
 class Tender:
-    """Carries out, for one node at a time, what it needs now; `look_again` says when it needs something next."""
+    """Writes what a node needs now, and says when it needs something next."""
 
     def __init__(self, client: KubeClient, now: Now, *, heartbeat: float = HEARTBEAT) -> None:
         self._client = client
@@ -46,33 +46,33 @@ class Tender:
         self._every = heartbeat
         self._lease_seconds = max(round(4 * heartbeat), 1)
         self._now = now
-        self._newest = 0  # the newest version the cluster has given out
+        self._newest = 0  # the newest resource version received from the cluster
 
-    async def tend(self, kept: Kept) -> float | None:
-        """Registers, reports, heartbeats. Answers the moment, by the loop's time, of the next need; None when only
-        a change can bring one."""
+    async def tend(self, node: Kept) -> float | None:
+        """Registers the node, reports its status, sends its heartbeat. Returns the loop's time at which it must be
+        called next; None when only a change makes that necessary."""
         now = self._now().timestamp()
         loop_now = asyncio.get_running_loop().time()
-        if kept.standing is Standing.BOOTING and kept.machine is not None:
-            return loop_now + max(booted_at(kept.spec, kept.machine) - now, 0.0)
-        if kept.standing.lives:
-            await self._present(kept)
-        elif kept.standing is not Standing.UNKNOWN:
-            return None  # a machine that is down says nothing; the cluster finds out by itself
-        if kept.seen is None:
+        if node.standing is Standing.BOOTING and node.machine is not None:
+            return loop_now + max(booted_at(node.spec, node.machine) - now, 0.0)
+        if node.standing.lives:
+            await self._present(node)
+        elif node.standing is not Standing.UNKNOWN:
+            return None  # a machine that is down sends nothing; the cluster notices by itself
+        if node.seen is None:
             return None
-        await self._heartbeat(kept)
-        return min(kept.lease_at, kept.report_at) if kept.standing.lives else kept.lease_at
+        await self._heartbeat(node)
+        return min(node.lease_at, node.report_at) if node.standing.lives else node.lease_at
 
     def close(self) -> None:
         self._wire.close()
 
-    async def adopt_leases(self, kept: Callable[[str], Kept | None]) -> None:
-        """Takes over the heartbeats of nodes that are there already: one list instead of a conflict each."""
+    async def adopt_leases(self, find_node: Callable[[str], Kept | None]) -> None:
+        """Takes over the leases of existing nodes, with one list instead of one conflict each."""
         loop_now = asyncio.get_running_loop().time()
         now = self._now().timestamp()
         for item in (await self._client.list(LEASES, LEASE_NAMESPACE)).items:
-            node = kept(item["metadata"]["name"])
+            node = find_node(item["metadata"]["name"])
             if node is None or node.seen is None:
                 continue
             version = item["metadata"]["resourceVersion"]
@@ -80,71 +80,71 @@ class Tender:
             if now - parse_time(item.get("spec", {}).get("renewTime", "")) < self._every:
                 node.renewed(loop_now, self._every)
 
-    async def _present(self, kept: Kept) -> None:
-        """Makes the Node object be there and say what is so."""
-        assert kept.machine is not None
+    async def _present(self, node: Kept) -> None:
+        """Creates the Node object, or updates its status and labels."""
+        assert node.machine is not None
         loop_now = asyncio.get_running_loop().time()
-        spec, machine = kept.spec, kept.machine
-        if kept.seen is None:
-            if kept.leaving:
+        spec, machine = node.spec, node.machine
+        if node.seen is None:
+            if node.leaving:
                 return
-            await self._register(kept)
-            kept.reported(loop_now)
-            # A node is as good as its last report for a while: the lease can wait for its place in the period.
-            kept.renewed(loop_now, self._every)
-        seen = kept.seen
-        assert seen is not None
-        if not is_current(seen, spec, machine, kept.boot_id) or loop_now >= kept.report_at:
-            status = node_status(spec, machine, seen.conditions, self._now())
-            await self._patch(kept, {"status": status}, subresource="status")
-            kept.reported(loop_now)
-        if kept.relabel or not seen.labelled:
-            await self._patch(kept, {"metadata": {"labels": node_labels(spec)}})
-            kept.relabel = False
+            await self._register(node)
+            node.reported(loop_now)
+            # The status just written counts as a heartbeat for a while: the lease can wait for its turn.
+            node.renewed(loop_now, self._every)
+        summary = node.seen
+        assert summary is not None
+        if not is_current(summary, spec, machine, node.boot_id) or loop_now >= node.report_at:
+            status = node_status(spec, machine, summary.conditions, self._now())
+            await self._patch(node, {"status": status}, subresource="status")
+            node.reported(loop_now)
+        if node.relabel or not summary.labelled:
+            await self._patch(node, {"metadata": {"labels": node_labels(spec)}})
+            node.relabel = False
 
-    async def _register(self, kept: Kept) -> None:
-        assert kept.machine is not None
-        body = node_body(kept.spec, kept.machine, self._now())
+    async def _register(self, node: Kept) -> None:
+        assert node.machine is not None
+        body = node_body(node.spec, node.machine, self._now())
         try:
-            node = await self._client.create(NODES, body)
-            logger.info("node registered", extra={"node": kept.spec.name})
+            node_object = await self._client.create(NODES, body)
+            logger.info("node registered", extra={"node": node.spec.name})
         except Exists:
-            node = await self._client.get(NODES, kept.spec.name)
-        self._saw(kept, node)
+            node_object = await self._client.get(NODES, node.spec.name)
+        self._saw(node, node_object)
 
-    async def _patch(self, kept: Kept, patch: dict[str, Any], *, subresource: str = "") -> None:
-        # Only the very object that was seen: another of its name has yet to be looked at.
-        assert kept.seen is not None
-        guarded = {**patch, "metadata": {**patch.get("metadata", {}), "uid": kept.seen.uid}}
+    async def _patch(self, node: Kept, patch: dict[str, Any], *, subresource: str = "") -> None:
+        # Only the object that was read: another of its name must be read first.
+        assert node.seen is not None
+        guarded = {**patch, "metadata": {**patch.get("metadata", {}), "uid": node.seen.uid}}
         try:
-            node = await self._client.merge_patch(
-                NODES, kept.spec.name, guarded, subresource=subresource
+            node_object = await self._client.merge_patch(
+                NODES, node.spec.name, guarded, subresource=subresource
             )
         except (NotFound, Conflict):
-            kept.lose()
+            node.lose()
             raise
-        self._saw(kept, node)
+        self._saw(node, node_object)
 
-    def _saw(self, kept: Kept, node: dict[str, Any]) -> None:
-        kept.seen, kept.joined, kept.refused = see_node(node, kept.spec), True, ""
+    def _saw(self, node: Kept, node_object: dict[str, Any]) -> None:
+        node.seen, node.joined, node.refused = see_node(node_object, node.spec), True, ""
 
-    async def _heartbeat(self, kept: Kept) -> None:
+    async def _heartbeat(self, node: Kept) -> None:
         loop_now = asyncio.get_running_loop().time()
-        assert kept.seen is not None
-        if loop_now < kept.lease_at:
+        assert node.seen is not None
+        if loop_now < node.lease_at:
             return
-        lease = kept.lease
-        if lease is None or lease.uid != kept.seen.uid:
+        lease = node.lease
+        if lease is None or lease.uid != node.seen.uid:
             version = "" if lease is None else lease.resource_version
-            lease = kept.lease = Lease(kept.spec.name, kept.seen.uid, self._lease_seconds, version)
+            lease = node.lease = Lease(node.spec.name, node.seen.uid, self._lease_seconds, version)
         newest = self._newest
-        lease.resource_version = await self._renew(kept.spec.name, lease)
+        lease.resource_version = await self._renew(node.spec.name, lease)
         version_now = int(lease.resource_version)
-        # Versions only grow: what was written after the newest was seen is newer.
+        # Resource versions only grow: this write came after the newest one was received.
         if version_now <= newest:
             raise Rewound
         self._newest = max(self._newest, version_now)
-        kept.renewed(loop_now, self._every)
+        node.renewed(loop_now, self._every)
 
     async def _renew(self, name: str, lease: Lease) -> str:
         if lease.resource_version:
@@ -156,22 +156,22 @@ class Tender:
                 return await self._write(name, lease)
             except NotFound:
                 if not lease.resource_version:
-                    raise  # the namespace is not there yet
+                    raise  # the namespace does not exist yet
                 lease.resource_version = ""
             except (Exists, Conflict):
-                found = await self._client.get(LEASES, name, LEASE_NAMESPACE)
-                lease.resource_version = found["metadata"]["resourceVersion"]
+                current = await self._client.get(LEASES, name, LEASE_NAMESPACE)
+                lease.resource_version = current["metadata"]["resourceVersion"]
         return await self._write(name, lease)
 
     async def _write(self, name: str, lease: Lease) -> str:
         body = msgspec.Raw(lease.body(self._now()))
         if lease.resource_version:
-            written = await self._client.call("PUT", f"{_LEASES}/{name}", body=body)
+            response = await self._client.call("PUT", f"{_LEASES}/{name}", body=body)
         else:
-            written = await self._client.call("POST", _LEASES, body=body)
-        return str(written["metadata"]["resourceVersion"])
+            response = await self._client.call("POST", _LEASES, body=body)
+        return str(response["metadata"]["resourceVersion"])
 
 
 def explain(error: BoatyardError) -> str:
-    """Why a node could not be made, in a sentence that stays the same while the cause does."""
+    """Returns why a node was not accepted, as a sentence that is stable while the cause is the same."""
     return f"The cluster does not accept the node: {error}"

@@ -1,8 +1,8 @@
-"""The short way for heartbeats: bytes out, one number back, over a few connections of their own. Used by the tender.
+"""A minimal HTTP client for heartbeats, over a few connections of its own. Used by the tender.
 
-A thousand nodes beat a hundred times a second, all day. Through the client a beat costs three times the CPU, nearly
-all of it for generality that a heartbeat does not need. So this is an optimisation and nothing more: whatever is not
-a plain success is answered with None, and the caller asks again through the client, which knows what it means.
+A thousand nodes send a hundred heartbeats a second, all day. Through the Kubernetes client each costs three times the
+CPU, nearly all of it for generality that a heartbeat does not need. This is only an optimisation: for anything but a
+plain success it returns None, and the caller repeats the request through the client, which handles errors.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _DECODER = msgspec.json.Decoder(_Written)
 
 
 class Wire:
-    """Only for a server named by host and port and a user with a certificate: what our own clusters have."""
+    """Works only with a server given by host and port and a user with a certificate, as in our own clusters."""
 
     def __init__(self, config: KubeConfig, *, agent: str, timeout: float = 5.0) -> None:
         self._config = config
@@ -54,7 +54,7 @@ class Wire:
         )
 
     async def put(self, path: str, body: bytes) -> str | None:
-        """The version the object has after the write; None when it is not known to be written."""
+        """Writes an object. Returns its new resource version; None when it is not known to be written."""
         if not self._usable:
             return None
         head = b"PUT %b HTTP/1.1\r\n%b%d\r\n\r\n" % (path.encode(), self._head, len(body))
@@ -63,7 +63,7 @@ class Wire:
                 connection = await self._connection()
                 answer = await connection.ask(head + body)
                 if answer.startswith(_STRANGER):
-                    connection.close()  # it was made with a certificate that has ended since
+                    connection.close()  # it was opened with a certificate that has expired since
                 if not connection.lost:
                     self._free.append(connection)
         except (TimeoutError, OSError, BoatyardError):
@@ -80,20 +80,20 @@ class Wire:
             connection = self._free.pop()
             if not connection.lost:
                 return connection
-        proof = await Credentials(self._config).current()
-        context = await asyncio.to_thread(tls_context, proof, insecure=self._config.insecure)
-        _, made = await asyncio.get_running_loop().create_connection(
+        credentials = await Credentials(self._config).current()
+        context = await asyncio.to_thread(tls_context, credentials, insecure=self._config.insecure)
+        _, new_connection = await asyncio.get_running_loop().create_connection(
             _Connection,
             self._host,
             self._port,
             ssl=context,
             server_hostname=self._config.tls_server_name or self._host,
         )
-        return made
+        return new_connection
 
 
 class _Connection(asyncio.Protocol):
-    """One request at a time. Whoever gives up on an answer ends the connection."""
+    """One HTTP connection, for one request at a time. A cancelled request closes it."""
 
     def __init__(self) -> None:
         self.lost = False
@@ -103,7 +103,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
 
     async def ask(self, request: bytes) -> bytes:
-        """The whole answer, its head included. OSError when the connection ends before."""
+        """Sends a request and returns the whole response with its head. OSError when the connection ends before."""
         if self._transport is None or self.lost:
             raise ConnectionResetError
         self._waiter = self._loop.create_future()
@@ -135,12 +135,12 @@ class _Connection(asyncio.Protocol):
         end = buffer.find(_END)
         if end < 0:
             return
-        place = buffer.find(_LENGTH, 0, end)
-        if place < 0 or self._waiter is None or self._waiter.done():
-            self.close()  # nothing that we can read, or nothing that we have asked for
+        position = buffer.find(_LENGTH, 0, end)
+        if position < 0 or self._waiter is None or self._waiter.done():
+            self.close()  # an unreadable response, or one without a request
             return
-        place += len(_LENGTH)
-        length = int(buffer[place : buffer.index(b"\r", place)])
+        position += len(_LENGTH)
+        length = int(buffer[position : buffer.index(b"\r", position)])
         if len(buffer) >= end + len(_END) + length:
             self._buffer = b""
             self._waiter.set_result(buffer)

@@ -1,4 +1,4 @@
-"""Real nodes on this machine (`nodes: real`): what they need, the segment they are on, and themselves."""
+"""Real nodes on this machine (`nodes: real`): their requirements, their network segment, and the nodes."""
 
 from boatyard.platforms.drivers.local.real.names import node_name, segment_name
 from boatyard.platforms.drivers.local.real.node import Component, RealNode

@@ -1,7 +1,7 @@
-"""The control groups of a node: found by name, made, frozen, emptied and taken away.
+"""The control groups of a node, identified by its name: create, list, freeze, kill, remove.
 
-A node's group stands at the top of every hierarchy. Below it the kubelet keeps its pods' groups; the node's
-own programs are in `system`, in one hierarchy only (the freezer's, or the one and only of version 2).
+A node's group is at the top of every hierarchy. Below it the kubelet creates its pods' groups; the node's own
+programs are in `system`, in one hierarchy only (the freezer's, or the only one of version 2).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _STEP = 0.02
 
 
 def is_unified() -> bool:
-    """Version 2: one hierarchy for everything."""
+    """Whether the machine uses control groups version 2: one hierarchy for everything."""
     return (ROOT / "cgroup.controllers").exists()
 
 
@@ -32,36 +32,34 @@ def hierarchies() -> list[Path]:
     if is_unified():
         return [ROOT]
     with contextlib.suppress(OSError):
-        return sorted(
-            place for place in ROOT.iterdir() if place.is_dir() and not place.is_symlink()
-        )
+        return sorted(path for path in ROOT.iterdir() if path.is_dir() and not path.is_symlink())
     return []
 
 
 def tracker() -> Path:
-    """The hierarchy in which all processes of a node are."""
+    """Returns the hierarchy that contains all processes of a node."""
     return ROOT if is_unified() else ROOT / "freezer"
 
 
 def list_groups(prefix: str) -> set[str]:
     return {
-        place.name
+        group.name
         for hierarchy in hierarchies()
-        for place in hierarchy.glob(f"{prefix}*")
-        if place.is_dir()
+        for group in hierarchy.glob(f"{prefix}*")
+        if group.is_dir()
     }
 
 
 def make(name: str, bounds: Limits) -> None:
-    """The node's group in every hierarchy, able to take processes and to be divided.
+    """Creates the node's group in every hierarchy, so that it can have processes and subgroups.
 
-    Its pods together take no more than the bounds; with version 2 the node's own programs count, too.
+    The bounds hold for its pods together; with version 2 also for the node's own programs.
     """
     for hierarchy in hierarchies():
         group = hierarchy / name
         group.mkdir(exist_ok=True)
         for setting in ("cpuset.cpus", "cpuset.mems"):
-            # Version 1: a new cpuset has no processors at all.
+            # Version 1: a new cpuset has no processors.
             if not is_unified() and (group / setting).exists():
                 (group / setting).write_text((hierarchy / setting).read_text())
     if is_unified():
@@ -72,42 +70,46 @@ def make(name: str, bounds: Limits) -> None:
 
 
 def _divide(group: Path) -> None:
-    """Version 2: groups below get the controllers that this one has."""
+    """Enables all controllers of a version 2 group for its subgroups."""
     for controller in (group / "cgroup.controllers").read_text().split():
-        with contextlib.suppress(OSError):  # some cannot be; the kubelet names what it misses
+        with contextlib.suppress(
+            OSError
+        ):  # some cannot be enabled; the kubelet names what it misses
             (group / "cgroup.subtree_control").write_text(f"+{controller}")
 
 
 def processes(name: str) -> set[int]:
-    """Everybody in the node's group or below, in any hierarchy."""
-    found: set[int] = set()
+    """Returns the pids in the node's group or below, in all hierarchies."""
+    pids: set[int] = set()
     for hierarchy in hierarchies():
-        for place in _walk(hierarchy / name):
+        for group in _walk(hierarchy / name):
             with contextlib.suppress(OSError):
-                found.update(map(int, (place / "cgroup.procs").read_text().split()))
-    return found
+                pids.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return pids
 
 
 def freeze(name: str, *, frozen: bool) -> None:
-    """Stops or resumes every process of the node at once. Content when there is no such group."""
-    file, word = (
+    """Freezes or thaws every process of the node at once. Does nothing when there is no such group."""
+    file, state = (
         ("cgroup.freeze", str(int(frozen)))
         if is_unified()
         else ("freezer.state", "FROZEN" if frozen else "THAWED")
     )
     with contextlib.suppress(FileNotFoundError):
-        (tracker() / name / file).write_text(word)
+        (tracker() / name / file).write_text(state)
 
 
 def remove(name: str) -> None:
-    """Takes away the group in every hierarchy. Unavailable when somebody is still in it."""
+    """Removes the group in every hierarchy. Unavailable when it still has processes."""
     for hierarchy in hierarchies():
-        for place in sorted(_walk(hierarchy / name), key=lambda p: len(p.parts), reverse=True):
-            _remove(place)
+        for group in sorted(
+            _walk(hierarchy / name), key=lambda path: len(path.parts), reverse=True
+        ):
+            _remove(group)
 
 
 def kill(pids: Iterator[int] | set[int]) -> bool:
-    """Ends them by SIGKILL; false when there was nobody. Who has gone already is no concern."""
+    """Sends SIGKILL to the processes; ignores those that have ended. False when there was none."""
     killed = False
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
@@ -117,20 +119,20 @@ def kill(pids: Iterator[int] | set[int]) -> bool:
 
 
 def _walk(top: Path) -> Iterator[Path]:
-    for place, _, _ in os.walk(top):
-        yield Path(place)
+    for path, _, _ in os.walk(top):
+        yield Path(path)
 
 
-def _remove(place: Path) -> None:
+def _remove(group: Path) -> None:
     end = time.monotonic() + KILL_SECONDS
     while True:
         try:
-            place.rmdir()
+            group.rmdir()
         except FileNotFoundError:
             return
-        except OSError as error:  # a process on its way out still counts
+        except OSError as error:  # an ending process still counts
             if time.monotonic() > end:
-                raise Unavailable(f"{place} is still in use: {error.strerror}") from error
+                raise Unavailable(f"{group} is still in use: {error.strerror}") from error
             time.sleep(_STEP)
         else:
             return

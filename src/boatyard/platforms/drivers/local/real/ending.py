@@ -1,4 +1,4 @@
-"""Ends every process of a node or segment, whoever started it and whoever is its parent by now."""
+"""Ends every process of a node or segment, whatever its parent is."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _STEP = 0.02
 
 
 def end_processes(name: str) -> None:
-    """Kills all that are in the network namespace or the control groups of that name, until none is left.
+    """Kills all processes in the network namespace or the control groups of that name, until none is left.
 
-    Unavailable when some do not end. Blocks. The caller has made sure that nobody starts new ones.
+    Unavailable when some do not end. Blocks. The caller ensures that no new ones are started.
     """
-    cgroups.freeze(name, frozen=False)  # who stands still does not die
+    cgroups.freeze(name, frozen=False)  # a frozen process does not die
     end = time.monotonic() + SECONDS
     while pids := {pid for pid in _find(name) if not _has_ended(pid)}:
         if time.monotonic() > end:
@@ -34,7 +34,7 @@ def _find(name: str) -> set[int]:
 
 
 def _has_ended(pid: int) -> bool:
-    """Ended, though its parent may not have taken notice."""
+    """Whether the process has ended, even when its parent has not reaped it."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
     return True

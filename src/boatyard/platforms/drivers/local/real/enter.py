@@ -1,9 +1,9 @@
-"""Becomes a program of a node: `python -I -S enter.py PLAN PROGRAM NAME ARGUMENT …`, run as root.
+"""Enters a node's namespaces and executes a program: `python -I -S enter.py PLAN PROGRAM NAME ARGUMENT …`, as root.
 
-All programs of a node share one mount namespace with a file system of its own as `/`. The first to come makes
+All programs of a node share one mount namespace with a file system of its own as `/`. The first program creates
 it, the others join it; it is pinned nowhere and ends, with everything mounted in it, when the last of the
-node's processes ends. Nothing is ever mounted where others could see it. A new one is the node's reboot: what
-still runs of its pods is ended first. Imports little: it runs before each program of each node.
+node's processes ends. Nothing is mounted where others could see it. A new mount namespace is the node's reboot:
+processes of its pods that still run are killed first. Imports little: it runs before each program of each node.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main(arguments: list[str]) -> None:
     with open(arguments[0], "rb") as file:
         plan = json.load(file)
-    # Opened here, where it is found: a newer version must not wait for the node's reboot.
+    # Opened here, outside the node's file system: a new version must not wait for the node's reboot.
     program, argv = os.open(arguments[1], os.O_RDONLY | os.O_CLOEXEC), arguments[2:]
     os.umask(0o022)
     _enter_netns(plan["netns"])
-    # From here on whoever looks for the node's processes finds this one.
+    # From here on this process is found as one of the node's.
     with open(os.path.join(plan["group"], "cgroup.procs"), "w") as file:
         file.write("0")
     with open(plan["lock"], "ab") as lock:
@@ -58,28 +58,28 @@ def _enter_netns(path: str) -> None:
 
 
 def _join(plan: dict[str, Any]) -> bool:
-    """Joins the node's mount namespace; false when nobody is in one."""
-    ours = os.stat("/proc/self/ns/mnt").st_ino
+    """Joins the node's mount namespace. False when no process of the node has one."""
+    own_namespace = os.stat("/proc/self/ns/mnt").st_ino
     with open(os.path.join(plan["group"], "cgroup.procs")) as file:
         pids = [int(pid) for pid in file]
     for pid in pids:
         try:
-            if os.stat(f"/proc/{pid}/ns/mnt").st_ino == ours:
-                continue  # another of us, still on its way
+            if os.stat(f"/proc/{pid}/ns/mnt").st_ino == own_namespace:
+                continue  # another run of this script that has not joined yet
             with open(f"/proc/{pid}/root/{MARKER}") as file:
                 if file.read() != plan["node"]:
                     continue
-            held = os.pidfd_open(pid)
-            _call("setns", held, _CLONE_NEWNS | _CLONE_NEWUTS)
+            process = os.pidfd_open(pid)
+            _call("setns", process, _CLONE_NEWNS | _CLONE_NEWUTS)
         except OSError:
-            continue  # it has ended meanwhile
-        os.close(held)
+            continue  # the process has ended meanwhile
+        os.close(process)
         return True
     return False
 
 
 def _end_pods(groups: list[str]) -> None:
-    """Ends what runs in the groups of pods that nobody watches any more."""
+    """Kills the processes in the control groups of pods that no kubelet manages any more."""
     end = time.monotonic() + _KILL_SECONDS
     while time.monotonic() < end:
         pids: set[int] = set()
@@ -107,7 +107,7 @@ def _make(plan: dict[str, Any]) -> None:
     with open(os.path.join(root, MARKER), "w") as file:
         file.write(plan["node"])
     _pivot(root)
-    # Within the node, pods may ask to see what is mounted after they have started.
+    # Shared within the node, so that pods can have mount propagation.
     _mount("none", "/", "", _MS_REC | _MS_SHARED)
     name = plan["hostname"].encode()
     _call("sethostname", name, len(name))
@@ -159,7 +159,7 @@ def _pivot(root: str) -> None:
     os.chdir(root)
     if _libc.syscall(_PIVOT_ROOT[platform.machine()], b".", b".") != 0:
         raise OSError(ctypes.get_errno(), "pivot_root failed")
-    # The old root now lies over the new one. All of it goes, so that we hold nobody else's mounts.
+    # The old root is now mounted over the new one. It is detached, so that we hold no mounts of others.
     _call("umount2", b".", _MNT_DETACH)
     os.chdir("/")
 
@@ -172,14 +172,14 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
         kind.encode(),
         ctypes.c_ulong(flags),
         options.encode(),
-        what=f"mount {target}",
+        operation=f"mount {target}",
     )
 
 
-def _call(name: str, *arguments: Any, what: str = "") -> None:
+def _call(name: str, *arguments: Any, operation: str = "") -> None:
     if getattr(_libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
-        raise OSError(number, f"{what or name}: {os.strerror(number)}")
+        raise OSError(number, f"{operation or name}: {os.strerror(number)}")
 
 
 def _close_inherited() -> None:

@@ -1,6 +1,6 @@
-"""Two container images made from the machine's own static busybox: no registry is asked for anything.
+"""Builds two container images from the machine's own static busybox, without any registry.
 
-They are archives in the OCI layout, the same bytes for the same busybox.
+They are archives in the OCI layout, with the same bytes for the same busybox.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BUSYBOX = "localhost/busybox:1"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-# The first process of every pod. When containers share their processes, it is the one that orphans
-# come to: a shell that waits buries them, a mere `sleep` would not.
+# The first process of every pod. When containers share their processes, orphans become its children: a shell
+# that waits reaps them, a mere `sleep` would not.
 _PAUSE = "trap 'exit 0' TERM INT; while :; do sleep 2147483 & wait; done"
 
 
 def write_images(busybox: Path, path: Path) -> None:
-    """One archive with both; what is there already stays."""
+    """Writes one archive with both images. An existing one stays."""
     if path.exists():
         return
     layer = make_layer(busybox.read_bytes(), list_applets(busybox))
@@ -37,14 +37,14 @@ def write_images(busybox: Path, path: Path) -> None:
 
 
 def list_applets(busybox: Path) -> list[str]:
-    done = subprocess.run(
+    completed = subprocess.run(
         [busybox, "--list"], capture_output=True, text=True, timeout=10, check=True
     )
-    return sorted(set(done.stdout.split()) - {"busybox"})
+    return sorted(set(completed.stdout.split()) - {"busybox"})
 
 
 def is_static(program: Path) -> bool:
-    """Whether an ELF program asks for no interpreter: alone in an image, another would not start."""
+    """Whether an ELF program has no interpreter: alone in an image, only such a program starts."""
     try:
         content = program.read_bytes()
     except OSError:
@@ -57,11 +57,11 @@ def is_static(program: Path) -> bool:
         return int.from_bytes(content[at : at + size], order)  # type: ignore[arg-type]
 
     headers, size, count = number(32, 8), number(54, 2), number(56, 2)
-    return all(number(headers + size * place, 4) != 3 for place in range(count))
+    return all(number(headers + size * index, 4) != 3 for index in range(count))
 
 
 def make_layer(busybox: bytes, applets: Sequence[str]) -> bytes:
-    """A small root file system, as a tar."""
+    """Returns a small root file system as a tar."""
     file = io.BytesIO()
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
         for name, mode in [("bin", 0o755), ("etc", 0o755), ("root", 0o700), ("tmp", 0o1777)]:
@@ -76,7 +76,7 @@ def make_layer(busybox: bytes, applets: Sequence[str]) -> bytes:
 
 
 def make_archive(layer: bytes, commands: Mapping[str, Sequence[str]]) -> bytes:
-    """Images of one layer in the OCI layout: what each is called, and what it runs."""
+    """Returns an OCI archive with one image per name in `commands`, all with the same layer."""
     blobs: dict[str, bytes] = {}
     manifests = [_image(blobs, name, layer, command) for name, command in commands.items()]
     index = {"schemaVersion": 2, "manifests": manifests}

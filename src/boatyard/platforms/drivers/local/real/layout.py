@@ -1,4 +1,4 @@
-"""The file system a node's programs see as `/`: the machine's programs, read only, and everything else its own."""
+"""The root file system of a node's programs: the machine's programs, read only, and everything else its own."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OWN = {
 
 
 def make_plan(node: RealNode, programs: Programs) -> dict[str, Any]:
-    """What `enter.py` reads."""
+    """Returns the plan that `enter.py` reads."""
     group = cgroups.tracker() / node.netns
     return {
         "node": node.netns,
@@ -41,18 +41,18 @@ def make_plan(node: RealNode, programs: Programs) -> dict[str, Any]:
 
 
 def snapshotter(directory: Path) -> str:
-    """Layers of images are laid over each other, unless the directory itself lies on such a thing."""
+    """Returns containerd's snapshotter: overlayfs, unless the directory itself is on an overlay file system."""
     return "native" if file_system_of(directory) in ("overlay", "aufs") else "overlayfs"
 
 
 def _mounts(node: RealNode, programs: Programs) -> list[tuple[str, str, str]]:
-    found = [("read-only", "/usr", "/usr")]
-    for place in _SYSTEM:
-        if os.path.islink(place):
-            found.append(("link", os.readlink(place), place))
-        elif os.path.isdir(place):
-            found.append(("read-only", place, place))
-    found += [
+    mounts = [("read-only", "/usr", "/usr")]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            mounts.append(("link", os.readlink(path), path))
+        elif os.path.isdir(path):
+            mounts.append(("read-only", path, path))
+    mounts += [
         ("bind", "/proc", "/proc"),
         ("bind", "/dev", "/dev"),
         ("sys", "", "/sys"),  # anew: of this network namespace
@@ -61,11 +61,11 @@ def _mounts(node: RealNode, programs: Programs) -> list[tuple[str, str, str]]:
         ("memory", "1777", "/tmp"),
         ("memory", "700", "/root"),
     ]
-    found += [("bind", str(node.directory / name), place) for name, place in _OWN.items()]
-    found.append(("link", "/run", "/var/run"))
-    found += [("read-only", place, place) for place in _FROM_ETC if os.path.exists(place)]
-    found.append(("read-only", str(node.directory / IMAGES), f"/{IMAGES}"))
-    for place in map(str, (programs.shim, programs.runc, programs.plugins)):
-        if not place.startswith(("/usr/", *(f"{system}/" for system in _SYSTEM))):
-            found.append(("read-only", place, place))
-    return found
+    mounts += [("bind", str(node.directory / name), path) for name, path in _OWN.items()]
+    mounts.append(("link", "/run", "/var/run"))
+    mounts += [("read-only", path, path) for path in _FROM_ETC if os.path.exists(path)]
+    mounts.append(("read-only", str(node.directory / IMAGES), f"/{IMAGES}"))
+    for path in map(str, (programs.shim, programs.runc, programs.plugins)):
+        if not path.startswith(("/usr/", *(f"{system}/" for system in _SYSTEM))):
+            mounts.append(("read-only", path, path))
+    return mounts

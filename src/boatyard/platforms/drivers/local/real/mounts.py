@@ -1,4 +1,4 @@
-"""What is mounted on this machine, as everybody sees it."""
+"""The mounts of this machine, in our own mount namespace."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ _ESCAPED = re.compile(r"\\([0-7]{3})")
 
 
 def unmount_below(directory: Path) -> None:
-    """Detaches everything mounted in the directory or on it; who still uses it keeps it until the end.
+    """Detaches everything mounted in the directory or on it; processes that use it keep it until they end.
 
     Nodes mount only in namespaces of their own, so there should be nothing. Unavailable when something
-    stays: what is removed there would be removed elsewhere.
+    stays mounted: removing files there would remove them elsewhere.
     """
     libc = ctypes.CDLL(None, use_errno=True)
-    for place in _mounted_below(directory):
-        libc.umount2(os.fsencode(place), _MNT_DETACH)
-    for place in _mounted_below(directory):
-        raise Unavailable(f"{place} cannot be unmounted")
+    for mount_point in _mounted_below(directory):
+        libc.umount2(os.fsencode(mount_point), _MNT_DETACH)
+    for mount_point in _mounted_below(directory):
+        raise Unavailable(f"{mount_point} cannot be unmounted")
 
 
 def _mounted_below(directory: Path) -> list[Path]:
-    """The innermost first."""
+    """Returns the mount points in the directory, innermost first."""
     directory = directory.resolve()
-    below = [place for place, _ in _mounted() if place.is_relative_to(directory)]
+    below = [mount_point for mount_point, _ in _mounted() if mount_point.is_relative_to(directory)]
     return sorted(below, key=lambda path: len(path.parts), reverse=True)
 
 
 def file_system_of(path: Path) -> str:
-    """The kind of file system the path lies on."""
+    """Returns the type of the file system of a path."""
     path = path.resolve()
-    found = [(place, kind) for place, kind in _mounted() if path.is_relative_to(place)]
-    return max(found, key=lambda entry: len(entry[0].parts), default=(path, ""))[1]
+    mounts = [
+        (mount_point, kind) for mount_point, kind in _mounted() if path.is_relative_to(mount_point)
+    ]
+    return max(mounts, key=lambda entry: len(entry[0].parts), default=(path, ""))[1]
 
 
 def read_mounts(text: str) -> Iterator[tuple[Path, str]]:
-    """Where something is mounted and its kind, from what the kernel says in `mountinfo`."""
+    """Parses the kernel's `mountinfo`. Yields each mount point and its file system type."""
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
         # A blank is written as \040.
-        place = _ESCAPED.sub(lambda found: chr(int(found[1], 8)), before.split(" ")[4])
-        yield Path(place), after.split()[0]
+        mount_point = _ESCAPED.sub(lambda match: chr(int(match[1], 8)), before.split(" ")[4])
+        yield Path(mount_point), after.split()[0]
 
 
 def _mounted() -> Iterator[tuple[Path, str]]:

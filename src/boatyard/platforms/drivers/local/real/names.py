@@ -1,6 +1,6 @@
-"""What things of a cluster with real nodes are called on this machine: the key by which all are found again.
+"""Names of the network namespaces and control groups of clusters with real nodes, by which they are found again.
 
-`by-<slug>` is a cluster's segment, `by-<slug>-<node>` a node: network namespace and control group alike.
+`by-<slug>` is a cluster's segment, `by-<slug>-<node>` a node.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 def segment_name(slug: str) -> str:
-    # Without a dash in it: else one cluster's segment could be called like another's node.
+    # A slug has no dash: otherwise one cluster's segment could have the name of another's node.
     if not _SLUG.fullmatch(slug):
         raise Refused(f"{slug!r} cannot name a segment: only small letters and digits")
     return f"{PREFIX}{slug}"
@@ -28,11 +28,11 @@ def node_name(slug: str, name: str) -> str:
 
 
 def slug_in(name: str) -> str:
-    """The cluster something belongs to; empty when it is not one of ours."""
+    """Returns the slug in a name; empty when the name is not one of ours."""
     slug = name.removeprefix(PREFIX).partition("-")[0]
     return slug if name.startswith(PREFIX) and _SLUG.fullmatch(slug) else ""
 
 
 def node_in(name: str) -> str:
-    """The node something belongs to; empty when it is a segment or not one of ours."""
+    """Returns the node in a name; empty when it names a segment or is not one of ours."""
     return name.removeprefix(PREFIX).partition("-")[2] if slug_in(name) else ""

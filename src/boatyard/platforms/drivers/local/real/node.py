@@ -1,4 +1,4 @@
-"""What a real node is made of: given by the caller, and where everything of it lies."""
+"""The description of a real node and of its programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BOUNDS = Limits(memory=4 * 1024**3, threads=4000)
 
 @dataclass(frozen=True)
 class RealNode:
-    """One node. `directory` is the node's alone; `number` is never given twice within a cluster."""
+    """One node. No other node uses `directory`; `number` is never reused within a cluster."""
 
     slug: str
     name: str
@@ -33,7 +33,7 @@ class RealNode:
     labels: Mapping[str, str] = field(default_factory=dict)
     kube_proxy: Path | None = None  # with it and its kubeconfig, services have addresses that work
     proxy_kubeconfig: str = ""  # CN=system:kube-proxy
-    cluster_dns: str = ""  # the address pods ask for names; none: they ask nobody
+    cluster_dns: str = ""  # the DNS server of pods; empty: none
     cluster_domain: str = "cluster.local"
     bounds: Limits = _BOUNDS  # of all its pods together
 
@@ -51,7 +51,7 @@ class RealNode:
 
     @property
     def port(self) -> str:
-        """The node's link as the segment calls it."""
+        """The name of the node's link in the segment."""
         return f"node{self.number}"
 
     @property

@@ -1,7 +1,7 @@
-"""Real nodes: a kubelet, a containerd and, if wanted, a kube-proxy each, in namespaces of their own.
+"""Real nodes: a kubelet, a containerd and optionally a kube-proxy each, in namespaces of their own.
 
-In the order of their use: `prepare_node`, start the components in order, `after_containerd` once that is
-ready; in the end stop nothing and call `clean_node`.
+Usage: `prepare_node`, start the components in order, `after_containerd` once containerd is ready. To remove a
+node call `clean_node`, which also ends its processes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PROBE_SECONDS = 1.0
 
 
 async def prepare_node(node: RealNode) -> None:
-    """Everything a node needs but its processes. May be called at any time, also while it runs.
+    """Prepares everything a node needs but its processes. May be called at any time, also while it runs.
 
     Refused with what is missing when the machine cannot have real nodes; Unavailable without a segment.
     """
@@ -59,37 +59,37 @@ async def prepare_node(node: RealNode) -> None:
     await ensure_cable(node.segment, node.port, BRIDGE, node.netns, LINK)
     await ensure_address(node.netns, LINK, node.address, gateway)
     await allow_forwarding(node.netns)
-    # Nodes know only the gateway; it knows which node has which pods.
+    # Nodes have a route only to the gateway; the gateway has the routes to the pods of each node.
     await ensure_route(node.segment, node.pod_cidr, node.ip)
     await asyncio.to_thread(cgroups.make, node.netns, node.bounds)
     await asyncio.to_thread(_write_files, node)
 
 
 def components(node: RealNode) -> Sequence[Component]:
-    """The node's programs in the order in which they are started, each when the one before is ready."""
+    """Returns the node's programs in the order of their start; each starts when the one before is ready."""
     containerd = ["containerd", "--config=/etc/containerd/config.toml"]
     kubelet = ["kubelet", *settings.kubelet_arguments(node)]
-    found = [
+    programs = [
         _component(node, find_program("containerd"), containerd, _containerd_is_ready),
         _component(node, node.kubelet, kubelet, _kubelet_is_ready),
     ]
     if node.kube_proxy is not None and node.proxy_kubeconfig:
         proxy = ["kube-proxy", "--config=/etc/kubernetes/kube-proxy.json", "--v=0"]
-        found.append(_component(node, node.kube_proxy, proxy, _proxy_is_ready))
-    return found
+        programs.append(_component(node, node.kube_proxy, proxy, _proxy_is_ready))
+    return programs
 
 
 async def after_containerd(node: RealNode) -> None:
-    """Gives a containerd that is ready its images. May be called again. Some tenths of a second."""
+    """Imports the images into a containerd that is ready. May be repeated. Takes some tenths of a second."""
     ctr = ["ctr", f"--address={settings.CONTAINERD_SOCKET}", "--namespace=k8s.io"]
-    words = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
-    await run(*_argv(node, find_program("ctr"), words), seconds=_SECONDS)
+    command = [*ctr, "images", "import", "--all-platforms", f"/{IMAGES}"]
+    await run(*_argv(node, find_program("ctr"), command), seconds=_SECONDS)
 
 
 async def clean_node(slug: str, name: str, directory: Path) -> None:
-    """Takes away all of a node: processes, links, namespaces, groups, files. Content when there is nothing.
+    """Removes all of a node: processes, links, namespaces, groups, files. Does nothing when there is none.
 
-    From whatever half state; the caller has made sure that nobody starts its components any more.
+    Works from any partial state. The caller ensures that the node's components are not started any more.
     """
     netns, segment = node_name(slug, name), segment_name(slug)
     await asyncio.to_thread(end_processes, netns)
@@ -104,39 +104,39 @@ async def clean_node(slug: str, name: str, directory: Path) -> None:
 
 
 async def freeze_node(slug: str, name: str, *, frozen: bool) -> None:
-    """Lets all processes of a node, pods too, stand still or go on. Content when there is none."""
+    """Freezes or thaws all processes of a node, with its pods. Does nothing when there are none."""
     await asyncio.to_thread(cgroups.freeze, node_name(slug, name), frozen=frozen)
 
 
 def _component(
     node: RealNode,
     program: Path,
-    words: Sequence[str],
+    command: Sequence[str],
     ready: Callable[[RealNode], Awaitable[bool]],
 ) -> Component:
     return Component(
-        name=words[0],
+        name=command[0],
         executable=Path(sys.executable),
-        argv=tuple(_argv(node, program, words)),
+        argv=tuple(_argv(node, program, command)),
         netns=node.netns,
         environ={},
         ready=lambda: ready(node),
     )
 
 
-def _argv(node: RealNode, program: Path, words: Sequence[str]) -> list[str]:
+def _argv(node: RealNode, program: Path, command: Sequence[str]) -> list[str]:
     plan = node.directory / _PLAN
-    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *words]
+    return [sys.executable, "-I", "-S", str(_ENTER), str(plan), str(program), *command]
 
 
 def _write_files(node: RealNode) -> None:
     directory, programs = node.directory, find_programs()
     for name in ("root", "etc", "sockets", "kubelet", "containerd", "log"):
         (directory / name).mkdir(parents=True, exist_ok=True, mode=0o700)
-    for place in ("etc", "log", "kubelet", "containerd"):
-        (directory / place).chmod(0o755)  # as on any machine: pods may run as anybody
-    wanted = settings.files(node, programs, snapshotter=snapshotter(directory))
-    for name, content in wanted.items():
+    for subdirectory in ("etc", "log", "kubelet", "containerd"):
+        (directory / subdirectory).chmod(0o755)  # as on any machine: pods may run as any user
+    files = settings.files(node, programs, snapshotter=snapshotter(directory))
+    for name, content in files.items():
         mode = 0o755 if name == settings.SHIM else 0o600 if "kubernetes/" in name else 0o644
         _write(directory / "etc" / name, content, mode)
     write_images(find_busybox(), directory / IMAGES)
@@ -144,7 +144,7 @@ def _write_files(node: RealNode) -> None:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Whole or not at all, and only when it is another."""
+    """Writes the file atomically, and only when its content changes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.read_bytes() == content:
         return
@@ -171,18 +171,18 @@ async def _containerd_is_ready(node: RealNode) -> bool:
 
 
 def _answers_on_socket(directory: Path) -> bool:
-    """By way of a descriptor: the path itself may be longer than a socket's address."""
+    """Whether containerd's socket accepts a connection. Uses a descriptor: the path may be too long for a socket."""
     try:
-        place = os.open(directory, os.O_PATH)
+        descriptor = os.open(directory, os.O_PATH)
     except OSError:
         return False
     try:
         with socket.socket(socket.AF_UNIX) as sock:
             sock.settimeout(_PROBE_SECONDS)
             name = Path(settings.CONTAINERD_SOCKET).name
-            return sock.connect_ex(f"/proc/self/fd/{place}/{name}") == 0
+            return sock.connect_ex(f"/proc/self/fd/{descriptor}/{name}") == 0
     finally:
-        os.close(place)
+        os.close(descriptor)
 
 
 async def _kubelet_is_ready(node: RealNode) -> bool:

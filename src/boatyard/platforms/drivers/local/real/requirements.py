@@ -1,4 +1,4 @@
-"""What this machine must have for real nodes, where it is found, and what to do when it is missing."""
+"""What this machine needs for real nodes, where it is, and the remedy when it is missing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PROGRAMS = {
 _PLUGINS = ("ptp", "host-local", "loopback", "portmap")
 _PLUGIN_DIRECTORIES = (Path("/usr/lib/cni"), Path("/opt/cni/bin"), Path("/usr/libexec/cni"))
 _CONTROLLERS = ("cpu", "cpuset", "memory", "pids", "freezer")
-# In namespaces of its own that end with it, so that a try leaves nothing.
+# Runs in namespaces of its own, so that nothing is left afterwards.
 _TRY = """
 mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type veth peer name right
 """
@@ -36,7 +36,7 @@ mount -t tmpfs none /mnt && ip link add br0 type bridge && ip link add left type
 
 @dataclass(frozen=True)
 class Programs:
-    """Where the parts are that a node's programs run themselves."""
+    """The paths of programs that a node's containerd runs."""
 
     shim: Path
     runc: Path
@@ -44,19 +44,19 @@ class Programs:
 
 
 def missing() -> tuple[str, ...]:
-    """What this machine lacks for real nodes, each with its remedy; empty: nothing. Takes some milliseconds."""
+    """Returns what this machine lacks for real nodes, each with its remedy. Takes some milliseconds."""
     return tuple(_missing()) or tuple(_failed_try())
 
 
 def check_all() -> None:
-    """Refused with everything that is missing."""
+    """Refused, with everything that is missing, when this machine cannot run real nodes."""
     lacking = missing()
     if lacking:
         raise Refused("real nodes cannot be had here: " + "; ".join(lacking), reason="NoRealNodes")
 
 
 def find_programs() -> Programs:
-    """Refused when one is missing."""
+    """Returns the paths of the programs. Refused when one is missing."""
     return Programs(
         shim=find_program("containerd-shim-runc-v2"),
         runc=find_program("runc"),
@@ -65,19 +65,19 @@ def find_programs() -> Programs:
 
 
 def find_program(name: str) -> Path:
-    """Refused when it is missing. Cheap."""
+    """Returns the path of a program. Refused when it is missing. Cheap."""
     return _found(_find(name), name)
 
 
 def find_busybox() -> Path:
-    """A static one; Refused when there is none."""
+    """Returns the path of a static busybox. Refused when there is none."""
     return _found(_find_busybox(), "a static busybox")
 
 
-def _found(place: Path | None, what: str) -> Path:
-    if place is None:
-        raise Refused(f"real nodes cannot be had here: {what} not found", reason="NoRealNodes")
-    return place
+def _found(path: Path | None, label: str) -> Path:
+    if path is None:
+        raise Refused(f"real nodes cannot be had here: {label} not found", reason="NoRealNodes")
+    return path
 
 
 def _missing() -> Iterator[str]:
@@ -100,10 +100,10 @@ def _missing() -> Iterator[str]:
 
 def _missing_controllers() -> Iterator[str]:
     if cgroups.is_unified():
-        found = set((cgroups.ROOT / "cgroup.controllers").read_text().split()) | {"freezer"}
+        controllers = set((cgroups.ROOT / "cgroup.controllers").read_text().split()) | {"freezer"}
     else:
-        found = {place.name for place in cgroups.hierarchies()}
-    lacking = sorted(set(_CONTROLLERS) - found)
+        controllers = {hierarchy.name for hierarchy in cgroups.hierarchies()}
+    lacking = sorted(set(_CONTROLLERS) - controllers)
     if lacking:
         yield f"control groups without {', '.join(lacking)}; mount them below {cgroups.ROOT}"
     elif os.geteuid() == 0 and not os.access(cgroups.tracker(), os.W_OK):
@@ -113,19 +113,19 @@ def _missing_controllers() -> Iterator[str]:
 def _failed_try() -> Iterator[str]:
     command = ["unshare", "--net", "--mount", "sh", "-ec", _TRY.strip()]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        completed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         yield f"namespaces could not be tried: {error}"
         return
-    if done.returncode != 0:
-        words = " ".join(done.stderr.split())
-        yield f"network and mount namespaces, bridges or veth pairs do not work here: {words}"
+    if completed.returncode != 0:
+        error_text = " ".join(completed.stderr.split())
+        yield f"network and mount namespaces, bridges or veth pairs do not work here: {error_text}"
 
 
 def _find(name: str) -> Path | None:
     # A user's PATH often lacks the directories of the administrator's programs.
-    found = shutil.which(name) or shutil.which(name, path=PATH)
-    return Path(found) if found else None
+    path = shutil.which(name) or shutil.which(name, path=PATH)
+    return Path(path) if path else None
 
 
 def _find_plugins() -> Path | None:
@@ -136,5 +136,5 @@ def _find_plugins() -> Path | None:
 
 
 def _find_busybox() -> Path | None:
-    found = _find("busybox")
-    return found if found is not None and is_static(found) else None
+    path = _find("busybox")
+    return path if path is not None and is_static(path) else None

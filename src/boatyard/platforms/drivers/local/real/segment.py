@@ -1,4 +1,4 @@
-"""A cluster's segment: a network namespace with a bridge, in which its control plane lives."""
+"""A cluster's segment: a network namespace with a bridge, in which its control plane runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from boatyard.platforms.drivers.local.real.node import BRIDGE
 
 
 async def prepare_segment(slug: str, gateway_cidr: str) -> None:
-    """The segment with its bridge, which has the gateway's address. May be called at any time."""
+    """Creates the segment and its bridge, which has the gateway's address. May be called at any time."""
     name = segment_name(slug)
     await ensure_namespace(name)
     await ensure_bridge(name, BRIDGE, gateway_cidr)
@@ -28,9 +28,9 @@ async def prepare_segment(slug: str, gateway_cidr: str) -> None:
 
 
 async def clean_segment(slug: str) -> None:
-    """Takes away the segment and every process in it. Content when there is none.
+    """Removes the segment and every process in it. Does nothing when there is none.
 
-    Nodes come first, with `clean_node`, which `list_nodes` names.
+    The caller first removes the nodes (`list_nodes`) with `clean_node`.
     """
     name = segment_name(slug)
     await asyncio.to_thread(end_processes, name)
@@ -40,18 +40,18 @@ async def clean_segment(slug: str) -> None:
 
 
 async def list_segments() -> Sequence[str]:
-    """The slugs of all clusters of which a segment, a node or a control group is there."""
+    """Returns the slugs of all clusters with a segment, a node or a control group."""
     return sorted({slug for name in await _names(PREFIX) if (slug := slug_in(name))})
 
 
 async def list_nodes(slug: str) -> Sequence[str]:
-    """The names of a cluster's nodes of which anything is there, but for their directories."""
+    """Returns the names of a cluster's nodes that have a namespace or a control group."""
     names = await _names(segment_name(slug))
     return sorted({node_in(name) for name in names if slug_in(name) == slug and node_in(name)})
 
 
 async def gateway_of(slug: str) -> str:
-    """The address of the bridge. Unavailable while there is no segment."""
+    """Returns the address of the bridge. Unavailable while there is no segment."""
     name = segment_name(slug)
     if is_namespace(name):
         for address in await addresses(name, BRIDGE):

@@ -1,4 +1,4 @@
-"""The files a node's programs read, as they see them below /etc. Pure: a node in, texts out."""
+"""Renders the configuration files of a node's programs below /etc. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KUBERNETES = "/etc/kubernetes"
 
 
 def files(node: RealNode, programs: Programs, *, snapshotter: str) -> dict[str, bytes]:
-    """By path below /etc."""
+    """Returns the files by their path below /etc."""
     identity = hashlib.sha256(node.netns.encode()).hexdigest()[:32]
     texts = {
         "hostname": f"{node.name}\n",
@@ -33,7 +33,7 @@ def files(node: RealNode, programs: Programs, *, snapshotter: str) -> dict[str, 
         "cni/net.d/10-pods.conflist": _json(_network(node)),
         "kubernetes/kubelet.json": _json(_kubelet(node)),
         "kubernetes/kubelet.kubeconfig": node.kubeconfig,
-        # What a shim inherits must not make it look like the containerd that started it.
+        # A shim must not inherit the mark of the containerd that started it.
         SHIM: f'#!/bin/sh\nunset {MARK}\nexec {programs.shim} "$@"\n',
     }
     if node.has_proxy:
@@ -80,12 +80,12 @@ def _kubelet(node: RealNode) -> dict[str, Any]:
         "resolvConf": "/etc/resolv.conf",
         "cgroupRoot": f"/{node.netns}",
         "cgroupDriver": "cgroupfs",
-        "failCgroupV1": False,  # else it ends on machines that have not moved on to version 2
+        "failCgroupV1": False,  # else it exits on machines with control groups version 1
         "failSwapOn": False,
-        "oomScoreAdj": 0,  # when the machine is short of memory, we are not more worth than others
-        # Images are ours and come from nowhere: one that was cleared away would be gone for good.
+        "oomScoreAdj": 0,  # when the machine is short of memory, it is not preferred to other programs
+        # The images come from no registry: one that was garbage-collected could not be pulled again.
         "imageGCHighThresholdPercent": 100,
-        # The disk is the machine's: full for others, it is not full for the pods yet.
+        # The disk is shared with the machine: pods are evicted only when it is nearly full.
         "evictionHard": {
             "memory.available": "100Mi",
             "nodefs.available": "1%",
@@ -105,8 +105,8 @@ def _network(node: RealNode) -> dict[str, Any]:
         "name": "pods",
         "plugins": [
             {
-                # Point to point: also between pods of one node packets are routed, so that what a
-                # service's address stands for is found on the way back, with or without br_netfilter.
+                # Point to point: packets are routed even between pods of one node, so that the address
+                # translation of services works on the way back, with or without br_netfilter.
                 "type": "ptp",
                 "ipMasq": False,
                 "ipam": {
@@ -134,7 +134,7 @@ def _proxy(node: RealNode) -> dict[str, Any]:
         "detectLocalMode": "InterfaceNamePrefix",
         "detectLocal": {"interfaceNamePrefix": "veth"},
         "oomScoreAdj": 0,
-        # The tables of connections are the machine's; a node leaves them as they are.
+        # The connection tracking tables belong to the machine; a node does not change them.
         "conntrack": {
             "maxPerCore": 0,
             "min": 0,
