@@ -62,7 +62,7 @@ async def attempt(
     except Exception as bug:  # as in the engine; repeated here because quarantine is per step
         error_id = _error_id(bug)
         logger.exception(
-            "internal error in a step",
+            "step failed with an internal error",
             extra={"order": order_id, "item": item.key, "error_id": error_id},
         )
         answer = Failed(Fault.BUG, "InternalError", f"internal error {error_id}")
