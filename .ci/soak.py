@@ -76,8 +76,18 @@ PROOFS = (
         (*PYTEST, "tests/kube/test_hypershift_player_outages.py"),
     ),
     Proof(
+        "journeys",
+        "every case of the journeys, and a death at every place, also on a Kubernetes hub",
+        6,
+        (
+            *PYTEST,
+            *(f"tests/journeys/test_{name}.py" for name in ("dying", "delete", "faults", "scale")),
+            *(f"tests/journeys/test_{name}.py" for name in ("rest", "trouble")),
+        ),
+    ),
+    Proof(
         "template-test",
-        "every faulty role is asked every question",
+        "every faulty role, and every one that comes along, is asked every question",
         6,
         (*PYTEST, "tests/automation/test_trying.py"),
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 from tests.support.control_plane import ControlPlane
 from tests.support.hub_plane import hub_plane
 from tests.support.kube_yard import KubeYard, kube_yard
+from tests.support.soak import SOAKING
 from tests.support.yard import Yard, open_yard
 
 NewYard = Callable[..., Awaitable[Yard]]
@@ -20,17 +21,41 @@ FORMS = (
 )  # where hubs keep their orders: in the ledger, or in a Kubernetes of their own
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers",
+        "form_cases(names, cases, on_hub): like parametrize; on a Kubernetes hub only those cases, all in `make soak`",
+    )
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Every journey in both forms; one that is about one of them says so: `@pytest.mark.forms("embedded")`."""
-    if "form" in metafunc.fixturenames:
-        said = metafunc.definition.get_closest_marker("forms")
-        metafunc.parametrize("form", [_param(form) for form in (said.args if said else FORMS)])
+    """Every journey in both forms; one that is about one of them says so: `@pytest.mark.forms("embedded")`.
+
+    Cases that differ in what is done and not in where orders are kept run in full in the form `embedded`, which costs
+    a fifth: `@pytest.mark.form_cases("step", STEPS, on_hub=["install"])`.
+    """
+    if "form" not in metafunc.fixturenames:
+        return
+    if by_form := metafunc.definition.get_closest_marker("form_cases"):
+        names, cases = by_form.args
+        metafunc.parametrize(f"form, {names}", list(_cases(cases, by_form.kwargs["on_hub"])))
+        return
+    said = metafunc.definition.get_closest_marker("forms")
+    metafunc.parametrize("form", [_param(form) for form in (said.args if said else FORMS)])
 
 
-def _param(form: str) -> Any:
+def _cases(cases: Sequence[Any], on_hub: Sequence[Any]) -> Iterator[Any]:
+    assert on_hub, "a case of each kind also runs on a Kubernetes hub"
+    assert all(case in cases for case in on_hub), f"no such case: {on_hub}"
+    for form in FORMS:
+        for case in cases if form == "embedded" or SOAKING else on_hub:
+            yield _param(form, *(case if isinstance(case, tuple) else (case,)))
+
+
+def _param(form: str, *case: Any) -> Any:
     """With real requests a journey of an hour takes its time on a busy machine."""
     marks = [pytest.mark.timeout(400)] if form == "kube" else []
-    return pytest.param(form, marks=marks)
+    return pytest.param(form, *case, marks=marks)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ import pytest
 from boatyard.model.generated.osac import Cluster, ClusterState
 from boatyard.resources.orders.road import ROLE_STEPS, STEPS
 from tests.journeys.conftest import NewYard
+from tests.support.soak import soak
 from tests.support.stage import EVEN, no_effect, small_layout
 from tests.support.yard import Yard
 
@@ -111,8 +112,16 @@ async def test_deleting_twice_is_deleting_once(new_yard: NewYard) -> None:
     await yard.assert_nothing_left()
 
 
-async def test_a_delete_at_every_moment_of_a_creation_leaves_nothing(new_yard: NewYard) -> None:
+def _pace(form: str, on_hub: int) -> int:
+    """Every moment is tried in the form `embedded`; on a Kubernetes hub each n-th, and all in `make soak`."""
+    return soak(short=on_hub, long=1) if form == "kube" else 1
+
+
+async def test_a_delete_at_every_moment_of_a_creation_leaves_nothing(
+    new_yard: NewYard, form: str
+) -> None:
     yard = await new_yard(overrides=EVEN)
+    pace = _pace(form, 2)
     reached, moment = None, 0
     while reached != ClusterState.READY:
         web = await yard.order(f"web-{moment}", sizes={"compute": 2})
@@ -126,13 +135,14 @@ async def test_a_delete_at_every_moment_of_a_creation_leaves_nothing(new_yard: N
 
         await yard.assert_nothing_left()
         assert (await yard.receipt_of(web)).left == ()
-        moment += 1
+        moment += pace
     assert moment > 5, "there were moments in between"
 
 
-async def test_a_delete_during_any_effect_leaves_nothing(new_yard: NewYard) -> None:
+async def test_a_delete_during_any_effect_leaves_nothing(new_yard: NewYard, form: str) -> None:
     """The wish to delete comes while the order's turn is under way: its write is refused, nothing is lost."""
     yard = await new_yard(layout=small_layout(hubs=1))
+    pace = _pace(form, 3)  # odd, so that it comes before effects and after them
     number, met = 0, True
     while met:
         web = await yard.order(f"web-{number}", sizes={"compute": 1})
@@ -142,7 +152,7 @@ async def test_a_delete_during_any_effect_leaves_nothing(new_yard: NewYard) -> N
             await yard.delete(web)
         await yard.run_until_gone(web, within=LATEST)
         await yard.assert_nothing_left()
-        number += 1
+        number += pace
     assert number > 20, "there are that many effects in a creation, before and after"
 
 
@@ -170,7 +180,11 @@ HANGING = [
 ]
 
 
-@pytest.mark.parametrize("step, mood", HANGING)
+@pytest.mark.form_cases(
+    "step, mood",
+    HANGING,
+    on_hub=[("hosts", "stuck"), ("network", "unavailable"), ("install", "refused")],
+)
 async def test_an_order_that_hangs_at_a_step_can_be_deleted(
     new_yard: NewYard, step: str, mood: str
 ) -> None:
@@ -189,12 +203,13 @@ async def test_an_order_that_hangs_at_a_step_can_be_deleted(
 
 
 # That a lie of any service is noticed is each port's contract; here one is enough.
-@pytest.mark.parametrize(
+@pytest.mark.form_cases(
     "service, profile",
     [
         *((service, "dead") for service in ("inventory", "l2", "l3", "dns", "platform", "*")),
         ("*", "lies"),
     ],
+    on_hub=[("inventory", "dead"), ("*", "lies")],
 )
 async def test_a_delete_ends_in_time_and_what_is_left_is_kept_until_it_is_released(
     new_yard: NewYard, service: str, profile: str

@@ -23,7 +23,7 @@ STEP_OF = {
 }
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.form_cases("service", SERVICES, on_hub=["inventory", "platform"])
 async def test_a_dead_service_holds_an_order_and_not_longer(
     new_yard: NewYard, service: str
 ) -> None:
@@ -51,13 +51,14 @@ async def test_a_dead_service_holds_an_order_and_not_longer(
 
 # Only what fails after its work can double something, so each service is flaky. That no driver believes
 # a lie is each port's contract.
-@pytest.mark.parametrize(
+@pytest.mark.form_cases(
     "service, profile",
     [
         *((service, "flaky") for service in SERVICES),
         *((service, "lies") for service in ("inventory", "platform")),
         ("platform", "slow"),
     ],
+    on_hub=[("inventory", "flaky"), ("platform", "lies"), ("platform", "slow")],
 )
 async def test_a_service_that_misbehaves_slows_an_order_down_and_nothing_is_doubled(
     new_yard: NewYard, service: str, profile: str

@@ -162,7 +162,7 @@ async def test_a_resting_cluster_is_taken_back_whole(new_yard: NewYard) -> None:
     await yard.assert_nothing_left()
 
 
-@pytest.mark.parametrize("moments", [0, 2, 4])
+@pytest.mark.form_cases("moments", [0, 2, 4], on_hub=[2])
 async def test_a_mind_changed_while_it_falls_asleep(new_yard: NewYard, moments: int) -> None:
     yard = await new_yard(overrides={**EVEN, "rest": 3.0, "resume": 3.0})
     web = await yard.order("web", sizes={"compute": 1})

@@ -112,7 +112,7 @@ async def test_scaling_to_nothing_and_back(yard: Yard) -> None:
         assert len(await yard.names("node", web)) == size
 
 
-@pytest.mark.parametrize("moments", [0, 2, 4, 6])
+@pytest.mark.form_cases("moments", [0, 2, 4, 6], on_hub=[2, 6])
 async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     new_yard: NewYard, moments: int
 ) -> None:
@@ -134,7 +134,7 @@ async def test_growing_again_while_shrinking_ends_with_what_was_asked_last(
     assert (await yard.ledger.claims.reservations(web))["hub-1/capacity/bm-small"] == 3
 
 
-@pytest.mark.parametrize("moments", [0, 4, 8])
+@pytest.mark.form_cases("moments", [0, 4, 8], on_hub=[4])
 async def test_scaling_down_while_still_creating(new_yard: NewYard, moments: int) -> None:
     yard = await new_yard(overrides=EVEN)
     web = await yard.order("web", sizes={"compute": 3})

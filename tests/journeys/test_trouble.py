@@ -90,7 +90,7 @@ async def _die(yard: Yard, poison: str) -> bool:
     return False
 
 
-@pytest.mark.parametrize("moments", [0, 3])
+@pytest.mark.form_cases("moments", [0, 3], on_hub=[3])
 async def test_an_order_that_kills_its_worker_three_times_is_set_aside(
     new_yard: NewYard, moments: int
 ) -> None:

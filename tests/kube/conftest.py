@@ -17,6 +17,7 @@ from tests.support.hypershift_tenant import (  # noqa: F401 - fixtures
     kubectl,
     played_hub,
     player,
+    shared_player,
     tenant,
 )
 

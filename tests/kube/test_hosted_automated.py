@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -26,17 +26,15 @@ from tests.support.crds import crds
 from tests.support.hosted_play import ORDERS, Play, Spy
 from tests.support.hosted_values import well, wish
 from tests.support.hub_plane import install
-from tests.support.hypershift_player import hypershift_hub
 
 KINDS = {"HostedCluster": HOSTED_CLUSTERS, "NodePool": NODE_POOLS}
 
 
 @pytest.fixture(scope="module")
-def ordered_plane() -> Iterator[ControlPlane]:
+def ordered_plane(hosting_plane: ControlPlane) -> ControlPlane:
     """HyperShift's kinds and ours."""
-    with hypershift_hub() as plane:
-        asyncio.run(install(plane, crds()))
-        yield plane
+    asyncio.run(install(hosting_plane, crds()))
+    return hosting_plane
 
 
 class Workshop:

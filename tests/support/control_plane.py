@@ -9,6 +9,7 @@ import ctypes
 import datetime
 import ipaddress
 import json
+import os
 import shutil
 import signal
 import socket
@@ -33,6 +34,8 @@ from boatyard.assets import DEFAULT
 from tests.support.assets import needs_assets
 
 READY_SECONDS = 90
+# Programs that live for seconds need not keep their memory small: collecting it takes a fifth of their CPU time.
+_LESS_COLLECTING = {"GOGC": "400"}
 _LIBC = ctypes.CDLL(None)
 
 
@@ -342,6 +345,7 @@ class ControlPlane:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**_LESS_COLLECTING, **os.environ},
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )

@@ -95,7 +95,7 @@ def needs_go() -> str:
 
 def install_crds(kubeconfig: Mapping[str, Any], crds: Sequence[Crd]) -> None:
     """Creates the CRDs that are not there and returns when the API server serves all of them."""
-    server = _Server(kubeconfig)
+    server = JsonApi(kubeconfig)
     for crd in crds:
         code, answer = server.ask("POST", _CRDS, crd)
         assert code in (201, 409), f"{crd['metadata']['name']}: {code} {answer}"
@@ -172,7 +172,7 @@ def _fetched(module: Module) -> Path:
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def _wait_until_served(server: _Server, crd: Crd) -> None:
+def _wait_until_served(server: JsonApi, crd: Crd) -> None:
     name, spec = crd["metadata"]["name"], crd["spec"]
     version = next(version["name"] for version in spec["versions"] if version["served"])
     # Established is not enough: for some 100 ms after it the first request is still answered with 404.
@@ -189,8 +189,8 @@ def _wait_until_served(server: _Server, crd: Crd) -> None:
     raise AssertionError(f"{name} is not served within {ESTABLISHED_SECONDS} s: {states}")
 
 
-class _Server:
-    """As much of a client as is needed here: JSON with the client certificate of a kubeconfig."""
+class JsonApi:
+    """As much of a client as tests need: JSON with the client certificate of a kubeconfig."""
 
     def __init__(self, kubeconfig: Mapping[str, Any]) -> None:
         cluster, user = kubeconfig["clusters"][0]["cluster"], kubeconfig["users"][0]["user"]
@@ -203,12 +203,14 @@ class _Server:
             pair.flush()
             self._trust.load_cert_chain(pair.name)
 
-    def ask(self, method: str, path: str, body: Any = None) -> tuple[int, dict[str, Any]]:
+    def ask(
+        self, method: str, path: str, body: Any = None, *, accept: str = "application/json"
+    ) -> tuple[int, dict[str, Any]]:
         request = urllib.request.Request(
             self._url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json"},
+            headers={"Content-Type": "application/json", "Accept": accept},
         )
         try:
             with urllib.request.urlopen(request, context=self._trust, timeout=30) as answer:

@@ -22,7 +22,6 @@ from tests.support.hypershift_player import (
     condition,
     eventually,
     hypershift_hub,
-    playing,
 )
 
 Object = dict[str, Any]
@@ -43,7 +42,17 @@ def played_hub() -> Iterator[ControlPlane]:
 
 
 @pytest.fixture(scope="session")
-def kubectl(played_hub: ControlPlane) -> Kubectl:
+def shared_player(played_hub: ControlPlane) -> Iterator[PlayerProcess]:
+    """The player of all tests that need no player of their own: to start one costs a second of CPU."""
+    player = PlayerProcess(Kubectl(played_hub).kubeconfig, "--pace", "instant")
+    yield player
+    player.end()
+
+
+@pytest.fixture
+def kubectl(played_hub: ControlPlane, shared_player: PlayerProcess) -> Kubectl:
+    """For tests that start a player of their own: nobody plays on the hub."""
+    shared_player.end()
     return Kubectl(played_hub)
 
 
@@ -118,11 +127,15 @@ def is_ready(pool: Object) -> bool:
 
 
 @pytest.fixture
-def player(kubectl: Kubectl) -> Iterator[PlayerProcess]:
-    with playing(kubectl.kubeconfig, "--pace", "instant") as player:
-        yield player
+def player(shared_player: PlayerProcess) -> Iterator[PlayerProcess]:
+    """It plays at once, and must still play at the end."""
+    if not shared_player.runs:
+        shared_player.end()
+        shared_player.start()
+    yield shared_player
+    assert shared_player.runs, f"the player ended by itself: {shared_player.said()}"
 
 
 @pytest.fixture
-def tenant(kubectl: Kubectl, player: PlayerProcess) -> Tenant:
-    return Tenant(kubectl)
+def tenant(played_hub: ControlPlane, player: PlayerProcess) -> Tenant:
+    return Tenant(Kubectl(played_hub))
