@@ -40,6 +40,12 @@ PROOFS = (
         (*PYTEST, "tests/faults/test_cuts.py"),
     ),
     Proof(
+        "troubles",
+        "five seconds of latency on every request to a hub, beside other faults that last",
+        5,
+        (*PYTEST, "tests/faults/test_troubles.py"),
+    ),
+    Proof(
         "kills",
         "the leader killed at every write and effect of an order's life",
         15,
@@ -68,6 +74,12 @@ PROOFS = (
         "a worker killed at every point around the runs of roles",
         15,
         (*PYTEST, "tests/e2e/test_prove_roles.py"),
+    ),
+    Proof(
+        "hub-killed",
+        "the leader of a hub with HyperShift killed again and again in every stage",
+        3,
+        (*PYTEST, "tests/e2e/test_kube_hub_killed.py"),
     ),
     Proof(
         "hypershift",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,19 @@ def _simulated(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.fixture
 def home() -> Iterator[Path]:
+    with _new_home() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def module_home() -> Iterator[Path]:
+    """One for all tests of a file."""
+    with _new_home() as path:
+        yield path
+
+
+@contextmanager
+def _new_home() -> Iterator[Path]:
     """Short, because sockets live in it."""
     path = Path(tempfile.mkdtemp(prefix="by-"))
     yield path

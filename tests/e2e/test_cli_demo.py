@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,10 +40,15 @@ def processes_at(place: Path) -> list[str]:
 
 
 @pytest.mark.timeout(180)
-def test_the_demo_goes_from_order_to_receipt(place):
-    done = subprocess.run(
-        DEMO, env=environment(place), capture_output=True, text=True, timeout=170, check=False
-    )
+def test_two_demos_beside_each_other_go_from_order_to_receipt(place, tmp_path_factory):
+    """One ends by itself; what the other says, which is kept, can be typed, and Ctrl-C ends it well."""
+    other = tmp_path_factory.mktemp("k")
+    with ThreadPoolExecutor(1) as pool:
+        kept = pool.submit(keep, other)
+        done = subprocess.run(
+            DEMO, env=environment(place), capture_output=True, text=True, timeout=170, check=False
+        )
+        rest = kept.result()
     assert done.returncode == 0, done.stdout + done.stderr
     lines = done.stdout.splitlines()
     typed = [line for line in lines if line.startswith("$ boatyard ")]
@@ -55,31 +61,14 @@ def test_the_demo_goes_from_order_to_receipt(place):
         line.startswith("receipt: web-1 deleted") and line.endswith("nothing left")
         for line in lines
     )
-    assert list(place.iterdir()) == []
-    assert processes_at(place) == []
+    assert "--template small" in rest
+    for where in (place, other):
+        assert list(where.iterdir()) == []
+        assert processes_at(where) == []
 
 
-@pytest.mark.real
-@pytest.mark.timeout(300)
-def test_with_the_programs_at_hand_the_demo_ends_with_a_real_cluster(place):
-    assets = needs_assets()
-    done = subprocess.run(
-        DEMO, env=environment(place), capture_output=True, text=True, timeout=280, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    said = done.stdout
-    assert f"The clusters are real: Kubernetes {assets.versions()[-1]}" in said
-    nodes = said[said.index("# A real API server answers") :].splitlines()[3:5]
-    assert [line.split()[1] for line in nodes] == ["Ready", "Ready"]
-    assert 'deployment "hello" successfully rolled out' in said
-    assert said.count("1/1     Running") == 3
-    assert "--template kubernetes_small\n" in said[said.index("What to try next") :]
-    assert list(place.iterdir()) == []
-    assert processes_at(place) == []
-
-
-@pytest.mark.timeout(180)
-def test_what_a_kept_demo_says_can_be_typed_and_ctrl_c_ends_it_well(place):
+def keep(place: Path) -> str:
+    """A demo that is kept, to its end by Ctrl-C; what it says after that."""
     with subprocess.Popen(
         [*DEMO, "--keep"],
         env=environment(place),
@@ -103,7 +92,24 @@ def test_what_a_kept_demo_says_can_be_typed_and_ctrl_c_ends_it_well(place):
         os.killpg(demo.pid, signal.SIGINT)
         rest = demo.stdout.read()
         assert demo.wait(60) == 0, rest
-    assert "--template small" in rest
+    return rest
+
+
+@pytest.mark.real
+@pytest.mark.timeout(300)
+def test_with_the_programs_at_hand_the_demo_ends_with_a_real_cluster(place):
+    assets = needs_assets()
+    done = subprocess.run(
+        DEMO, env=environment(place), capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = done.stdout
+    assert f"The clusters are real: Kubernetes {assets.versions()[-1]}" in said
+    nodes = said[said.index("# A real API server answers") :].splitlines()[3:5]
+    assert [line.split()[1] for line in nodes] == ["Ready", "Ready"]
+    assert 'deployment "hello" successfully rolled out' in said
+    assert said.count("1/1     Running") == 3
+    assert "--template kubernetes_small\n" in said[said.index("What to try next") :]
     assert list(place.iterdir()) == []
     assert processes_at(place) == []
 

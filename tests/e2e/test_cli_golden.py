@@ -5,17 +5,22 @@ UPDATE_GOLDENS=1 writes what is printed now; read the difference before keeping 
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from boatyard.client.config import read_current
+from boatyard.twin.client import TwinClient
+from boatyard.twin.delays import PROFILES
 from tests.support.assets import NO_ASSETS
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -73,6 +78,23 @@ class Yard:
             cwd=self.home,
         )
 
+    @contextmanager
+    def in_haste(self) -> Iterator[None]:
+        """What is asked for meanwhile takes a fifth of its time."""
+        self._delay({kind: seconds / 5 for kind, seconds in PROFILES["demo"].items()})
+        try:
+            yield
+        finally:
+            self._delay({})
+
+    def _delay(self, overrides: dict[str, float]) -> None:
+        async def call() -> None:
+            twin = TwinClient(self.home / "data" / "twin.sock")
+            await twin.call("twin.set_delays", profile="demo", overrides=overrides)
+            await twin.close()
+
+        asyncio.run(call())
+
     def stop(self) -> int:
         with self.process:  # closes its output, too
             self.process.send_signal(signal.SIGTERM)
@@ -86,6 +108,12 @@ def yard(tmp_path_factory):
     yield one
     assert one.stop() == 0
     assert read_current(one.environ) is None
+
+
+@pytest.fixture
+def haste(yard):
+    with yard.in_haste():
+        yield
 
 
 def masked(text: str) -> str:
@@ -232,6 +260,7 @@ def test_filters_reach_the_server(yard, web, token):
     assert done.stdout == "cluster/web-1\n"
 
 
+@pytest.mark.usefixtures("haste")
 def test_from_order_to_receipt(yard, token):
     """One cluster of its own: up, down, away."""
 
@@ -257,6 +286,7 @@ def test_from_order_to_receipt(yard, token):
     assert yard.run("get", "clusters", "web-2", BOATYARD_TOKEN=token).returncode == 3
 
 
+@pytest.mark.usefixtures("haste")
 def test_rest_backup_upgrade_and_restore(yard, token):
     """One cluster of its own through the rest of its life, and another one made of its backup."""
 
@@ -302,7 +332,8 @@ def test_a_timeout_leaves_the_order_running(yard, token):
         "create", "cluster", "web-3", "-t", "small", "--timeout", "0.2", BOATYARD_TOKEN=token
     )
     assert done.returncode == 7
-    assert yard.run("wait", "cluster", "web-3", BOATYARD_TOKEN=token).returncode == 0
+    with yard.in_haste():
+        assert yard.run("wait", "cluster", "web-3", BOATYARD_TOKEN=token).returncode == 0
 
 
 def test_an_interrupt_leaves_the_order_running(yard, token):
@@ -316,4 +347,5 @@ def test_an_interrupt_leaves_the_order_running(yard, token):
         said = typed.stdout.read()
         assert typed.wait(30) == 130
     assert "Watch it again: boatyard wait cluster web-4 --for ready" in said
-    assert yard.run("wait", "cluster", "web-4", BOATYARD_TOKEN=token).returncode == 0
+    with yard.in_haste():
+        assert yard.run("wait", "cluster", "web-4", BOATYARD_TOKEN=token).returncode == 0

@@ -21,9 +21,11 @@ ORDERS = "clusterorders.osac.openshift.io"
 ROAD_SECONDS = 120  # from the call to the last trace, where HyperShift takes no time
 
 
-@pytest.fixture
-def site(home: Path) -> Iterator[KubeSite]:
-    with kube_site(home, "--pace", "instant", "--answer", f"127.0.0.1:{free_port()}") as site:
+@pytest.fixture(scope="module")
+def site(module_home: Path) -> Iterator[KubeSite]:
+    """For all tests here; each registers the hub and takes it away again."""
+    words = ("--pace", "instant", "--answer", f"127.0.0.1:{free_port()}")
+    with kube_site(module_home, *words) as site:
         yield site
 
 
@@ -59,6 +61,7 @@ def test_an_order_on_a_kubernetes_hub_from_the_call_to_the_last_trace(site: Kube
     took = time.monotonic() - began
     print(f"{took:.0f} s from the call to the last trace")
     assert took < ROAD_SECONDS
+    site.unregister()
 
 
 def test_machines_that_the_hub_makes_itself_take_no_hosts(site: KubeSite) -> None:
@@ -75,6 +78,7 @@ def test_machines_that_the_hub_makes_itself_take_no_hosts(site: KubeSite) -> Non
     assert nodes(site) == 1
     site.type("delete", "cluster", "web-1")
     eventually(lambda: not site.left(), why=lambda: f"{site.left()} {site.logs()}")
+    site.unregister()
 
 
 def kubeadmin_password(site: KubeSite, hosted: dict[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The leader of a hub that HyperShift works on is killed again and again: all is as if nobody had died.
 
 The operators are the command, but for a Lease of three seconds: there are many deaths to sit out.
-BOATYARD_STORM_SEED is another course of things.
+BOATYARD_STORM_SEED is another course of things. One leader dies in each stage, under `make soak` one after another.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ import pytest
 from tests.support.control_plane import free_port
 from tests.support.hypershift_player import eventually
 from tests.support.kube_site import KubeSite, kube_site
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(400)]
 
 SEED = int(os.environ.get("BOATYARD_STORM_SEED", "20"))
 NAMES = ("web-1", "web-2")
+DEATHS = soak(short=1, long=1000)  # of leaders in one stage, at most
 
 
 @pytest.fixture
@@ -58,7 +60,7 @@ def test_the_leader_is_killed_again_and_again(site: KubeSite) -> None:
 
 
 def while_killed(site: KubeSite, chance: random.Random, verb: str, *words: str) -> int:
-    """Types it for each cluster, and kills whoever leads until all that is done; how often.
+    """Types it for each cluster, and kills whoever leads until all that is done or enough have died; how often.
 
     HyperShift stands still until the first death, so that nothing is over before it.
     """
@@ -68,7 +70,9 @@ def while_killed(site: KubeSite, chance: random.Random, verb: str, *words: str) 
         typed = [typing.submit(site.type, verb, "cluster", name, *words) for name in NAMES]
         try:
             eventually(lambda: changed(before, wishes(site)), why=site.logs)
-            while kill(site, chance.uniform(0.2, 2.0), over=lambda: all_done(typed)):
+            while kills < DEATHS and kill(
+                site, chance.uniform(0.2, 2.0), over=lambda: all_done(typed)
+            ):
                 kills += 1
                 site.player.resume()
                 assert shared(site) == {}

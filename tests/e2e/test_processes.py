@@ -98,7 +98,9 @@ def test_up_ends_in_one_line_when_a_child_of_it_is_killed(
 
 async def test_a_killed_up_loses_no_order(home: Path) -> None:
     data = home / "data"
-    with Program("up", "--data", str(data), *ANY_PORT, home=home) as up:
+    # Its lease is what whoever comes after it waits for.
+    brief = {"BOATYARD_LEASE_SECONDS": "3"}
+    with Program("up", "--data", str(data), *ANY_PORT, home=home, environ=brief) as up:
         async with Client(target(up.ready(), data)) as client:
             order = (await client.create_cluster(new_cluster("web-1"))).id
         assert up.end(signal.SIGKILL) == -signal.SIGKILL

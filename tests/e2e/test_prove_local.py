@@ -18,12 +18,23 @@ from boatyard.proof.kill_points import Point
 from boatyard.proof.platform_profiles import ground_of
 from boatyard.proof.runner import Options, prove
 from tests.support.assets import needs_assets
-from tests.support.soak import soak, soak_cases
+from tests.support.soak import soak, soak_cases, soak_points
 
 pytestmark = pytest.mark.real
 
-# `make soak` proves every point.
+# `make soak` proves every point and every part of a scenario; otherwise one point of each stage, of all kinds together:
+# writes, claims, and effects in the data centre's services, in the keeper and of checks.
 EVERY = soak(short=60, long=1)
+SAMPLE = {
+    "create": ("after:effect:keeper.ensure_cluster cluster",),
+    "scale-up": ("after:claim:local/hosts",),
+    "scale-down": ("before:effect:keeper.release_node node/compute-1",),
+    "delete": ("after:effect:l2.release_port port/compute-0",),
+    "upgrade": ("after:commit:Replace Order, Due Order",),
+    "hibernate": ("before:effect:keeper.ensure_cluster cluster",),
+    "resume": ("before:effect:check.create boatyard-check-workload",),
+    "change-of-mind": ("after:effect:keeper.ensure_node node/compute-0",),
+}
 
 Only = Callable[[str, Point], bool]
 
@@ -37,7 +48,13 @@ def _assets() -> None:
 async def test_workers_and_the_keeper_may_die_anywhere_and_nothing_differs(
     postgres: EmbeddedPostgres,
 ) -> None:
-    verdict = await prove(Options(platform="local", every=EVERY), postgres=postgres)
+    options = Options(
+        platform="local",
+        every=EVERY,
+        only=soak_points(SAMPLE),
+        undisturbed=soak(short=1, long=2),
+    )
+    verdict = await prove(options, postgres=postgres)
 
     assert verdict.differences == []
     points = {(name, point) for name, found in verdict.points.items() for point in found}

@@ -14,10 +14,31 @@ from boatyard.proof.platform_profiles import ground_of
 from boatyard.proof.runner import Options, prove
 from tests.support import role_plants
 from tests.support.automation import processes_with
-from tests.support.soak import soak, soak_cases
+from tests.support.soak import soak, soak_cases, soak_points
 
-# `make soak` proves every point.
-EVERY = soak(short=60, long=1)
+BEGIN, END = "effect:automation.begin", "effect:automation.end"
+# `make soak` proves every point; otherwise some of each kind: writes, claims, and effects before and after.
+SAMPLE = {
+    "create": (f"after:{BEGIN} post_install",),
+    "scale-up": ("before:claim:hub-1/hosts",),
+    "scale-down": ("after:commit:Replace Order, Due Order",),
+    "delete": (f"after:{END} farewell",),
+    "change-of-mind": (f"before:{BEGIN} pre_install",),
+    "decide": (f"after:{BEGIN} role",),
+    "take-back": ("before:effect:automation.release role",),
+}
+# Beginnings and ends of runs at which somebody has died in the end.
+RUNS = soak_cases(
+    [
+        f"after:{BEGIN} post_install",
+        f"before:{BEGIN} pre_install",
+        f"after:{BEGIN} role",
+        f"after:{BEGIN} pre_install",
+        f"before:{BEGIN} post_install",
+        f"after:{END} role",
+    ],
+    short=3,
+)
 
 Only = Callable[[str, Point], bool]
 
@@ -26,54 +47,20 @@ Only = Callable[[str, Point], bool]
 async def test_a_worker_may_die_anywhere_around_a_role_and_nothing_differs(
     postgres: EmbeddedPostgres,
 ) -> None:
-    verdict = await prove(Options(roles=True, every=EVERY), postgres=postgres)
+    """Whoever comes finds the run again that nobody knows of yet; one that decides goes on asking meanwhile."""
+    options = Options(roles=True, only=soak_points(SAMPLE), undisturbed=soak(short=1, long=2))
+    verdict = await prove(options, postgres=postgres)
 
     assert verdict.differences == []
     points = {(name, point) for name, found in verdict.points.items() for point in found}
     # How often an order is looked at on its way depends on time.
     assert len(points - set(verdict.killed)) <= 1 + len(points) * 0.1
     assert {name for name, _ in verdict.killed} == set(ground_of("sim", roles=True).journeys)
-
-
-@pytest.mark.timeout(3600)
-async def test_every_beginning_and_end_of_a_run_is_a_place_to_die(
-    postgres: EmbeddedPostgres,
-) -> None:
-    """In a creation, of the part before and the part after the platform's work."""
-
-    def run_of(journey: str, point: Point) -> bool:
-        return "automation" in point.label and "_install" in point.label
-
-    options = Options(roles=True, journeys=("create",), only=run_of, undisturbed=1)
-    verdict = await prove(options, postgres=postgres)
-    assert verdict.differences == []
-    assert {point.label for _, point in verdict.killed} >= {
-        f"{moment}:effect:automation.begin {part}"
-        for moment in ("before", "after")
-        for part in ("pre_install", "post_install")
-    }
+    assert {point.label for _, point in verdict.killed} >= set(RUNS)
 
 
 def at(*labels: str) -> Only:
     return lambda _, point: point.label in labels and point.time == 1
-
-
-@pytest.mark.timeout(3600)
-async def test_a_worker_may_die_while_a_role_decides(postgres: EmbeddedPostgres) -> None:
-    """Its run goes on asking, and is found again by whoever comes."""
-
-    def run_of(journey: str, point: Point) -> bool:
-        return point.label in (
-            "after:effect:automation.begin role",
-            "after:effect:automation.end role",
-        )
-
-    options = Options(roles=True, journeys=("decide", "take-back"), only=run_of, undisturbed=1)
-    verdict = await prove(options, postgres=postgres)
-    assert verdict.differences == []
-    assert {point.label for _, point in verdict.killed} == {
-        f"after:effect:automation.{moment} role" for moment in ("begin", "end")
-    }
 
 
 PLANTS = [

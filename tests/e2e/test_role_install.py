@@ -64,7 +64,12 @@ class Site:
     def __init__(self, home: Path, environ: dict[str, str]) -> None:
         self.home = home
         self.data = home / "data"
-        self.environ = {**INSTANT, **environ, "BOATYARD_POLL_SECONDS": "0.2"}
+        self.environ = {
+            **INSTANT,
+            **environ,
+            "BOATYARD_POLL_SECONDS": "0.2",
+            "BOATYARD_LEASE_SECONDS": "6",
+        }
         self.doors = ANY_PORT
         self.up: Program | None = None
         self.rest = ""

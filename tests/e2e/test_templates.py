@@ -18,6 +18,8 @@ import pytest
 import yaml
 
 from boatyard.automation.drivers.local.environment import Environment
+from boatyard.client.client import Client
+from boatyard.client.kinds import CLUSTER, TEMPLATE
 from tests.support.assets import needs_assets
 from tests.support.automation import processes_with
 from tests.support.control_plane import free_port
@@ -77,7 +79,13 @@ class Yard(LocalYard):
             **texts,
         }
         write(self.data / "roles" / name, files(made))
-        until(lambda: name in self.typed("template", "list"), f"{name} is offered", seconds=30)
+
+        async def offers(client: Client) -> bool:
+            rows = (await client.list(TEMPLATE)).rows
+            return any(name in (row.id, row.document.metadata.name) for row in rows)
+
+        until(lambda: self.ask(offers), f"{name} is offered", seconds=30)
+        assert name in self.typed("template", "list")
 
     def order(self, name: str, template: str, *words: str) -> None:
         self.asked("create", "cluster", name, "--no-wait", "--template", template, *words)
@@ -100,12 +108,18 @@ class Yard(LocalYard):
         return facts
 
     def told(self, name: str, words: str, seconds: float = 300) -> str:
-        """What is said of the cluster, once such words are in it."""
-        said = ""
+        """What is said of the cluster, once such words are in it. The command is typed when there is something new."""
+        said, news = "", ""
+
+        async def explain(client: Client) -> str:
+            cluster = await client.find_one(CLUSTER, name)
+            return str((await client.explain(cluster.id))[1])
 
         def holds() -> bool:
-            nonlocal said
-            said = self.asked("explain", "cluster", name)
+            nonlocal said, news
+            before, news = news, self.ask(explain, self._token)
+            if news != before:
+                said = self.asked("explain", "cluster", name)
             return re.search(words, said) is not None
 
         try:

@@ -23,13 +23,14 @@ from boatyard.orderbook.kube.book import KubeOrderBook
 from boatyard.orderbook.kube.connection import HubConnection
 from boatyard.wiring.hub_clients import connect
 from tests.support.control_plane import ControlPlane
-from tests.support.fault_lab import BACK, FaultHub, until
+from tests.support.fault_lab import BACK, BRISK, FaultHub, until
 from tests.support.fault_proxy import REFUSED, SILENT, Asked, FaultProxy
 from tests.support.hub_plane import hang_up
 from tests.support.soak import soak
 
 CUT_SECONDS = soak(short=20.0, long=180.0)
 SETTLING = 3.0  # what was under way when it was cut fails first
+NEIGHBOURLY = 1.0  # seconds for each step beside a cut: its orders come and go, and cost little
 MOST = 2.0  # requests per second that may reach a hub that fails
 
 Match = Callable[[Asked], bool]
@@ -125,8 +126,8 @@ async def test_cut_in_create_scale_and_delete_while_another_hub_goes_on(
 ) -> None:
     async with AsyncExitStack() as stack:
         refused, silent, neighbour = [
-            await stack.enter_async_context(FaultHub.open_faulty(plane, seed=number))
-            for number in range(3)
+            await stack.enter_async_context(FaultHub.open_faulty(plane, seed=number, delays=delays))
+            for number, delays in enumerate((BRISK, BRISK, dict.fromkeys(BRISK, NEIGHBOURLY)))
         ]
         ended = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:

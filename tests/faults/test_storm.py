@@ -26,7 +26,7 @@ from tests.support.fault_lab import FaultHub, kill
 from tests.support.processes import Program
 from tests.support.soak import soak
 
-SECONDS = soak(short=40.0, long=600.0)
+SECONDS = soak(short=30.0, long=600.0)
 SEED = int(os.environ.get("BOATYARD_STORM_SEED", "20"))
 ORDERS = 12
 FOLLOWED = 15.0  # seconds from a leader's death until another leads

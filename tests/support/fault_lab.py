@@ -47,8 +47,8 @@ BRISK = dict.fromkeys(("host", "-host", "cluster", "-cluster", "node", "-node"),
 async def until(
     holds: Callable[[], Awaitable[Any] | Any], what: str, seconds: float = PATIENCE
 ) -> float:
-    """Looks again and again until it is so; how long that took."""
-    began = time.monotonic()
+    """Looks again and again until it is so; how long that took. What takes long is looked at less often."""
+    began, pause = time.monotonic(), 0.05
     while True:
         answer = holds()
         if asyncio.iscoroutine(answer):
@@ -56,7 +56,8 @@ async def until(
         if answer:
             return time.monotonic() - began
         assert time.monotonic() - began < seconds, f"not in {seconds:g} s: {what}"
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.2, 0.25)
 
 
 class FaultHub(OperatedHub):

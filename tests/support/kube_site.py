@@ -130,6 +130,12 @@ class KubeSite:
             why=lambda: self.type("hub", "check", HUB, code=1) + self.logs(),
         )
 
+    def unregister(self) -> None:
+        """Takes the hub away and ends its operators, so that it can be registered as another."""
+        self.type("delete", "hub", HUB)
+        for operator in self.operators:
+            assert operator.end(signal.SIGTERM) == 0, self.logs()
+
     def add_agents(self) -> None:
         """What every small server reports itself as, once it has been booted for discovery."""
         hosts = demo_layout().hubs[BEHIND].host_names()

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import select
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from boatyard.assets import Assets
-from tests.support.distributed import ANY_PORT, INSTANT
+from boatyard.client.client import Client
+from boatyard.client.config import Target
+from tests.support.distributed import ANY_PORT, INSTANT, address
 from tests.support.local_cluster import KINDS, marks, yard_mark
 from tests.support.processes import Program, run
 
 PATIENCE = 120.0
+# Whoever starts after a kill waits until the leases of the dead have run out.
+LEASE = {"BOATYARD_LEASE_SECONDS": "6"}
+
+Answer = TypeVar("Answer")
 
 
 def until(holds: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:
@@ -52,9 +59,10 @@ class LocalYard:
         self.home = home
         self.data = home / "data"
         self._assets = assets
-        self._environ = INSTANT | {"BOATYARD_ASSETS": str(assets.directory)}
+        self._environ = INSTANT | LEASE | {"BOATYARD_ASSETS": str(assets.directory)}
         self.real_nodes = real_nodes  # as an operator has switched it, at the next start
         self.up: Program | None = None
+        self._address = ""
 
     # --- Boatyard -------------------------------------------------------------------------------
 
@@ -62,7 +70,9 @@ class LocalYard:
         words = ["up", "--data", str(self.data), *ANY_PORT]
         words += ["--real-nodes"] if self.real_nodes else []
         self.up = Program(*words, home=self.home, environ=self._environ)
-        assert self.up.ready().startswith("boatyard: ready")
+        line = self.up.ready()
+        assert line.startswith("boatyard: ready")
+        self._address = address(line)
 
     def kill(self) -> None:
         """Boatyard alone, as `kill -9` does; its clusters and their keeper run on."""
@@ -109,6 +119,20 @@ class LocalYard:
         right = code is None or done.returncode == code
         assert right, f"{words}: {done.stdout}{done.stderr}\n{self.logs()}"
         return done.stdout + (done.stderr if code else "")
+
+    def ask(self, question: Callable[[Client], Awaitable[Answer]], token: str = "") -> Answer:
+        """The answer to one question over the API, for looks that are repeated: a command costs a third of a second
+        of CPU, this a fiftieth.
+        """
+        target = Target(
+            address=self._address, token=token or (self.data / "operator.token").read_text()
+        )
+
+        async def answer() -> Answer:
+            async with Client(target) as client:
+                return await question(client)
+
+        return asyncio.run(answer())
 
     def logs(self) -> str:
         keeper = self.data / "local" / "keeper.log"

@@ -6,8 +6,10 @@ SECONDS = soak(short=40.0, long=600.0)
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+from boatyard.proof.kill_points import Point
 
 SOAKING = os.environ.get("BOATYARD_SOAK") == "1"
 
@@ -22,3 +24,10 @@ def soak(*, short: Length, long: Length) -> Length:
 def soak_cases(cases: Sequence[Any], *, short: int) -> Sequence[Any]:
     """All cases of a parametrised test under `make soak`, the first few otherwise."""
     return cases if SOAKING else cases[:short]
+
+
+def soak_points(sample: Mapping[str, Sequence[str]]) -> Callable[[str, Point], bool]:
+    """Every point of a crash proof under `make soak`; otherwise those named by journey, when they come first."""
+    if SOAKING:
+        return lambda journey, point: True
+    return lambda journey, point: point.label in sample.get(journey, ()) and point.time == 1
