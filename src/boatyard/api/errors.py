@@ -110,7 +110,9 @@ def failure(error: BaseException, *, call: str) -> Failure:
             violations = tuple(getattr(error, "violations", ()))[:MOST_VIOLATIONS]
             return Failure(code, _short(str(error), LONGEST_MESSAGE), violations)
     id = os.urandom(6).hex()
-    logger.error("call failed with an internal error", exc_info=error, extra={"call": call, "error_id": id})
+    logger.error(
+        "call failed with an internal error", exc_info=error, extra={"call": call, "error_id": id}
+    )
     return Failure(grpc.StatusCode.INTERNAL, f"internal error {id}")
 
 

@@ -160,7 +160,9 @@ class Worker:
             )
             await self._again(lease, self._patience(lease))
         except Exception:  # a bug in one object's reconciler must not stop the others
-            logger.exception("object failed with an internal error", extra={"kind": lease.kind, "id": lease.id})
+            logger.exception(
+                "object failed with an internal error", extra={"kind": lease.kind, "id": lease.id}
+            )
             await self._again(lease, self._patience(lease))
         finally:
             self._let_go(lease)
