@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 import pytest_asyncio
@@ -12,8 +12,7 @@ from tests.contracts import test_platform
 from tests.contracts.bench import Bench
 from tests.contracts.rules import Rule, rules_of
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_site import hosted_bench
-from tests.support.hypershift_player import PlayerProcess
+from tests.support.hosted_site import hosted_bench, played_hub
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
@@ -38,15 +37,19 @@ CASES = [
 ]
 
 
+@pytest.fixture(scope="module")
+def hub() -> Iterator[ControlPlane]:
+    with played_hub() as plane:
+        yield plane
+
+
 # Namespaces take their time to go: all go side by side, and the last test waits for them.
 LEAVING: list[asyncio.Task[None]] = []
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def bench(
-    played_hub: ControlPlane, player: PlayerProcess, platform: str
-) -> AsyncIterator[Bench]:
-    there = await hosted_bench(played_hub, platform)
+async def bench(hub: ControlPlane, platform: str) -> AsyncIterator[Bench]:
+    there = await hosted_bench(hub, platform)
     yield there.bench
     LEAVING.append(asyncio.create_task(there.take_away()))
 

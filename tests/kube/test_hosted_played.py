@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -22,8 +21,7 @@ from boatyard.platforms.drivers.hosted.kinds import (
 from boatyard.platforms.port import ClusterWanted, NodeWanted
 from tests.contracts.test_platform import _wanted
 from tests.support.control_plane import ControlPlane
-from tests.support.hosted_site import FAULT, HostedBench, hosted_bench
-from tests.support.hypershift_player import PlayerProcess
+from tests.support.hosted_site import FAULT, HostedBench, hosted_bench, played_hub
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
@@ -32,17 +30,17 @@ KEY = f"{ORDER}/cluster"
 NAME = hub_names.order_name(ORDER)
 
 
-# Namespaces take their time to go: all go side by side, and the last test waits for them.
-LEAVING: list[asyncio.Task[None]] = []
+@pytest.fixture(scope="module")
+def hub() -> Iterator[ControlPlane]:
+    with played_hub() as plane:
+        yield plane
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def there(
-    played_hub: ControlPlane, player: PlayerProcess, platform: str
-) -> AsyncIterator[HostedBench]:
-    bench = await hosted_bench(played_hub, platform)
+async def there(hub: ControlPlane, platform: str) -> AsyncIterator[HostedBench]:
+    bench = await hosted_bench(hub, platform)
     yield bench
-    LEAVING.append(asyncio.create_task(bench.take_away()))
+    await bench.take_away()
 
 
 async def ensure(there: HostedBench, wanted: ClusterWanted) -> None:
@@ -160,7 +158,3 @@ async def test_a_secret_that_comes_later_is_rolled_out(there: HostedBench) -> No
     await ensure(there, replace(_wanted(), pull_secret='{"auths":{"other":{}}}'))
     cluster = await there.client.get(HOSTED_CLUSTERS, NAME, f"{there.orders}-{NAME}")
     assert cluster["spec"]["pullSecret"]["name"] != hub_names.pull_secret_name(NAME)
-
-
-async def test_nothing_is_left_of_any_of_them() -> None:
-    await asyncio.gather(*LEAVING)
