@@ -101,6 +101,8 @@ def kill_again_and_again(tenant: Tenant, player: PlayerProcess, tmp_path: Path) 
         tenant.order("d", 3)
         for number in range(KILLS):
             time.sleep(0.15 + 0.17 * number)  # each time at another moment of their way
+            if number == KILLS // 2:  # a machine that was never made could not leave
+                eventually(lambda: len(tenant.machines("c")) == 3)
             player.end(signal.SIGKILL)
             if number == KILLS // 2:
                 tenant.scale(2)

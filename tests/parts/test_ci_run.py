@@ -159,6 +159,11 @@ def test_what_real_nodes_need_is_installed_by_root(
     assert not asked or "containerd runc containernetworking-plugins" in calls[-1]
 
 
+TWO_LANES = {
+    "hub = { lane = 2, workers = 1, minutes = 1.0 }",
+    "nodes = { lane = 3, workers = 1, minutes = 1.0 }",
+}
+
 # Each waits for the other: one after the other, both would fail.
 MEETING = """
 import pathlib, time
@@ -175,6 +180,7 @@ def test_meets():
 def test_suites_of_several_lanes_run_side_by_side(tmp_path: Path) -> None:
     result = suites_run(
         tmp_path,
+        TWO_LANES,
         nodes=MEETING.format(mine="nodes-was-here", other="hub-was-here"),
         hub=MEETING.format(mine="hub-was-here", other="nodes-was-here"),
     )
@@ -208,7 +214,7 @@ def test_suites_of_one_group_never_run_at_the_same_time(tmp_path: Path) -> None:
 
 
 def test_without_a_group_they_would(tmp_path: Path) -> None:
-    result = suites_run(tmp_path, nodes=ALONE_IN_ITS_GROUP, hub=ALONE_IN_ITS_GROUP)
+    result = suites_run(tmp_path, TWO_LANES, nodes=ALONE_IN_ITS_GROUP, hub=ALONE_IN_ITS_GROUP)
 
     assert result.returncode == 1
 
