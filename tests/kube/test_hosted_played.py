@@ -77,8 +77,12 @@ async def test_a_new_version_reaches_the_nodes(there: HostedBench) -> None:
     for slot in ("compute-0", "compute-1"):
         await join(there, slot)
     await ensure(there, _wanted("4.18.3"))
-    seen = await there.platform.observe(KEY)
-    assert (seen.version, seen.degraded) == ("4.18.3", False)
+
+    async def nodes_are_replaced() -> bool:  # a node on its way to the new version is not ready
+        cluster = await there.platform.observe(KEY)
+        return (cluster.version, cluster.degraded) == ("4.18.3", False)
+
+    await there.bench.until(nodes_are_replaced)
     (pool,) = (await there.client.list(NODE_POOLS, f"{there.orders}-{NAME}")).items
     assert pool["status"]["version"] == "4.18.3"
     assert pool["spec"]["replicas"] == 2
