@@ -47,7 +47,7 @@ OBJECTS = words(
     run runs step stray sweep template token tokens twin warm watch write
     """
 )
-LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
+LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical", "log"})
 
 
 def test_no_public_class_name_is_defined_twice() -> None:
@@ -93,6 +93,7 @@ def test_a_participle_is_noticed_wherever_it_is_bound(code: str) -> None:
         'logger.warning("set aside", extra={})',
         'logger.exception("not swept")',
         'logger.info("will be retried")',
+        'logger.log(level, "cannot be read")',
         'self._logger.error(f"{thing} gone")',
     ],
 )
@@ -132,6 +133,8 @@ def messages_without_object(files: Iterable[tuple[str, str]]) -> Iterator[str]:
                 case ast.Call(
                     func=ast.Attribute(value=receiver, attr=method), args=[message, *_]
                 ) if method in LOG_METHODS and ast.unparse(receiver).endswith("logger"):
+                    if method == "log":  # its level comes first
+                        message = node.args[1]
                     if not begins_with_object(message):
                         yield f"{path}:{node.lineno}: {ast.unparse(message)}"
 
